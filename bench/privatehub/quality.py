@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import metrics
-from jaxanon.models.fit import Fitted
+from jaxanon.models.fit import FittedClassifier
 from jaxanon.models.forecaster import fit_forecaster
 from privatehub import runs
 
@@ -85,11 +85,11 @@ def likeness(place, known, made, net, seed, smoke) -> dict:
         "fid": metrics.frechet_distance(read(real), read(synthetic)),
         "autocorrelation": metrics.autocorrelation_error(real, synthetic),
         "cross_channel": metrics.cross_channel_error(real, synthetic),
-        "memorisation": metrics.memorisation(seen, synthetic, real),
+        "memorisation": metrics.memorization(seen, synthetic, real),
     }
 
 
-def features(net: Fitted, windows):
+def features(net: FittedClassifier, windows):
     """``float[N, features]``, what the last hidden layer of a classifier says.
 
     Of ``jaxanon.models.classifiers.Classifier``, whose dense layers are numbered.

@@ -13,7 +13,7 @@ from harness.data import Untouched
 from jaxanon import methods, metrics
 from jaxanon.attacks import attackers
 from jaxanon.datasets.spec import Data, take
-from jaxanon.models.fit import Fitted, fit_classifier, predict_logits
+from jaxanon.models.fit import FittedClassifier, fit_classifier, predict_logits
 from privatehub import jobs as work
 
 KEYS = {"judge": 1, "rewrite": 2, "train side": 3, "ask": 4, "attack": 5, "measure": 6}
@@ -82,10 +82,10 @@ def standard(place, windows):
     return ((windows - np.float32(spec.mean)) / np.float32(spec.std)).astype(np.float32)
 
 
-_JUDGES: dict[tuple, Fitted] = {}
+_JUDGES: dict[tuple, FittedClassifier] = {}
 
 
-def judge(place, seed, smoke) -> Fitted:
+def judge(place, seed, smoke) -> FittedClassifier:
     """A classifier of raw windows, dense as no generator is; trained once, for all."""
     train = place.data.train
     at = place.name, len(train.windows), seed, smoke

@@ -101,7 +101,7 @@ def _stacked(windows, labels, hold_back):
 
 def _reader(fitted, place):
     params, classes, *told = jax.tree.map(lambda leaf: leaf[place], tuple(fitted[1:]))
-    one = fit.Fitted(fitted.net, params, int(classes), *told)
+    one = fit.FittedClassifier(fitted.net, params, int(classes), *told)
 
     def read(windows):
         logits = fit.predict_logits(one, windows)

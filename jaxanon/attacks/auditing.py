@@ -90,11 +90,11 @@ def guess_canaries(
       confidence: of the bound.
 
     Returns:
-      ``Canaries``, whose ``epsilon`` is that of ``metrics.epsilon_of_guesses``.
+      ``Canaries``, whose ``epsilon`` is that of ``metrics.epsilon_from_guesses``.
 
     Raises:
       ValueError: for other shapes, NaN, a number of guesses out of range, and as
-        ``metrics.epsilon_of_guesses``.
+        ``metrics.epsilon_from_guesses``.
 
     Example:
       >>> seen = np.array([0.9, 0.1, 0.4, -3.0])
@@ -121,7 +121,7 @@ def guess_canaries(
     low = guesses // 2
     out, into = order[:low], order[len(order) - (guesses - low) :]
     right = int((~inside[out]).sum() + inside[into].sum())
-    bound = metrics.epsilon_of_guesses(
+    bound = metrics.epsilon_from_guesses(
         right, guesses, len(evidence), delta, confidence=confidence
     )
     return Canaries(right, guesses, bound)

@@ -82,7 +82,7 @@ def command(method: str | None):
             loaded,
             grid=arguments.parse(grid, train.settings_of(method)),
             num_seeds=num_seeds,
-            num_splits=more,
+            splits=more,
             epochs=epochs,
             output_dir=folder,
             resume=resume,

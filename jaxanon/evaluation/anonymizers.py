@@ -347,7 +347,7 @@ def distortion(trial: Evaluation) -> dict:
     Returns:
       ``windows`` (how many were measured); ``warping``, mean and standard deviation
       over them of ``metrics.warping_distances`` in deviations of the training rows;
-      ``statistics`` of ``metrics.statistics_kept`` in physical units; ``steps`` of
+      ``statistics`` of ``metrics.compare_statistics`` in physical units; ``steps`` of
       ``metrics.step_errors``, None without an acceleration with gravity.
     """
     trial.tell("measuring distortion")
@@ -363,6 +363,6 @@ def distortion(trial: Evaluation) -> dict:
     return {
         "windows": count,
         "warping": {"mean": float(moved.mean()), "std": float(moved.std())},
-        "statistics": metrics.statistics_kept(raw, safe, spec.channels),
+        "statistics": metrics.compare_statistics(raw, safe, spec.channels),
         "steps": steps,
     }

@@ -13,7 +13,7 @@ from jaxanon.core.method import Federation, Method, Prediction, Schedule
 from jaxanon.federated import CohortConfig, FederatedAlgorithm, Population, Steps
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.models.predictors import KINDS, Predictor, embedded, predictor
+from jaxanon.models.predictors import KINDS, Predictor, add_embedding, predictor
 
 
 def network_of(spec, config) -> Predictor:
@@ -30,7 +30,11 @@ def network_of(spec, config) -> Predictor:
         filters=config.filters,
         lstm_features=config.lstm_features,
     )
-    return embedded(network, spec.tokens, config.embedding) if spec.tokens else network
+    return (
+        add_embedding(network, spec.tokens, config.embedding)
+        if spec.tokens
+        else network
+    )
 
 
 def loss_of(network: Predictor, spec) -> Callable:

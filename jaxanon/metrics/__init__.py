@@ -1,4 +1,4 @@
-"""Measures of what anonymized windows still tell."""
+"""Metrics of utility, privacy and distortion."""
 
 from jaxanon.metrics.classification import (
     accuracy,
@@ -14,20 +14,20 @@ from jaxanon.metrics.classification import (
 )
 from jaxanon.metrics.distortion import (
     acceleration,
-    statistics_kept,
+    compare_statistics,
     step_errors,
     warping_distances,
 )
 from jaxanon.metrics.epsilon_bounds import (
+    epsilon_from_guesses,
     epsilon_lower_bound,
-    epsilon_of_guesses,
-    share_bounds,
+    proportion_bounds,
 )
 from jaxanon.metrics.fidelity import (
     autocorrelation_error,
     cross_channel_error,
     frechet_distance,
-    memorisation,
+    memorization,
     mmd,
     nearest_distances,
 )
@@ -62,11 +62,12 @@ __all__ = [
     "autocorrelation_error",
     "balanced_accuracy",
     "chance",
+    "compare_statistics",
     "confusion_matrix",
     "cross_channel_error",
     "discriminative_score",
+    "epsilon_from_guesses",
     "epsilon_lower_bound",
-    "epsilon_of_guesses",
     "equal_error_rate",
     "errors",
     "f1",
@@ -78,19 +79,18 @@ __all__ = [
     "mae",
     "majority",
     "mase",
-    "memorisation",
+    "memorization",
     "mmd",
     "mutual_information_table",
     "nearest_distances",
     "precision",
     "predictive_score",
+    "proportion_bounds",
     "r2",
     "recall",
     "rmse",
     "roc",
     "scores",
-    "share_bounds",
-    "statistics_kept",
     "step_errors",
     "transfer_scores",
     "true_positive_rate",

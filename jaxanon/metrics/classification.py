@@ -1,7 +1,7 @@
-"""How often a classifier is right: nearly everything is read off its confusion matrix.
+"""Classification metrics, mostly computed from a confusion matrix.
 
-A matrix here is ``int[classes, classes]``; entry ``[i, j]`` counts the windows of class
-i that were called j. All results lie in [0, 1].
+A confusion matrix is ``int[classes, classes]``; entry ``[i, j]`` counts the windows of
+class i that were predicted as j. All results are in [0, 1].
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ def _integers(name, values, num_classes):
         )
     if len(values) and not 0 <= values.min() <= values.max() < num_classes:
         raise ValueError(
-            f"{name} must lie in [0, {num_classes}), got {values.min()} to "
-            f"{values.max()}; raise num_classes or relabel."
+            f"{name} must be in [0, {num_classes}), got {values.min()} to "
+            f"{values.max()}; increase num_classes or relabel."
         )
-    return values.astype(np.int64)  # In 8 bits a pair of classes has no number.
+    return values.astype(np.int64)  # The index of a pair of classes overflows int8.
 
 
 def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:
-    """Counts what was called what.
+    """Counts windows by true and predicted class.
 
     Args:
       labels: ``int[N]`` in ``[0, num_classes)``, N at least 1.
@@ -39,7 +39,7 @@ def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:
 
     Raises:
       ValueError: if either is not a vector of integers in range, their lengths
-        differ, or there is nothing to score.
+        differ, or they are empty.
 
     Example:
       >>> confusion_matrix([0, 0, 1], [0, 1, 1], 2)
@@ -50,22 +50,22 @@ def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:
     predictions = _integers("predictions", predictions, num_classes)
     if len(labels) != len(predictions):
         raise ValueError(
-            f"predictions must be one per label: got {len(predictions)} for "
+            f"predictions must be one per label, got {len(predictions)} for "
             f"{len(labels)} labels."
         )
     if not len(labels):
-        raise ValueError("labels is empty: there is nothing to score.")
+        raise ValueError("labels must not be empty, got 0 labels.")
     flat = np.bincount(labels * num_classes + predictions, minlength=num_classes**2)
     return flat.reshape(num_classes, num_classes)
 
 
 def _ratio(part, whole):
-    """Part by part; nan where ``whole`` is 0."""
+    """Elementwise ratio; nan where ``whole`` is 0."""
     return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
 
 
 def accuracy(confusion) -> float:
-    """Share of windows that were called by their class.
+    """Returns the fraction of windows that were predicted correctly.
 
     Example:
       >>> accuracy([[3, 1], [2, 2]])
@@ -75,7 +75,7 @@ def accuracy(confusion) -> float:
 
 
 def recall(confusion) -> np.ndarray:
-    """``float[classes]``: share of each class's windows found; nan if it has none.
+    """Returns recall by class, ``float[classes]``; nan for a class without windows.
 
     Example:
       >>> recall([[3, 1, 0], [2, 2, 0], [0, 0, 0]])
@@ -85,7 +85,7 @@ def recall(confusion) -> np.ndarray:
 
 
 def precision(confusion) -> np.ndarray:
-    """``float[classes]``: share of calls that were right; nan if never called.
+    """Returns precision by class, ``float[classes]``; nan if never predicted.
 
     Example:
       >>> precision([[3, 2, 0], [1, 2, 0], [0, 4, 0]])
@@ -95,9 +95,10 @@ def precision(confusion) -> np.ndarray:
 
 
 def f1(confusion) -> np.ndarray:
-    """``float[classes]``: harmonic mean of precision and recall.
+    """Returns the harmonic mean of precision and recall by class, ``float[classes]``.
 
-    0 if the class was never found, nan if it neither occurs nor was called.
+    It is 0 without correct predictions, and nan if the class neither occurs nor was
+    predicted.
 
     Example:
       >>> f1([[4, 4, 0], [4, 0, 0], [0, 0, 0]])
@@ -108,7 +109,9 @@ def f1(confusion) -> np.ndarray:
 
 
 def balanced_accuracy(confusion) -> float:
-    """Mean recall over the classes that occur: 1/classes for any constant guess.
+    """Returns the mean recall over the classes that occur.
+
+    It is 1/classes for any constant prediction.
 
     Example:
       >>> balanced_accuracy([[12, 4], [2, 2]])
@@ -118,7 +121,7 @@ def balanced_accuracy(confusion) -> float:
 
 
 def macro_f1(confusion) -> float:
-    """Unweighted mean of ``f1`` over the classes that occur or were called.
+    """Returns the mean of ``f1`` over the classes that occur or were predicted.
 
     Example:
       >>> macro_f1([[4, 4, 0], [4, 0, 0], [0, 0, 0]])
@@ -128,7 +131,7 @@ def macro_f1(confusion) -> float:
 
 
 def chance(confusion) -> float:
-    """Accuracy of a uniform guess among the classes that occur.
+    """Returns the accuracy of uniform guesses among the classes that occur.
 
     Example:
       >>> chance([[3, 1, 0], [2, 2, 0], [0, 0, 0]])
@@ -138,7 +141,7 @@ def chance(confusion) -> float:
 
 
 def majority(confusion) -> float:
-    """Accuracy of always calling the class that occurs most.
+    """Returns the accuracy of always predicting the most frequent class.
 
     Example:
       >>> majority([[5, 1], [0, 2]])
@@ -148,32 +151,37 @@ def majority(confusion) -> float:
 
 
 def scores(labels, predictions, names: Sequence[str], *, evidence=None) -> dict:
-    """Everything about one classifier, ready for JSON.
+    """Returns all metrics of one classifier, ready for JSON.
 
     Args:
       labels: ``int[N]`` in ``[0, len(names))``, N at least 1.
-      predictions: ``int[N]`` likewise.
-      names: of the classes.
-      evidence: ``float[N, len(names)]``, what the predictions were made from, if it is
-        known: the larger, the more the classifier believes in that class.
+      predictions: ``int[N]`` in ``[0, len(names))``.
+      names: names of the classes.
+      evidence: optional ``float[N, len(names)]``, scores behind the predictions, such
+        as logits; larger is more likely.
 
     Returns:
-      ``accuracy``, ``balanced_accuracy``, ``macro_f1``, ``auc`` and
-      ``equal_error_rate`` (of each class against the rest, averaged over the classes
-      where it is defined; None without evidence), ``chance``, ``majority``,
-      ``windows`` (N), ``confusion`` (rows of counts) and ``per_class``, a list of
-      ``name``, ``windows``, ``recall``, ``precision``, ``f1``, ``auc``,
-      ``equal_error_rate`` with None for nan. Chance of the two that rank is 0.5.
+      Dict of the following entries:
+
+      - ``accuracy``, ``balanced_accuracy`` and ``macro_f1``;
+      - ``auc`` and ``equal_error_rate`` of each class against the rest, averaged over
+        the classes where they are defined; None without evidence. Their chance level is
+        0.5;
+      - ``chance`` and ``majority``, accuracies without knowledge of the windows;
+      - ``windows``, the number N;
+      - ``confusion``, rows of counts;
+      - ``per_class``, a list of dicts with ``name``, ``windows``, ``recall``,
+        ``precision``, ``f1``, ``auc`` and ``equal_error_rate``, with None for nan.
 
     Raises:
-      ValueError: as ``confusion_matrix``, and as ``roc_analysis.auc``.
+      ValueError: for the errors of ``confusion_matrix`` and ``roc_analysis.auc``.
 
     Example:
       >>> scores([0, 0, 0, 1], [0, 0, 0, 0], ["left", "right"])["balanced_accuracy"]
       0.5
       >>> evidence = [[3, 0], [1, 0], [1, 0], [1, 0]]
-      >>> told = scores([0, 0, 1, 1], [0] * 4, ["left", "right"], evidence=evidence)
-      >>> told["auc"], told["per_class"][0]["auc"]
+      >>> row = scores([0, 0, 1, 1], [0] * 4, ["left", "right"], evidence=evidence)
+      >>> row["auc"], row["per_class"][0]["auc"]
       (0.625, 0.75)
     """
     confusion = confusion_matrix(labels, predictions, len(names))
@@ -212,7 +220,7 @@ def _ranked(labels, evidence, num_classes):
 
 
 def _mean(values):
-    """Over what is not nan; None if there is nothing."""
+    """Mean of values that are not nan; None without any."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else None
 

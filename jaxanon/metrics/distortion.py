@@ -1,4 +1,4 @@
-"""What anonymization did to the signal itself: shape, statistics, steps."""
+"""Distortion of the signal by anonymization: shape, statistics and steps."""
 
 import functools
 import re
@@ -16,28 +16,28 @@ STATISTICS = ("mean", "std", "skewness", "kurtosis", "energy")
 
 COUNTERS = ("threshold", "jerk_pace")
 
-LOWEST_RATE_HZ = 2 * 3.667  # That of the lowpass filter of the jerk-pace counter.
+LOWEST_RATE_HZ = 2 * 3.667  # Twice the cutoff of the jerk-pace counter's lowpass.
 
 
 def warping_distances(raw, safe) -> np.ndarray:
-    """How far each window was moved, by dynamic time warping.
+    """Returns the dynamic time warping distance of each window to its original.
 
-    Each channel is warped on its own over the whole window, a match costs the absolute
-    difference, and the channels' totals are averaged. Where channels have different
-    units, give standardised windows.
+    Each channel is warped separately over the whole window. The cost of a match is the
+    absolute difference, and the totals are averaged over channels. Standardise windows
+    whose channels have different units.
 
     Args:
       raw: ``float[N, time, channels]``, N at least 1.
       safe: ``float[N, time, channels]``, the same windows anonymized.
 
     Returns:
-      ``float32[N]``, in the units of the windows; 0 for windows that stayed.
+      ``float32[N]``, in the units of the windows; 0 for unchanged windows.
 
     Raises:
-      ValueError: if shapes are not alike and of rank 3, or there is no window.
+      ValueError: if shapes differ or are not of rank 3, or for no windows.
 
     Example:
-      The three that came late costs nothing, the one that was never there costs 1.
+      The delayed 3 costs nothing; the added 1 costs 1.
 
       >>> raw = np.float32([0, 3, 0, 0]).reshape(1, 4, 1)
       >>> safe = np.float32([0, 1, 3, 0]).reshape(1, 4, 1)
@@ -45,7 +45,7 @@ def warping_distances(raw, safe) -> np.ndarray:
       array([1.], dtype=float32)
 
     References:
-      Boutet et al., DySAN, AsiaCCS 2021, table 1; the released program of Malekzadeh et
+      Boutet et al., DySAN, AsiaCCS 2021, table 1; the official program of Malekzadeh et
       al., Mobile sensor data anonymization, IoTDI 2019, for the cost.
     """
     return _in_chunks(_warped, *_alike(raw, safe))
@@ -53,33 +53,35 @@ def warping_distances(raw, safe) -> np.ndarray:
 
 @jax.jit
 def _warped(raw, safe):
-    one_by_one = lambda x: jnp.swapaxes(x, 1, 2).reshape(-1, x.shape[1], 1)
-    pairs = kernels.dtw(one_by_one(raw), one_by_one(safe), local_cost="absolute")
+    by_channel = lambda x: jnp.swapaxes(x, 1, 2).reshape(-1, x.shape[1], 1)
+    pairs = kernels.dtw(by_channel(raw), by_channel(safe), local_cost="absolute")
     return pairs.reshape(raw.shape[0], -1).mean(1)
 
 
-def statistics_kept(raw, safe, channels: Sequence[str]) -> dict:
-    """Mean, deviation, skewness, kurtosis and energy, before and after.
+def compare_statistics(raw, safe, channels: Sequence[str]) -> dict:
+    """Compares statistics of raw and anonymized windows.
+
+    The statistics are mean, standard deviation, skewness, kurtosis and energy.
 
     Args:
       raw: ``float[N, time, channels]``, in physical units, N at least 1.
       safe: ``float[N, time, channels]``, the same windows anonymized.
-      channels: their names.
+      channels: names of the channels.
 
     Returns:
-      By channel and statistic ``raw`` and ``anonymized``, means over the windows;
-      ``relative_error``, their difference as a share of the former (None if that is
-      0); and ``absolute_error``, the mean over windows of the size of the difference,
-      which shows what cancels in the means.
+      Nested dict by channel and statistic. ``raw`` and ``anonymized`` are means over
+      windows, and ``relative_error`` is their difference relative to ``raw`` (None if
+      that is 0). ``absolute_error`` is the mean absolute difference over windows, which
+      includes differences that cancel in the means.
 
     Raises:
-      ValueError: if shapes are not alike, of rank 3 and with those channels, or there
-        is no window.
+      ValueError: if shapes differ, are not of rank 3 or do not match ``channels``, or
+        for no windows.
 
     Example:
       >>> raw = np.float32([[[1], [3]], [[2], [4]]])
-      >>> told = statistics_kept(raw, raw[::-1], ["x"])["x"]["mean"]
-      >>> told["relative_error"], told["absolute_error"]
+      >>> row = compare_statistics(raw, raw[::-1], ["x"])["x"]["mean"]
+      >>> row["relative_error"], row["absolute_error"]
       (0.0, 1.0)
 
     References:
@@ -89,41 +91,42 @@ def statistics_kept(raw, safe, channels: Sequence[str]) -> dict:
     if len(channels) != raw.shape[2]:
         raise ValueError(
             f"channels must name the {raw.shape[2]} channels of the windows, got "
-            f"{tuple(channels)}."
+            f"{tuple(channels)}; give one name per channel."
         )
     before, after = (_in_chunks(_statistics, part) for part in (raw, safe))
     return {
         channel: {
-            name: _change(before[:, index, own], after[:, index, own])
-            for index, name in enumerate(STATISTICS)
+            name: _change(before[:, i, j], after[:, i, j])
+            for i, name in enumerate(STATISTICS)
         }
-        for own, channel in enumerate(channels)
+        for j, channel in enumerate(channels)
     }
 
 
 @jax.jit
 def _statistics(windows):
-    found = kernels.window_statistics(windows)
-    return jnp.stack([getattr(found, name) for name in STATISTICS], 1)
+    statistics = kernels.window_statistics(windows)
+    return jnp.stack([getattr(statistics, name) for name in STATISTICS], 1)
 
 
 def step_errors(raw, safe, rate_hz: float) -> dict:
-    """Steps that a pedometer counts, before and after, by both counters.
+    """Compares step counts of raw and anonymized windows, by two step counters.
 
     Args:
-      raw: ``float[N, time, axes]``, acceleration in m/s² with gravity, three axes or
-        their magnitude as one; N at least 1.
+      raw: ``float[N, time, axes]``, acceleration in m/s² with gravity, either three
+        axes or the magnitude; N at least 1.
       safe: ``float[N, time, axes]``, the same windows anonymized.
       rate_hz: samples per second.
 
     Returns:
-      By counter (``threshold``: half the crossings of 10.5 m/s²; ``jerk_pace``:
-      Adaptiv's) ``raw`` and ``anonymized`` steps per window, ``relative_error`` and
-      ``absolute_error`` as in ``statistics_kept``. ``jerk_pace`` is None at a rate too
-      low for its filter, 7.334 Hz.
+      Nested dict by counter: ``threshold`` counts half the crossings of 10.5 m/s²,
+      ``jerk_pace`` is Adaptiv's counter. ``raw`` and ``anonymized`` are steps per
+      window; ``relative_error`` and ``absolute_error`` are those of
+      ``compare_statistics``. ``jerk_pace`` is None up to 7.334 Hz, the lowest rate for
+      its filter.
 
     Raises:
-      ValueError: if shapes are not alike and of rank 3, or there is no window.
+      ValueError: if shapes differ or are not of rank 3, or for no windows.
 
     Example:
       >>> still = np.full((1, 4, 1), 9.81, np.float32)
@@ -136,14 +139,14 @@ def step_errors(raw, safe, rate_hz: float) -> dict:
       ``jaxanon.kernels``.
     """
     raw, safe = _alike(raw, safe)
-    found = {}
+    result = {}
     for counter in COUNTERS:
         if counter == "jerk_pace" and rate_hz <= LOWEST_RATE_HZ:
-            found[counter] = None
+            result[counter] = None
             continue
         count = functools.partial(_steps, counter=counter, rate_hz=float(rate_hz))
-        found[counter] = _change(_in_chunks(count, raw), _in_chunks(count, safe))
-    return found
+        result[counter] = _change(_in_chunks(count, raw), _in_chunks(count, safe))
+    return result
 
 
 @functools.partial(jax.jit, static_argnames=("counter", "rate_hz"))
@@ -164,7 +167,7 @@ def _alike(raw, safe):
 
 
 def _in_chunks(function, *arrays):
-    """``function`` of rows, a chunk at a time, so that one program serves any N."""
+    """Applies ``function`` in padded chunks, so that one program serves any N."""
     parts = []
     for start in range(0, len(arrays[0]), CHUNK):
         chunk = [array[start : start + CHUNK] for array in arrays]
@@ -185,30 +188,29 @@ def _change(before, after):
     }
 
 
-UNITS = {"g": 9.80665, "m/s^2": 1.0}  # In m/s².
+UNITS = {"g": 9.80665, "m/s^2": 1.0}  # in m/s²
 
-LESS_GRAVITY = ("userAcceleration", "body_acc")  # What a person adds, alone.
+LESS_GRAVITY = ("userAcceleration", "body_acc")  # acceleration without gravity
 
 
 def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
-    """The acceleration with gravity, in m/s², or None if there is none.
+    """Returns the acceleration with gravity in m/s², or None if it is unavailable.
 
-    Every channel in g or m/s^2 counts as an axis. Where gravity has channels of its own
-    (``gravity.x``), they are added to those that end alike (``userAcceleration.x``).
-    Where it has none, ``userAcceleration.x`` and ``body_acc_x`` are left out: gravity
-    was taken from them, and how they lay to it is not to be had from them.
+    Every channel in g or m/s^2 is an axis. Separate gravity channels (``gravity.x``)
+    are added to the channels of the same axis (``userAcceleration.x``). Without gravity
+    channels, ``userAcceleration.x`` and ``body_acc_x`` are ignored, because gravity was
+    removed from them.
 
     Args:
       windows: ``float[N, time, channels]`` in physical units.
-      channels: their names.
-      units: their units.
+      channels: names of the channels.
+      units: units of the channels.
 
     Returns:
       ``float32[N, time, axes]``, or None.
 
     Raises:
-      ValueError: if windows have another number of channels than there are names, or
-        names than units.
+      ValueError: if the numbers of channels, names and units differ.
 
     Example:
       >>> windows = np.array([[[0.5, 0.25, 90.0]]])
@@ -219,23 +221,23 @@ def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
     windows = np.asarray(windows)
     if windows.shape[-1:] != (len(channels),):
         raise ValueError(
-            f"windows must have {len(channels)} channels, one for each name, got shape "
+            f"windows must have {len(channels)} channels, one per name, got shape "
             f"{windows.shape}."
         )
     axes: dict[str, list[int]] = {}
-    apart = any(name.startswith("gravity.") for name in channels)
+    separate = any(name.startswith("gravity.") for name in channels)
     for index, (name, unit) in enumerate(zip(channels, units, strict=True)):
-        if unit in UNITS and (apart or _sensor(name) not in LESS_GRAVITY):
-            axis = name.partition(".")[2] if apart else name
+        if unit in UNITS and (separate or _sensor(name) not in LESS_GRAVITY):
+            axis = name.partition(".")[2] if separate else name
             axes.setdefault(axis, []).append(index)
     if not axes:
         return None
     factors = np.array([UNITS.get(unit, 0.0) for unit in units])
     scaled = windows * factors.astype(np.float32)
-    together = [scaled[..., own].sum(-1) for own in axes.values()]
-    return np.stack(together, -1).astype(np.float32)
+    sums = [scaled[..., indices].sum(-1) for indices in axes.values()]
+    return np.stack(sums, -1).astype(np.float32)
 
 
 def _sensor(name: str) -> str:
-    """A channel's name less its axis."""
+    """Channel name without its axis."""
     return re.sub(r"[._][xyz]$", "", name)

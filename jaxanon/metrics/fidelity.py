@@ -1,4 +1,4 @@
-"""How like real windows synthetic ones are, as distributions, and whether copies."""
+"""Fidelity of synthetic windows: distances of distributions, and memorization."""
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
@@ -10,21 +10,21 @@ KINDS = "real", "synthetic"
 
 
 def mmd(real, synthetic, *, bandwidth: float | None = None) -> float:
-    """Squared maximum mean discrepancy under a Gaussian kernel, without bias.
+    """Returns an unbiased estimate of the squared maximum mean discrepancy.
 
-    0 in the mean where both are of one distribution, so it may be a little below;
-    grows towards 2. The kernel is ``exp(-d² / (2 bandwidth²))`` of the distance of
-    flattened windows.
+    The mean of the estimate is 0 for equal distributions, so it may be slightly
+    negative; it is at most about 2. The kernel is ``exp(-d² / (2 bandwidth²))``, where
+    ``d`` is the distance of flattened windows.
 
     Args:
       real: ``float[N, time, channels]``, standardised; N at least 2. All pairs are
-        compared, so a few thousand are plenty.
-      synthetic: ``float[M, time, channels]``.
-      bandwidth: > 0; None is the median distance of all real windows.
+        compared, so use at most a few thousand windows.
+      synthetic: ``float[M, time, channels]``, M at least 2.
+      bandwidth: kernel width > 0; None is the median distance of real windows.
 
     Raises:
-      ValueError: if windows are not of one shape, rank 3 and at least two on each side,
-        or not finite, or the bandwidth, given or found, is not > 0 and finite.
+      ValueError: if window shapes differ, are not of rank 3 or too few, if values are
+        not finite, or if the bandwidth is not positive and finite.
 
     Example:
       >>> real = np.zeros((2, 1, 1))
@@ -39,8 +39,8 @@ def mmd(real, synthetic, *, bandwidth: float | None = None) -> float:
         bandwidth = float(np.median(pdist(real)))
     if not 0 < bandwidth < np.inf:
         raise ValueError(
-            f"bandwidth must be > 0 and finite, got {bandwidth!r}; of real windows all "
-            "alike there is no median distance, so name one."
+            f"bandwidth must be > 0 and finite, got {bandwidth!r}; set it explicitly "
+            "if real windows are all alike."
         )
     kernel = lambda x, y: np.exp(-cdist(x, y, "sqeuclidean") / (2 * bandwidth**2))
     within = lambda x: (kernel(x, x).sum() - len(x)) / (len(x) * (len(x) - 1))
@@ -48,10 +48,9 @@ def mmd(real, synthetic, *, bandwidth: float | None = None) -> float:
 
 
 def frechet_distance(real, synthetic) -> float:
-    """Squared Fréchet distance of two Gaussians that have the features' moments.
+    """Returns the squared Fréchet distance of Gaussians fitted to features.
 
-    Of features of a classifier it is what is called context-FID; of any others it is
-    as good as they are.
+    With features of a classifier, it is known as context-FID.
 
     Args:
       real: ``float[N, features]``, N at least 2.
@@ -61,12 +60,12 @@ def frechet_distance(real, synthetic) -> float:
       ``|mean - mean'|² + tr(C + C' - 2 (C C')^(1/2))``, at least 0.
 
     Raises:
-      ValueError: if features are not of one width, rank 2 and at least two rows each,
-        or not finite.
+      ValueError: if shapes do not match, are not of rank 2 or have fewer than two rows,
+        or if values are not finite.
 
     Example:
       >>> one = np.array([[-1.0], [1.0]])
-      >>> frechet_distance(one, 3 * one + 4)  # Means 4 apart, deviations 1 and 3.
+      >>> frechet_distance(one, 3 * one + 4)  # Means 0 and 4, deviations 1 and 3.
       20.0
 
     References:
@@ -74,13 +73,15 @@ def frechet_distance(real, synthetic) -> float:
       1982; Heusel et al., NeurIPS 2017; Jeha et al., PSA-GAN, ICLR 2022.
     """
     real, synthetic = (np.asarray(x, np.float64) for x in (real, synthetic))
-    alike = real.ndim == synthetic.ndim == 2 and real.shape[1:] == synthetic.shape[1:]
-    if not alike or min(len(real), len(synthetic)) < 2:
+    same_width = (
+        real.ndim == synthetic.ndim == 2 and real.shape[1:] == synthetic.shape[1:]
+    )
+    if not same_width or min(len(real), len(synthetic)) < 2:
         raise ValueError(
-            "real and synthetic must be float[N, features], two rows at least, got "
-            f"shapes {real.shape} and {synthetic.shape}."
+            "real and synthetic must be float[N, features] with N >= 2, got shapes "
+            f"{real.shape} and {synthetic.shape}."
         )
-    _refuse_broken(real, synthetic)
+    _check_finite(real, synthetic)
     gap = real.mean(0) - synthetic.mean(0)
     one, other = (
         np.cov(x.T, ddof=0).reshape(2 * x.shape[1:]) for x in (real, synthetic)
@@ -93,27 +94,28 @@ def frechet_distance(real, synthetic) -> float:
 
 
 def autocorrelation_error(real, synthetic, *, max_lag: int | None = None) -> float:
-    """Mean absolute difference of autocorrelations, over lags and channels.
+    """Returns the mean absolute difference of autocorrelations.
 
-    A window's autocorrelation at a lag is the sum of products of centred samples so far
-    apart over the sum of their squares (0 where nothing varies); windows are averaged.
+    The autocorrelation of a window is the sum of products of centred samples at a lag,
+    divided by the sum of their squares (0 for a constant channel). It is averaged over
+    windows; the result is averaged over lags and channels.
 
     Args:
       real: ``float[N, time, channels]``, N at least 1.
-      synthetic: ``float[M, time, channels]``.
-      max_lag: in [1, time); None is half a window.
+      synthetic: ``float[M, time, channels]``, M at least 1.
+      max_lag: largest lag, in [1, time); None is half a window.
 
     Raises:
-      ValueError: if windows are not of one shape, rank 3 and finite, or for another
-        lag.
-      TypeError: for a lag that is no whole number.
+      ValueError: if window shapes differ or are not of rank 3, if values are not
+        finite, or if ``max_lag`` is out of range.
+      TypeError: if ``max_lag`` is not an integer.
 
     Example:
-      >>> shaken = np.array([1.0, -1, 1, -1]).reshape(1, 4, 1)
-      >>> autocorrelation_error(np.zeros((1, 4, 1)), shaken, max_lag=1)
+      >>> alternating = np.array([1.0, -1, 1, -1]).reshape(1, 4, 1)
+      >>> autocorrelation_error(np.zeros((1, 4, 1)), alternating, max_lag=1)
       0.75
     """
-    real, synthetic = alike(1, real, synthetic)
+    real, synthetic = check_windows(1, real, synthetic)
     time = real.shape[1]
     max_lag = max(1, time // 2) if max_lag is None else whole("max_lag", max_lag, 0)
     if not 1 <= max_lag < time:
@@ -127,36 +129,36 @@ def _autocorrelation(windows, max_lag):
     centred = windows - windows.mean(axis=1, keepdims=True)
     total = np.sum(centred**2, axis=1)
     varies = total > 1e-12 * np.maximum(np.sum(windows**2, axis=1), 1e-300)
-    found = []
+    lags = []
     for lag in range(1, max_lag + 1):
         products = np.sum(centred[:, lag:] * centred[:, :-lag], axis=1)
-        found.append(np.where(varies, products / np.where(varies, total, 1), 0).mean(0))
-    return np.stack(found)
+        lags.append(np.where(varies, products / np.where(varies, total, 1), 0).mean(0))
+    return np.stack(lags)
 
 
 def cross_channel_error(real, synthetic) -> float:
-    """Mean absolute difference of the correlations of all pairs of channels.
+    """Returns the mean absolute difference of correlations between channels.
 
-    Correlations are of all samples of all windows; with a channel that never varies
-    they are 0.
+    Correlations are over all samples of all windows, and 0 for a constant channel.
 
     Args:
-      real: ``float[N, time, channels]``, at least two channels; N at least 1.
-      synthetic: ``float[M, time, channels]``.
+      real: ``float[N, time, channels]``, N at least 1, channels at least 2.
+      synthetic: ``float[M, time, channels]``, M at least 1.
 
     Raises:
-      ValueError: if windows are not of one shape, rank 3 and finite, or of one channel.
+      ValueError: if window shapes differ or are not of rank 3, if values are not
+        finite, or for a single channel.
 
     Example:
       >>> same = np.array([[1.0, 1], [1, 1], [-1, -1], [-1, -1]])[None]
       >>> cross_channel_error(same, same * np.array([1.0, -1.0]))
       2.0
     """
-    real, synthetic = alike(1, real, synthetic)
+    real, synthetic = check_windows(1, real, synthetic)
     channels = real.shape[2]
     if channels < 2:
         raise ValueError(
-            f"windows must have two channels at least to be correlated, got {channels}."
+            f"windows must have at least two channels to be correlated, got {channels}."
         )
     pairs = np.triu_indices(channels, 1)
     one, other = (
@@ -174,17 +176,18 @@ def _correlations(rows):
 
 
 def nearest_distances(windows, training) -> np.ndarray:
-    """How far each window is from the training window that is nearest to it.
+    """Returns the distance of each window to the nearest training window.
 
     Args:
       windows: ``float[M, time, channels]``, standardised; M at least 1.
-      training: ``float[N, time, channels]``.
+      training: ``float[N, time, channels]``, N at least 1.
 
     Returns:
-      ``float64[M]``, root of the mean square of the differences; 0 is a copy.
+      ``float64[M]``, root-mean-square differences; 0 for a copy.
 
     Raises:
-      ValueError: if windows are not of one shape, rank 3 and finite, or there are none.
+      ValueError: if window shapes differ or are not of rank 3, if values are not
+        finite, or for no windows.
 
     Example:
       >>> nearest_distances(np.full((1, 4, 1), 2.0), np.zeros((3, 4, 1)))
@@ -192,68 +195,73 @@ def nearest_distances(windows, training) -> np.ndarray:
     """
     windows, training = _flat(1, windows, training, names=("windows", "training"))
     nearest = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(training)
-    # Found through squares, which lose the small ones; so taken anew.
+    # scikit-learn's distances lose precision for near copies, so recompute them.
     _, index = nearest.kneighbors(windows)
     return np.sqrt(np.mean((windows - training[index[:, 0]]) ** 2, axis=1))
 
 
-def memorisation(training, synthetic, held_out, *, share: float = 0.05) -> dict:
-    """Whether synthetic windows lie nearer to training windows than others do.
+def memorization(training, synthetic, held_out, *, fraction: float = 0.05) -> dict:
+    """Tests whether synthetic windows are too close to training windows.
+
+    A synthetic window counts as a copy if its distance to the training windows is below
+    the ``fraction`` quantile of the held-out windows' distances.
 
     Args:
-      training: ``float[N, time, channels]``, standardised, what a generator saw.
-      synthetic: ``float[M, time, channels]``, what it made.
-      held_out: ``float[K, time, channels]``, real windows that it did not see, of the
-        same kind.
-      share: in (0, 1), of held-out windows that count as near.
+      training: ``float[N, time, channels]``, standardised training windows of a
+        generator.
+      synthetic: ``float[M, time, channels]``, windows of the generator.
+      held_out: ``float[K, time, channels]``, real windows of the same distribution that
+        were not used for training.
+      fraction: fraction of held-out windows below the threshold, in (0, 1).
 
     Returns:
-      ``synthetic`` and ``held_out``, medians of ``nearest_distances`` to the training
-      windows, and ``copies``, the share of synthetic windows that are nearer than the
-      nearest ``share`` of the held-out ones. That share is what windows of the true
-      distribution would have; 1 is a generator that copies. Of those that are just as
-      near, as windows of a few states often are, as many count as it takes for the
-      held-out ones to have that share: where they are copies, too, nobody gets to 1.
+      ``synthetic`` and ``held_out``, the median ``nearest_distances`` to training
+      windows, and ``copies``, the fraction of synthetic windows that count as copies.
+      ``copies`` is about ``fraction`` for windows of the true distribution and 1 for a
+      generator that copies. Distances equal to the threshold are common for discrete
+      windows. They count with the weight that gives held-out windows exactly
+      ``fraction``, so ``copies`` stays below 1 if held-out windows are copies too.
 
     Raises:
-      ValueError: as ``nearest_distances``, or for another share.
+      ValueError: for the errors of ``nearest_distances``, or if ``fraction`` is out of
+        range.
 
     Example:
       >>> seen, other = np.zeros((2, 4, 1)), np.ones((20, 4, 1))
-      >>> memorisation(seen, seen, other)
+      >>> memorization(seen, seen, other)
       {'synthetic': 0.0, 'held_out': 1.0, 'copies': 1.0}
     """
-    if not 0 < share < 1:
-        raise ValueError(f"share must be in (0, 1), got {share!r}.")
-    made = nearest_distances(synthetic, training)
+    if not 0 < fraction < 1:
+        raise ValueError(f"fraction must be in (0, 1), got {fraction!r}.")
+    generated = nearest_distances(synthetic, training)
     real = nearest_distances(held_out, training)
-    edge = np.quantile(real, share)
-    # Of held-out windows at the edge itself, so many make the share up.
-    nearer, there = np.mean(real < edge), np.mean(real == edge)
-    some = min(1.0, (share - nearer) / there) if there else 0.0
+    threshold = np.quantile(real, fraction)
+    below, ties = np.mean(real < threshold), np.mean(real == threshold)
+    weight = min(1.0, (fraction - below) / ties) if ties else 0.0
+    copies = np.mean(generated < threshold) + weight * np.mean(generated == threshold)
     return {
-        "synthetic": float(np.median(made)),
+        "synthetic": float(np.median(generated)),
         "held_out": float(np.median(real)),
-        "copies": float(np.mean(made < edge) + some * np.mean(made == edge)),
+        "copies": float(copies),
     }
 
 
-def alike(least: int, real, synthetic, dtype=np.float64, names=KINDS):
-    """Windows of both kinds as arrays, where they can be compared.
+def check_windows(min_windows: int, real, synthetic, dtype=np.float64, names=KINDS):
+    """Converts real and synthetic windows to arrays and checks them.
 
     Args:
-      least: windows that there must be of each, 1 at least.
+      min_windows: minimum number of windows of each kind, >= 1.
       real: ``float[N, time, channels]``.
       synthetic: ``float[M, time, channels]``.
-      dtype: of what is returned.
-      names: what errors call them.
+      dtype: dtype of the results.
+      names: names of the arguments in error messages.
 
     Raises:
-      ValueError: if they are not of one shape and rank 3, fewer than ``least`` on
-        either side, empty, or not finite: what is nowhere is like nothing.
+      ValueError: if window shapes differ or are not of rank 3, for too few or empty
+        windows, or if values are not finite.
 
     Example:
-      >>> one, other = alike(1, [[[1]]], [[[2]], [[3]]])
+      >>> one, other = check_windows(1, [[[1]]], [[[2]], [[3]]])
       >>> one.shape, other.dtype
       ((1, 1, 1), dtype('float64'))
     """
@@ -261,26 +269,27 @@ def alike(least: int, real, synthetic, dtype=np.float64, names=KINDS):
     if (
         real.ndim != 3
         or real.shape[1:] != synthetic.shape[1:]
-        or min(len(real), len(synthetic)) < least
+        or min(len(real), len(synthetic)) < min_windows
         or not real.size
     ):
         raise ValueError(
-            f"windows must be float[N, time, channels], N at least {least}, and of one "
-            f"shape, got shapes {real.shape} and {synthetic.shape}."
+            f"windows must be float[N, time, channels], N at least {min_windows}, with "
+            f"equal time and channels, got shapes {real.shape} and {synthetic.shape}."
         )
-    _refuse_broken(real, synthetic, names)
+    _check_finite(real, synthetic, names)
     return real, synthetic
 
 
-def _refuse_broken(real, synthetic, names=KINDS):
+def _check_finite(real, synthetic, names=KINDS):
     for name, x in zip(names, (real, synthetic), strict=True):
         broken = ~np.isfinite(x).reshape(len(x), -1).all(axis=1)
         if broken.any():
             raise ValueError(
-                f"{name} has {broken.sum()} rows that are not finite, the first at "
-                f"{np.argmax(broken)}; of such there is no likeness."
+                f"{name} must be finite, got {broken.sum()} rows with NaN or infinity, "
+                f"the first at {np.argmax(broken)}; remove them."
             )
 
 
-def _flat(least, *windows, names=KINDS):
-    return (x.reshape(len(x), -1) for x in alike(least, *windows, names=names))
+def _flat(min_windows, *windows, names=KINDS):
+    arrays = check_windows(min_windows, *windows, names=names)
+    return (x.reshape(len(x), -1) for x in arrays)

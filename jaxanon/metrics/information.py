@@ -11,33 +11,33 @@ from jaxanon.kernels.checks import whole
 def mutual_information_table(
     key, windows, labels, *, components: int = 25, max_windows: int = 2000
 ) -> float:
-    """Mean mutual information of principal components and an attribute, in nats.
+    """Returns the mean mutual information of principal components and an attribute.
 
-    The first ``components`` principal components of the flattened windows are each
-    compared with the labels by the nearest-neighbour estimator for a continuous and a
-    discrete variable (k = 3), and the estimates are averaged. 0 means that no single
-    component tells anything; windows that never vary give about 0.
+    The estimator is the nearest-neighbour estimator (k = 3) for a continuous and a
+    discrete variable. It is applied to each of the first ``components`` principal
+    components of flattened windows, and the estimates are averaged. A result of 0 means
+    that no single component carries information. Constant windows give about 0.
 
     Args:
-      key: typed PRNG key: the subsample and the estimator's tie-breaking noise.
+      key: typed PRNG key for the subset and the estimator's tie-breaking noise.
       windows: ``float[N, time, channels]``, standardised.
       labels: ``int[N]``.
-      components: how many; fewer where windows have fewer values or N is smaller.
-      max_windows: a random subset of this size is used where N is larger.
+      components: number of components; limited by N and the values per window.
+      max_windows: size of the random subset used for larger N.
 
     Returns:
-      A float >= 0.
+      A float >= 0, in nats.
 
     Raises:
-      ValueError: if windows are not of rank 3, labels are not one per window, there
-        are fewer than 10 windows, or ``components`` < 1 or ``max_windows`` < 10.
-      TypeError: if ``max_windows`` is no whole number.
+      ValueError: if windows are not of rank 3, labels are not one per window, N < 10,
+        ``components`` < 1 or ``max_windows`` < 10.
+      TypeError: if ``max_windows`` is not an integer.
 
     Example:
       >>> labels = np.arange(200) % 2
       >>> windows = 9.0 * labels[:, None, None] + np.linspace(0, 1, 200)[:, None, None]
-      >>> told = mutual_information_table(jax.random.key(0), windows, labels)
-      >>> f"{told:.1f}"  # ln 2
+      >>> information = mutual_information_table(jax.random.key(0), windows, labels)
+      >>> f"{information:.1f}"  # ln 2
       '0.7'
 
     References:
@@ -51,14 +51,11 @@ def mutual_information_table(
         )
     if labels.shape != windows.shape[:1]:
         raise ValueError(
-            f"labels must be one per window, {len(windows)} of them, got shape "
+            f"labels must be int[{len(windows)}], one per window, got shape "
             f"{labels.shape}."
         )
     if len(windows) < 10:
-        raise ValueError(
-            f"windows must hold at least 10 windows to estimate from, got "
-            f"{len(windows)}."
-        )
+        raise ValueError(f"windows must have at least 10 windows, got {len(windows)}.")
     max_windows = whole("max_windows", max_windows, least=10)
     if components < 1:
         raise ValueError(f"components must be at least 1, got {components!r}.")
@@ -69,40 +66,39 @@ def mutual_information_table(
         windows, labels = windows[rows], labels[rows]
     flat = windows.reshape(len(windows), -1).astype(np.float64)
     components = min(components, *flat.shape)
-    with np.errstate(invalid="ignore"):  # Shares of no variance at all are 0 / 0.
+    with np.errstate(invalid="ignore"):  # Constant windows: PCA divides 0 by 0.
         projected = PCA(components, random_state=seed).fit_transform(flat)
     if np.unique(labels, return_counts=True)[1].max() < 2:
-        return 0.0  # Who is met once is like nobody: its nearest tell nothing.
+        return 0.0  # Without a class of two windows, there are no neighbours.
     estimates = mutual_info_classif(projected, labels, n_neighbors=3, random_state=seed)
     return float(np.mean(estimates))
 
 
 def informativeness(key, features, labels, *, max_windows: int = 5000) -> np.ndarray:
-    """What share of an attribute's entropy each feature tells by itself.
+    """Returns the fraction of an attribute's entropy that each feature reveals.
 
-    ``I(f; y) / H(y)`` with the estimator of ``mutual_information_table``, cut to [0,
-    1]: 0 tells nothing of the attribute, 1 all of it.
+    It is ``I(f; y) / H(y)``, with the estimator of ``mutual_information_table``,
+    clipped to [0, 1].
 
     Args:
-      key: typed PRNG key: the subsample and the estimator's tie-breaking noise.
+      key: typed PRNG key for the subset and the estimator's tie-breaking noise.
       features: ``float[N, features]``.
       labels: ``int[N]``.
-      max_windows: a random subset of this size is used where N is larger.
+      max_windows: size of the random subset used for larger N.
 
     Returns:
       ``float64[features]``.
 
     Raises:
-      ValueError: if features are not of rank 2, labels are not one per row, there are
-        fewer than 10 rows or ``max_windows``, or labels are all alike and have no
-        entropy.
-      TypeError: if ``max_windows`` is no whole number.
+      ValueError: if features are not of rank 2, labels are not one per row, N < 10,
+        ``max_windows`` < 10, or all labels are equal.
+      TypeError: if ``max_windows`` is not an integer.
 
     Example:
       >>> labels = np.arange(400) % 2
-      >>> told = informativeness(
+      >>> fractions = informativeness(
       ...     jax.random.key(0), np.stack([labels, np.arange(400)], axis=1), labels)
-      >>> bool(told[0] > 0.95), bool(told[1] < 0.05)
+      >>> bool(fractions[0] > 0.95), bool(fractions[1] < 0.05)
       (True, True)
 
     References:
@@ -116,20 +112,17 @@ def informativeness(key, features, labels, *, max_windows: int = 5000) -> np.nda
         )
     max_windows = whole("max_windows", max_windows, least=10)
     if len(features) < 10:
-        raise ValueError(
-            f"features must hold at least 10 rows, got {len(features)}: too few to "
-            "estimate from."
-        )
+        raise ValueError(f"features must have at least 10 rows, got {len(features)}.")
     seed = int(jax.random.bits(key, dtype=np.uint32))
     if len(features) > max_windows:
         generator = np.random.default_rng(seed)
         rows = np.sort(generator.choice(len(features), max_windows, replace=False))
         features, labels = features[rows], labels[rows]
-    share = np.unique(labels, return_counts=True)[1] / len(labels)
-    entropy = -float(np.sum(share * np.log(share)))
+    fractions = np.unique(labels, return_counts=True)[1] / len(labels)
+    entropy = -float(np.sum(fractions * np.log(fractions)))
     if entropy == 0:
         raise ValueError(
-            f"labels must have two classes at least, got {labels[0]} alone."
+            f"labels must have at least two classes, got only {labels[0]}."
         )
-    told = mutual_info_classif(features, labels, n_neighbors=3, random_state=seed)
-    return np.clip(told / entropy, 0, 1)
+    estimates = mutual_info_classif(features, labels, n_neighbors=3, random_state=seed)
+    return np.clip(estimates / entropy, 0, 1)

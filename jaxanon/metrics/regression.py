@@ -1,22 +1,22 @@
-"""How far predicted numbers and forecasts are from the true ones."""
+"""Metrics of predicted numbers and of forecasts."""
 
 import numpy as np
 
 
 def r2(truth, predictions) -> float:
-    """Share of the truth's variance that predictions explain, 1 - SSE / SST.
+    """Returns the coefficient of determination, 1 - SSE / SST.
 
-    1 is perfect, 0 what the mean of the truth would reach, and there is no lower bound.
-    Of a truth that is constant, where SST is 0, it is 1 if every prediction is right
-    and else 0, as in scikit-learn.
+    It is 1 for perfect predictions, 0 for the mean of the truth, and has no lower
+    bound. For a constant truth, it is 1 if all predictions are correct, else 0, as in
+    scikit-learn.
 
     Args:
       truth: ``float[N]``, N at least 1.
       predictions: ``float[N]``.
 
     Raises:
-      ValueError: if either is no vector of finite numbers, their lengths differ, or
-        there is nothing to score.
+      ValueError: if either is not a vector of finite numbers, their lengths differ, or
+        they are empty.
 
     Example:
       >>> r2([1.0, 2.0, 3.0], [1.0, 2.0, 2.0])
@@ -30,7 +30,7 @@ def r2(truth, predictions) -> float:
 
 
 def mae(truth, predictions) -> float:
-    """Mean absolute error, in the truth's unit; arguments and errors as of ``r2``.
+    """Returns the mean absolute error; arguments and errors are those of ``r2``.
 
     Example:
       >>> mae([1.0, 2.0], [1.0, 5.0])
@@ -40,7 +40,7 @@ def mae(truth, predictions) -> float:
 
 
 def rmse(truth, predictions) -> float:
-    """Root of the mean squared error, in the truth's unit; otherwise as ``mae``.
+    """Returns the root-mean-square error; arguments and errors are those of ``r2``.
 
     Example:
       >>> rmse([0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0])
@@ -50,7 +50,7 @@ def rmse(truth, predictions) -> float:
 
 
 def errors(truth, predictions) -> dict[str, float]:
-    """``r2``, ``mae`` and ``rmse`` together, by name.
+    """Returns ``r2``, ``mae`` and ``rmse`` in a dict.
 
     Example:
       >>> errors([1.0, 3.0], [2.0, 2.0])
@@ -65,11 +65,11 @@ def _errors(truth, predictions):
     predictions = _vector("predictions", predictions)
     if len(truth) != len(predictions):
         raise ValueError(
-            f"predictions must be one for each true number: got {len(predictions)} for "
+            f"predictions must have the length of truth, got {len(predictions)} for "
             f"{len(truth)}."
         )
     if not len(truth):
-        raise ValueError("truth is empty: there is nothing to score.")
+        raise ValueError("truth must not be empty, got 0 values.")
     return truth, predictions - truth
 
 
@@ -88,24 +88,24 @@ FLOOR_W = 1.0
 
 
 def load_accuracy(truth, predictions, floor: float = FLOOR_W) -> float:
-    """Mean of ``1 - |prediction - truth| / truth``, made safe where that is zero.
+    """Returns the mean of ``1 - |prediction - truth| / max(truth, floor)``.
 
-    Chapter 2 divides by what the device takes, which is nothing when it is off. Here
-    what it takes counts as ``floor`` at least, and no single accuracy is below 0: where
-    the load is above the floor, and the error no larger than the load, that is the
-    chapter's. A device that is off is predicted with 1 less the error in W.
+    Chapter 2 of the PFDRL work divides by the load, which is 0 for a device that is
+    off. This function divides by at least ``floor`` and clips each accuracy to 0 from
+    below. It equals the chapter's accuracy if loads exceed ``floor`` and errors do not
+    exceed the load.
 
     Args:
-      truth: ``float[...]``, W, not negative.
-      predictions: of the same shape.
-      floor: W, > 0.
+      truth: ``float[...]``, loads in W, not negative.
+      predictions: ``float[...]``, of the same shape.
+      floor: smallest divisor in W, > 0.
 
     Raises:
-      ValueError: if shapes differ, nothing is there, something is not finite, or the
-        floor is not positive.
+      ValueError: if shapes differ, are empty, values are not finite, or ``floor`` is
+        not positive.
 
     Example:
-      A quarter too little, four times too much, 0.25 W where there is nothing.
+      The accuracies are 0.75, 0 (clipped), 0.75 and 1.
 
       >>> load_accuracy([64.0, 50.0, 0.0, 0.0], [48.0, 200.0, 0.25, 0.0])
       0.625
@@ -121,21 +121,23 @@ def load_accuracy(truth, predictions, floor: float = FLOOR_W) -> float:
 
 
 def mase(truth, predictions, baseline) -> float:
-    """Mean absolute error over that of a baseline: below 1 is better than it.
+    """Returns the mean absolute error relative to that of a baseline.
 
-    With the last value known held as the baseline (persistence) that is the error
-    scaled as Hyndman and Koehler do, but on the same minutes and so many steps ahead,
-    in place of one step ahead in training: so that persistence itself is 1.
+    Values below 1 are better than the baseline. A common baseline is persistence, the
+    last known value. Unlike Hyndman and Koehler, who scale by the one-step error of
+    persistence on training data, this function uses the same minutes and horizon for
+    both errors.
 
     Args:
-      truth, predictions: as ``load_accuracy``.
-      baseline: predictions of the same shape.
+      truth: ``float[...]``.
+      predictions: ``float[...]``, of the same shape.
+      baseline: ``float[...]``, predictions of the baseline.
 
     Returns:
-      1 where neither errs, infinity where the baseline alone does not.
+      A float >= 0; 1 if both errors are 0, infinity if only the baseline's is 0.
 
     Raises:
-      ValueError: as ``load_accuracy``.
+      ValueError: if shapes differ, are empty, or values are not finite.
 
     Example:
       >>> mase([1.0, 2.0, 3.0], [1.0, 2.0, 2.0], [1.0, 1.0, 1.0])
@@ -153,7 +155,7 @@ def mase(truth, predictions, baseline) -> float:
 
 
 def forecast_errors(truth, predictions, baseline) -> dict[str, float]:
-    """``accuracy``, ``mae``, ``rmse`` (W) and ``mase`` together; arguments of ``mase``.
+    """Returns ``accuracy``, ``mae``, ``rmse`` and ``mase``; arguments as for ``mase``.
 
     Example:
       >>> forecast_errors([2.0, 4.0], [2.0, 3.0], [2.0, 2.0])["mase"]
@@ -177,7 +179,7 @@ def _pair(truth, predictions):
     predictions = np.asarray(predictions, np.float64)
     if truth.shape != predictions.shape or not truth.size:
         raise ValueError(
-            f"truth and what is predicted must have one shape and not be empty, got "
+            f"truth and predictions must have one shape and not be empty, got "
             f"{truth.shape} and {predictions.shape}."
         )
     if not (np.isfinite(truth).all() and np.isfinite(predictions).all()):

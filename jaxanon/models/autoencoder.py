@@ -7,15 +7,15 @@ from flax import linen as nn
 
 from jaxanon.models.layers import MultiLayer, flatten, unflatten
 
-LOG_VARIANCE = (-10.0, 10.0)  # Beyond it exp() helps nobody, and soon overflows.
+LOG_VARIANCE = (-10.0, 10.0)  # Keeps exp(log_variance) well within float32.
 
 
 class Encoder(nn.Module):
-    """Window to mean and log-variance of its latent representation.
+    """Encoder from windows to the mean and log-variance of a latent.
 
-    With ``filters`` the first layers are convolutions over time (kernel 5, stride 2,
-    ReLU), two in Blinder's paper for MotionSense; without, all are dense, as in the
-    released program.
+    With ``filters``, the first layers are convolutions over time (kernel 5, stride 2,
+    ReLU); Blinder's paper uses two for MotionSense. Without ``filters``, all layers are
+    dense, as in the official program.
 
     The log-variance is clipped to ``LOG_VARIANCE``.
 
@@ -41,9 +41,10 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Latent representation and one-hot attributes to a window; mirrors ``Encoder``.
+    """Decoder from a latent and one-hot attributes to a window; mirrors ``Encoder``.
 
-    The input is ``z ⊕ private one-hots ⊕ public one-hot``.
+    The input is the concatenation of the latent, the private one-hots and the public
+    one-hot, in this order.
     """
 
     time: int
@@ -69,7 +70,7 @@ class Decoder(nn.Module):
 
 
 class Discriminator(nn.Module):
-    """Latent representation to the logits of one private attribute."""
+    """Classifier from a latent to the logits of one private attribute."""
 
     num_classes: int
     hidden: Sequence[int] = (128, 128)
@@ -77,10 +78,10 @@ class Discriminator(nn.Module):
 
     @nn.compact
     def __call__(self, z):
-        """``float[batch, latent] -> float[batch, num_classes]``, not normalised."""
+        """``float[batch, latent] -> float[batch, num_classes]``."""
         return MultiLayer((*self.hidden, self.num_classes), self.initialization)(z)
 
 
 def sample(mean, log_variance, noise):
-    """``mean + exp(log_variance / 2) * noise``: eq. 1 of the paper."""
+    """Returns ``mean + exp(log_variance / 2) * noise``, eq. 1 of the paper."""
     return mean + jnp.exp(0.5 * log_variance) * noise

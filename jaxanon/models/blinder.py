@@ -14,15 +14,15 @@ from jaxanon.models.losses import cross_entropy, kl_to_standard_normal, weighted
 
 VAE_GROUPS = ("encoder", "decoder")
 
-RELEASED_SCALE = 512 / 150  # times the mean squared error of a window
+OFFICIAL_SCALE = 512 / 150  # times the mean squared error of a window
 
 
 class BlinderBatch(NamedTuple):
-    """A client's windows with everything random about them already drawn.
+    """A client's windows together with all their random draws.
 
-    ``private`` and ``shadow`` hold one array for each private attribute. ``shadow`` is
-    a class other than the true one, ``shown`` any class at all; ``renoise`` is for
-    encoding windows and their shadows again, windows first.
+    ``private``, ``shadow`` and ``target`` hold one array per private attribute.
+    ``shadow`` is a class other than the true one; ``target`` may be any class.
+    ``renoise`` is the noise for encoding the windows, then their shadows, again.
     """
 
     windows: jax.Array  # float[batch, time, channels], standardised
@@ -32,11 +32,11 @@ class BlinderBatch(NamedTuple):
     noise: jax.Array  # float[batch, latent], N(0, 1)
     shadow: tuple  # of float[batch, classes], one-hot
     renoise: jax.Array  # float[2 * batch, latent], N(0, 1)
-    shown: tuple  # of float[batch, classes], one-hot
+    target: tuple  # of float[batch, classes], one-hot
 
 
 class LossScale(NamedTuple):
-    """The weights of Blinder's eq. 4; each a float or ``float[]``."""
+    """Weights of Blinder's eq. 4; each a float or ``float[]``."""
 
     alpha: jax.Array | float
     beta: jax.Array | float
@@ -44,14 +44,14 @@ class LossScale(NamedTuple):
 
 
 class BlinderNetworks(NamedTuple):
-    """The three kinds of network; ``discriminators`` has one per private attribute."""
+    """Blinder's networks; ``discriminators`` has one per private attribute."""
 
     encoder: Encoder
     decoder: Decoder
     discriminators: tuple[Discriminator, ...]
 
     def init(self, key, time: int, channels: int, public_classes: int):
-        """Parameters with groups ``encoder``, ``decoder``, ``discriminators``."""
+        """Returns parameters in groups ``encoder``, ``decoder``, ``discriminators``."""
         keys = jax.random.split(key, 2 + len(self.discriminators))
         z = jnp.zeros((1, self.encoder.latent))
         classes = public_classes + sum(d.num_classes for d in self.discriminators)
@@ -67,17 +67,17 @@ class BlinderNetworks(NamedTuple):
         }
 
     def encode(self, params, windows) -> tuple[jax.Array, jax.Array]:
-        """``float[batch, time, channels]`` to mean and log-variance of the latent."""
+        """Returns mean and log-variance of the latents, ``float[batch, latent]``."""
         encoded = self.encoder.apply({"params": params["encoder"]}, windows)
         return cast(tuple[jax.Array, jax.Array], encoded)
 
     def decode(self, params, z, private, public):
-        """A latent and its one-hot attributes, in the paper's order, to windows."""
+        """Decodes latents and one-hot attributes to windows."""
         conditioned = jnp.concatenate([z, *private, public], axis=-1)
         return self.decoder.apply({"params": params["decoder"]}, conditioned)
 
     def discriminate(self, params, z):
-        """Logits of each private attribute."""
+        """Returns the logits of each private attribute."""
         pairs = zip(self.discriminators, params["discriminators"], strict=True)
         return tuple(network.apply({"params": p}, z) for network, p in pairs)
 
@@ -93,23 +93,20 @@ def networks(
     initialization: str = "lecun",
     discriminator_hidden_sizes: Sequence[int] = (128, 128),
 ) -> BlinderNetworks:
-    """Blinder's networks for windows of ``time`` samples by ``channels`` channels.
+    """Builds Blinder's networks.
 
     Args:
-      time: samples per window; with ``filters`` a multiple of ``2**len(filters)``.
+      time: samples per window; a multiple of ``2**len(filters)``.
       channels: sensor channels.
       private_classes: number of classes of each private attribute.
       latent: size of the latent representation (paper: 25).
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
       filters: filters of the encoder's convolutions, if any; the decoder mirrors them.
-      initialization: of the dense layers, ``"lecun"`` or ``"official"``; see ``Dense``.
-      discriminator_hidden_sizes: widths of the discriminators' layers.
-
-    Returns:
-      ``BlinderNetworks``.
+      initialization: initialization of the dense layers; see ``Dense``.
+      discriminator_hidden_sizes: widths of the discriminators' hidden layers.
 
     Raises:
-      ValueError: if ``time`` cannot be halved once per convolution.
+      ValueError: if ``time`` is not a multiple of ``2**len(filters)``.
 
     Example:
       >>> net = networks(128, 6, [2])
@@ -138,31 +135,34 @@ def networks(
     )
 
 
-def vae_loss(networks: BlinderNetworks, scale: LossScale, *, released: bool = False):
-    """Eq. 4: ``(params, BlinderBatch) -> (float[], info)``.
+def vae_loss(networks: BlinderNetworks, scale: LossScale, *, official: bool = False):
+    """Returns the loss of eq. 4, ``(params, BlinderBatch) -> (float[], info)``.
 
-    The paper's form is ``alpha`` times the squared error summed over the window, plus
+    The paper's loss is ``alpha`` times the squared error summed over the window, plus
     ``beta`` times the KL divergence, minus ``gamma`` times the discriminators' losses.
-    ``released`` is the published program's: ``(512 * mean squared error + 2 beta KL) /
-    150`` in place of the first two terms, the discriminators' losses as in
-    ``cross_entropy(released=True)``, and no ``alpha``.
+    With ``official``, it is the loss of the official program. The first two terms
+    become ``(512 * mean squared error + 2 beta KL) / 150``, and the discriminators'
+    losses are ``cross_entropy(official=True)``; ``alpha`` is not used.
     """
 
     def loss_fn(params, batch: BlinderBatch):
-        total, info, _ = _vae_terms(networks, scale, params, batch, released)
+        total, info, _ = _vae_terms(networks, scale, params, batch, official)
         return total, info
 
     return loss_fn
 
 
-def discriminator_loss(networks: BlinderNetworks, *, released: bool = False):
-    """Eq. 3 on fixed latents: ``(params, BlinderBatch) -> (float[], info)``."""
+def discriminator_loss(networks: BlinderNetworks, *, official: bool = False):
+    """Returns the loss of eq. 3, ``(params, BlinderBatch) -> (float[], info)``.
+
+    No gradient reaches the encoder.
+    """
 
     def loss_fn(params, batch: BlinderBatch):
         mean, log_variance = networks.encode(params, batch.windows)
         z = jax.lax.stop_gradient(sample(mean, log_variance, batch.noise))
         loss = _discriminator_loss(
-            networks.discriminate(params, z), batch.private, batch.weights, released
+            networks.discriminate(params, z), batch.private, batch.weights, official
         )
         return loss, {"discriminator": loss}
 
@@ -170,19 +170,18 @@ def discriminator_loss(networks: BlinderNetworks, *, released: bool = False):
 
 
 def with_shadows(networks: BlinderNetworks):
-    """Latents of real and shadow windows:
-    ``(params, BlinderBatch) -> (z, private, weights)``.
+    """Returns ``(params, BlinderBatch) -> (z, private, weights)`` with shadow windows.
 
-    A shadow window is decoded from the latent of a real one under another private
-    class, and both are encoded again, so that a client whose private attribute never
-    changes still has every class to tell apart.
+    A shadow window is decoded from a real window's latent under another private class,
+    then encoded again. It lets the discriminators of a client with a single private
+    class learn all classes.
     """
 
     def inputs_fn(params, batch: BlinderBatch):
         mean, log_variance = networks.encode(params, batch.windows)
         z = sample(mean, log_variance, batch.noise)
         shadows = networks.decode(params, z, batch.shadow, batch.public)
-        # The windows' own mean and variance are known; only the noise is drawn again.
+        # Windows keep their mean and variance; only the noise is drawn again.
         shadow_mean, shadow_log_variance = networks.encode(params, shadows)
         z = sample(
             jnp.concatenate([mean, shadow_mean]),
@@ -197,7 +196,7 @@ def with_shadows(networks: BlinderNetworks):
 
 
 def without_shadows(networks: BlinderNetworks):
-    """Latents of real windows alone, in the shape of ``with_shadows``."""
+    """Returns the function of ``with_shadows`` for real windows only."""
 
     def inputs_fn(params, batch: BlinderBatch):
         z = sample(*networks.encode(params, batch.windows), batch.noise)
@@ -214,19 +213,19 @@ def phases(
     discriminator_steps: int = 5,
     local_steps: int = 1,
     shadows: bool = True,
-    released: bool = False,
+    official: bool = False,
 ) -> tuple[Phase, ...]:
-    """Algorithm 1, lines 16-21, ``local_steps`` times.
+    """Returns the phases of Algorithm 1, lines 16-21, repeated ``local_steps`` times.
 
-    Line 20: the discriminators take ``discriminator_steps`` on fixed latents. Line 21:
-    encoder and decoder take one step against the discriminators as they now are.
+    In line 20, the discriminators take ``discriminator_steps`` steps on fixed latents.
+    In line 21, encoder and decoder take one step against the updated discriminators.
     """
-    graded = vae_loss(networks, scale, released=released)
+    graded = vae_loss(networks, scale, official=official)
 
     def discriminate(params, inputs):
         z, private, weights = inputs
         logits = networks.discriminate(params, z)
-        return _discriminator_loss(logits, private, weights, released)
+        return _discriminator_loss(logits, private, weights, official)
 
     latents = with_shadows(networks) if shadows else without_shadows(networks)
     adversary = Phase(
@@ -238,51 +237,51 @@ def phases(
     return (adversary, autoencoder) * local_steps
 
 
-def objectives(networks: BlinderNetworks, scale: LossScale, *, released: bool = False):
-    """Algorithm 1, lines 22-23: what the adapted groups are graded by, one by one."""
+def objectives(networks: BlinderNetworks, scale: LossScale, *, official: bool = False):
+    """Returns the objectives of Algorithm 1, lines 22-23, one per group."""
     return (
-        Objective(VAE_GROUPS, vae_loss(networks, scale, released=released)),
-        Objective(("discriminators",), discriminator_loss(networks, released=released)),
+        Objective(VAE_GROUPS, vae_loss(networks, scale, official=official)),
+        Objective(("discriminators",), discriminator_loss(networks, official=official)),
     )
 
 
 def joint_objective(
-    networks: BlinderNetworks, scale: LossScale, *, released: bool = False
+    networks: BlinderNetworks, scale: LossScale, *, official: bool = False
 ):
-    """Both of ``objectives`` in one pass: same gradients, one encoding of the query.
+    """Returns both of ``objectives`` as one, with the same gradients.
 
-    Encoder and decoder meet the discriminators as constants, and the discriminators
-    meet the latents as constants.
+    The query windows are encoded once. Encoder and decoder treat the discriminators as
+    constants, and the discriminators treat the latents as constants.
     """
 
     def loss_fn(params, batch: BlinderBatch):
-        total, info, _ = joint_terms(networks, scale, params, batch, released)
+        total, info, _ = joint_terms(networks, scale, params, batch, official)
         return total, info
 
     return Objective((*VAE_GROUPS, "discriminators"), loss_fn)
 
 
 def joint_terms(
-    networks: BlinderNetworks, scale: LossScale, params, batch, released=False
+    networks: BlinderNetworks, scale: LossScale, params, batch, official=False
 ):
-    """The loss of ``joint_objective``, what to show of it, and the latents."""
+    """Returns the loss of ``joint_objective``, its info and the latents."""
     fixed = params | {"discriminators": jax.lax.stop_gradient(params["discriminators"])}
-    total, info, z = _vae_terms(networks, scale, fixed, batch, released)
+    total, info, z = _vae_terms(networks, scale, fixed, batch, official)
     logits = networks.discriminate(params, jax.lax.stop_gradient(z))
-    loss = _discriminator_loss(logits, batch.private, batch.weights, released)
+    loss = _discriminator_loss(logits, batch.private, batch.weights, official)
     return total + loss, info | {"discriminator": loss}, z
 
 
-def _discriminator_loss(logits, private, weights, released):
+def _discriminator_loss(logits, private, weights, official):
     losses = [
-        cross_entropy(one, targets, weights, released=released)
+        cross_entropy(one, targets, weights, official=official)
         for one, targets in zip(logits, private, strict=True)
     ]
     return sum(losses)
 
 
-def _vae_terms(networks, scale, params, batch, released):
-    """Eq. 4, what to show of it, and the latents: ``(float[], info, z)``."""
+def _vae_terms(networks, scale, params, batch, official):
+    """Returns the loss of eq. 4, its info and the latents."""
     mean, log_variance = networks.encode(params, batch.windows)
     z = sample(mean, log_variance, batch.noise)
     rebuilt = networks.decode(params, z, batch.private, batch.public)
@@ -290,10 +289,10 @@ def _vae_terms(networks, scale, params, batch, released):
     error = weighted_mean(errors, batch.weights)
     kl = weighted_mean(kl_to_standard_normal(mean, log_variance), batch.weights)
     logits = networks.discriminate(params, z)
-    adversary = _discriminator_loss(logits, batch.private, batch.weights, released)
+    adversary = _discriminator_loss(logits, batch.private, batch.weights, official)
     size = batch.windows[0].size
-    if released:
-        total = RELEASED_SCALE * error / size + 2 * scale.beta * kl / 150
+    if official:
+        total = OFFICIAL_SCALE * error / size + 2 * scale.beta * kl / 150
     else:
         total = scale.alpha * error + scale.beta * kl
     total = total - scale.gamma * adversary
@@ -301,7 +300,7 @@ def _vae_terms(networks, scale, params, batch, released):
 
 
 class Critic(nn.Module):
-    """A window to the logits of one private attribute: an attacker on the output."""
+    """Discriminator on decoded windows: the logits of one private attribute."""
 
     num_classes: int
     hidden: Sequence[int] = (256, 128)
@@ -313,7 +312,7 @@ class Critic(nn.Module):
 
 
 class GuideScale(NamedTuple):
-    """Weights of the two terms; each a float or ``float[]``."""
+    """Weights of the two terms of ``guided_objective``; each a float or ``float[]``."""
 
     utility: jax.Array | float
     critic: jax.Array | float
@@ -322,63 +321,61 @@ class GuideScale(NamedTuple):
 def guided_objective(
     networks: BlinderNetworks,
     critics: Sequence[Critic],
-    judge_fn: Callable,
+    classifier_fn: Callable,
     scale: LossScale,
     guide: GuideScale,
     *,
-    released: bool = False,
+    official: bool = False,
 ) -> Objective:
-    """``joint_objective`` and two terms on windows decoded under any private class.
+    """Returns ``joint_objective`` with two more terms on anonymized windows.
 
-    The published loss never looks at the windows that leave the device, decoded under a
-    class that is not the wearer's. Here a classifier of raw windows (fixed meanwhile)
-    must still read the public attribute from them, weighted by ``guide.utility``, and a
-    critic that learns the *true* private class from them must fail, weighted by
-    ``guide.critic``.
+    The published loss ignores the windows that leave the device, which are decoded
+    under another private class than the true one. Here, ``guide.utility`` weights the
+    loss of a fixed raw-data classifier of the public attribute on these windows. A
+    discriminator learns their *true* private class, and ``guide.critic`` weights its
+    loss, which the autoencoder maximizes.
 
     Args:
-      networks: Blinder's.
-      critics: one for each private attribute; their parameters are group ``critics``.
-      judge_fn: ``(params, windows) -> logits`` of the public attribute.
-      scale: of the published loss.
-      guide: of the two terms.
-      released: as in ``vae_loss``.
-
-    Returns:
-      ``Objective`` for encoder, decoder, discriminators and critics.
+      networks: Blinder's networks.
+      critics: one discriminator per private attribute; their parameters are the group
+        ``critics``.
+      classifier_fn: ``(params, windows) -> logits`` of the public attribute.
+      scale: weights of the published loss.
+      guide: weights of the two additional terms.
+      official: whether to use the official program's loss, as in ``vae_loss``.
     """
 
     def loss_fn(params, batch: BlinderBatch):
-        total, info, z = joint_terms(networks, scale, params, batch, released)
-        safe = networks.decode(params, z, batch.shown, batch.public)
+        total, info, z = joint_terms(networks, scale, params, batch, official)
+        safe = networks.decode(params, z, batch.target, batch.public)
         fixed = jax.lax.stop_gradient(params)
-        utility = cross_entropy(judge_fn(fixed, safe), batch.public, batch.weights)
-        fooled = _criticise(critics, fixed, safe, batch)
-        seen = _criticise(critics, params, jax.lax.stop_gradient(safe), batch)
+        utility = cross_entropy(classifier_fn(fixed, safe), batch.public, batch.weights)
+        fooled = _critic_loss(critics, fixed, safe, batch)
+        seen = _critic_loss(critics, params, jax.lax.stop_gradient(safe), batch)
         total = total + guide.utility * utility - guide.critic * fooled + seen
         return total, info | {"utility": utility, "critic": seen}
 
     return Objective((*VAE_GROUPS, "discriminators", "critics"), loss_fn)
 
 
-def adversary_objective(networks: BlinderNetworks, critics, *, released: bool = False):
-    """What discriminators, and critics if there are any, learn while all else rests."""
-    discriminate = discriminator_loss(networks, released=released)
+def adversary_objective(networks: BlinderNetworks, critics, *, official: bool = False):
+    """Returns the objective of the discriminators and critics alone."""
+    discriminate = discriminator_loss(networks, official=official)
 
     def loss_fn(params, batch: BlinderBatch):
         loss, info = discriminate(params, batch)
         if critics:
             z = sample(*networks.encode(params, batch.windows), batch.noise)
-            safe = networks.decode(params, z, batch.shown, batch.public)
+            safe = networks.decode(params, z, batch.target, batch.public)
             safe = jax.lax.stop_gradient(safe)
-            loss = loss + _criticise(critics, params, safe, batch)
+            loss = loss + _critic_loss(critics, params, safe, batch)
         return loss, info
 
     groups = ("discriminators", "critics") if critics else ("discriminators",)
     return Objective(groups, loss_fn)
 
 
-def _criticise(critics, params, windows, batch):
+def _critic_loss(critics, params, windows, batch):
     losses = [
         cross_entropy(net.apply({"params": one}, windows), targets, batch.weights)
         for net, one, targets in zip(

@@ -1,4 +1,4 @@
-"""Networks that judge and attack windows: perceptron, convolutional, recurrent."""
+"""Classifiers of windows: dense, convolutional and recurrent networks."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxanon.models.conv2d import PlaneConv, largest, planes
+from jaxanon.models.conv2d import PlaneConv, max_pool, to_planes
 from jaxanon.models.layers import LSTM
 from jaxanon.models.unet import Convolution
 
 
 def drop_units(key, x, rate):
-    """Dropout whose ``rate`` (float[], a multiple of 1/256) may be traced."""
+    """Applies dropout; ``rate`` (``float[]``, rounded to 1/256) may be traced."""
     words = jax.random.bits(key, (x.size // 4 + 1,), jnp.uint32)
     octets = jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(-1)[: x.size]
     kept = octets.reshape(x.shape) >= jnp.round(256 * rate)
@@ -20,12 +20,12 @@ def drop_units(key, x, rate):
 
 
 class Classifier(nn.Module):
-    """Standardised windows to the logits of one attribute.
+    """Dense classifier of standardised windows.
 
-    Dense layers of ``hidden`` units with ReLU, dropout after those marked in
-    ``drops``, and a last layer of ``num_classes`` logits. The defaults are the
-    evaluation network published for MotionSense, where it counts 363,732 parameters
-    with 4 classes; weights start Glorot-uniform, biases at zero, as in Keras.
+    Dense layers of ``hidden`` units with ReLU, with dropout after the layers marked in
+    ``drops``. The defaults are the evaluation network published for MotionSense, which
+    has 363,732 parameters for 4 classes. Weights start Glorot-uniform and biases at
+    zero, as in Keras.
 
     Example:
       >>> net = Classifier(num_classes=4)
@@ -34,7 +34,7 @@ class Classifier(nn.Module):
       363732
 
     References:
-      Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (released networks).
+      Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (official networks).
     """
 
     num_classes: int
@@ -43,14 +43,14 @@ class Classifier(nn.Module):
 
     @nn.compact
     def __call__(self, windows, key=None, dropout=0.0, real=None):
-        """Logits, not normalised.
+        """Returns logits.
 
         Args:
-          windows: ``float[batch, time, channels]``, standardised per channel; a row
-            is laid out channel after channel, ``[gyro 128 | acc 128]``.
-          key: typed key for dropout; ``None`` drops nothing.
-          dropout: share of units dropped, ``float[]`` in [0, 1), to 1/256.
-          real: not used; rows do not meet.
+          windows: ``float[batch, time, channels]``, standardised per channel. They are
+            flattened channel after channel, ``[gyro 128 | acc 128]``.
+          key: typed key for dropout; ``None`` disables it.
+          dropout: fraction of units dropped, ``float[]`` in [0, 1), rounded to 1/256.
+          real: ignored; rows are independent.
 
         Returns:
           ``float[batch, num_classes]``.
@@ -68,9 +68,10 @@ class Classifier(nn.Module):
 
 
 class WindowClassifier(nn.Module):
-    """Four convolutions with ReLU, each of which a mean of two samples follows.
+    """Convolutional classifier of windows that also returns features.
 
-    Then two dense layers; what the first of them says are the features.
+    Each convolution is followed by ReLU and average pooling over two samples. Two dense
+    layers follow; the output of the first are the features.
 
     Example:
       >>> import jax
@@ -78,12 +79,12 @@ class WindowClassifier(nn.Module):
       >>> shapes = jax.eval_shape(
       ...     lambda key, x: net.init_with_output(key, x)[0],
       ...     jax.random.key(0), jnp.zeros((2, 64, 5)))
-      >>> [found.shape for found in shapes]
+      >>> [output.shape for output in shapes]
       [(2, 3), (2, 8)]
 
     References:
-      PrivateHub, section 4.3.3: four convolutions, ReLU, two fully connected layers;
-      widths are not published.
+      PrivateHub, section 4.3.3: four convolutions, ReLU, two fully connected layers.
+      The widths are unpublished.
     """
 
     num_classes: int
@@ -92,16 +93,16 @@ class WindowClassifier(nn.Module):
 
     @nn.compact
     def __call__(self, windows, key=None, dropout=0.0):
-        """Logits and features.
+        """Returns logits and features.
 
         Args:
           windows: ``float[batch, time, channels]``.
-          key: typed key for dropout of features; None drops nothing.
-          dropout: share of them that is dropped, in [0, 1).
+          key: typed key for dropout of features; None disables it.
+          dropout: fraction of features dropped, in [0, 1).
 
         Returns:
           ``float[batch, num_classes]`` and ``float[batch, features]``, the latter
-          before the ReLU, so that they may have any direction.
+          before the ReLU, so that features may have any sign.
         """
         x = windows
         for number, filters in enumerate(self.filters):
@@ -117,7 +118,7 @@ class WindowClassifier(nn.Module):
 
 
 def unit(features):
-    """Features scaled to length 1, float32; zeros stay, with a gradient of 0.
+    """Scales features to length 1 in float32; zero rows stay zero, with zero gradient.
 
     Example:
       >>> unit(jnp.array([[3.0, 4.0], [0.0, 0.0]]))
@@ -125,20 +126,22 @@ def unit(features):
              [0. , 0. ]], dtype=float32)
     """
     square = jnp.sum(jnp.float32(features) ** 2, axis=-1, keepdims=True)
-    some = square > 0
-    return jnp.where(some, features / jnp.sqrt(jnp.where(some, square, 1)), 0)
+    nonzero = square > 0
+    return jnp.where(nonzero, features / jnp.sqrt(jnp.where(nonzero, square, 1)), 0)
 
 
 class ConvClassifier(nn.Module):
-    """Standardised windows to the logits of one attribute, by convolutions over time.
+    """Convolutional classifier of standardised windows.
 
-    The evaluation network "DC" of the ObscureNet family. For each of ``filters`` a
-    convolution over 2 neighbouring channels and 5 samples, ReLU, batch normalisation,
-    the larger of every two samples, dropout; then dense layers of ``hidden`` units with
-    ReLU, batch normalisation and dropout, and the logits. The defaults are those of
-    MobiAct, 458,932 numbers with 4 classes for windows of 128 samples of 6 channels; of
-    MotionSense's, ``filters=(128, 64, 32), hidden=(128, 32, 16)``, 241,445 with 5
-    classes of 2 channels. Moving averages of the batch statistics count among them.
+    The evaluation network "DC" of the ObscureNet family. Each entry of ``filters`` is a
+    convolution over 2 neighbouring channels and 5 samples, followed by ReLU, batch
+    normalisation, max pooling over two samples and dropout. Dense layers of ``hidden``
+    units with ReLU, batch normalisation and dropout follow.
+
+    The defaults are the network for MobiAct: 458,932 numbers for 4 classes and windows
+    of 128 samples by 6 channels. The network for MotionSense has
+    ``filters=(128, 64, 32), hidden=(128, 32, 16)``: 241,445 numbers for 5 classes and 2
+    channels. These counts include the moving averages of batch statistics.
 
     Example:
       >>> net = ConvClassifier(num_classes=4)
@@ -148,7 +151,7 @@ class ConvClassifier(nn.Module):
       458932
 
     References:
-      Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (released networks);
+      Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (official networks);
       Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7.2.1.
     """
 
@@ -158,15 +161,16 @@ class ConvClassifier(nn.Module):
 
     @nn.compact
     def __call__(self, windows, key=None, dropout=0.0, real=None):
-        """Logits, not normalised.
+        """Returns logits.
 
         Args:
           windows: ``float[batch, time, channels]``, standardised per channel.
-          key: typed key for dropout, in training; ``None`` drops nothing and normalises
-            by the moving averages in place of the batch.
-          dropout: share of units dropped after a dense layer, ``float[]`` in [0, 1), to
-            1/256; after a convolution half of it. Published are 0.5 and 0.25.
-          real: ``bool[batch]``, rows whose statistics count in training; None is all.
+          key: typed key for dropout in training; ``None`` disables dropout and
+            normalises by moving averages instead of batch statistics.
+          dropout: fraction of units dropped after a dense layer, ``float[]`` in [0, 1),
+            rounded to 1/256; half of it after a convolution. The official network has
+            0.5 and 0.25.
+          real: ``bool[batch]``, rows included in batch statistics; None is all.
 
         Returns:
           ``float[batch, num_classes]``.
@@ -175,11 +179,11 @@ class ConvClassifier(nn.Module):
         drop = lambda x, layer, rate: (
             x if key is None else drop_units(jax.random.fold_in(key, layer), x, rate)
         )
-        settle = lambda x: _normalised(nn.relu(x), key is not None, real)
-        x = planes(windows)
+        settle = lambda x: _batch_norm(nn.relu(x), key is not None, real)
+        x = to_planes(windows)
         for layer, filters in enumerate(self.filters):
             x = settle(PlaneConv(filters)(x))
-            x = drop(largest(x, 2, rest=True), layer, dropout / 2)
+            x = drop(max_pool(x, 2, rest=True), layer, dropout / 2)
         x = x.reshape(x.shape[0], -1)
         for layer, units in enumerate(self.hidden, len(self.filters)):
             x = settle(nn.Dense(units, kernel_init=initial)(x))
@@ -187,25 +191,21 @@ class ConvClassifier(nn.Module):
         return nn.Dense(self.num_classes, kernel_init=initial)(x)
 
 
-def _normalised(x, train, real):
-    """``x`` by mean and deviation of the real rows, or by their moving averages.
-
-    A batch without a real row, which no loss sees, is normalised by all that it has.
-    """
+def _batch_norm(x, train, real):
+    """Batch normalisation over real rows; over all rows of a batch without any."""
     mask = None
     if train and real is not None:
         mask = (real | ~jnp.any(real)).reshape(-1, *[1] * (x.ndim - 1))
-    # By 0.99, as published, the averages are those of the start for hundreds of steps.
+    # With the published 0.99, the initial averages dominate for hundreds of steps.
     layer = nn.BatchNorm(momentum=0.9, epsilon=1e-3)
     return layer(x, use_running_average=not train, mask=mask)
 
 
 class RecurrentClassifier(nn.Module):
-    """Standardised windows to the logits of one attribute, read from first to last.
+    """Recurrent classifier of standardised windows.
 
-    ``frame`` samples at a time enter one layer of long short-term memory; its last
-    state and the mean of its states go through a dense layer with ReLU and dropout to
-    the logits.
+    An LSTM layer takes ``frame`` samples per step. Its last state and the mean of its
+    states feed a dense layer with ReLU and dropout, then the logits.
 
     Example:
       >>> net = RecurrentClassifier(num_classes=2)
@@ -214,8 +214,8 @@ class RecurrentClassifier(nn.Module):
       (3, 2)
 
     References:
-      Boutet et al., DySan, AsiaCCS 2021, section 5.1, has such a network among its
-      attackers, of sizes that it does not tell; these are our own.
+      Boutet et al., DySan, AsiaCCS 2021, section 5.1, attacks with such a network of
+      unpublished sizes; the defaults are ours.
     """
 
     num_classes: int
@@ -225,14 +225,14 @@ class RecurrentClassifier(nn.Module):
 
     @nn.compact
     def __call__(self, windows, key=None, dropout=0.0, real=None):
-        """Logits, not normalised.
+        """Returns logits.
 
         Args:
-          windows: ``float[batch, time, channels]``, standardised per channel; the last
-            frame is filled up with zeros, the mean of the data.
-          key: typed key for dropout; ``None`` drops nothing.
-          dropout: share of units dropped, ``float[]`` in [0, 1), to 1/256.
-          real: not used; rows do not meet.
+          windows: ``float[batch, time, channels]``, standardised per channel. The last
+            frame is padded with zeros, the mean of the data.
+          key: typed key for dropout; ``None`` disables it.
+          dropout: fraction of units dropped, ``float[]`` in [0, 1), rounded to 1/256.
+          real: ignored; rows are independent.
 
         Returns:
           ``float[batch, num_classes]``.

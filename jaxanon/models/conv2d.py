@@ -1,4 +1,4 @@
-"""Convolutions over channels and time, as Keras's networks of windows have them."""
+"""Convolutions over channels and time, as in Keras networks for windows."""
 
 import functools
 import itertools
@@ -11,16 +11,16 @@ from jaxanon.models.convolution import patches
 
 
 class PlaneConv(nn.Module):
-    """A convolution over neighbouring channels and samples, with zeros around.
+    """Zero-padded convolution over neighbouring channels and samples.
 
-    As ``nn.Conv(features, reach)`` with Glorot-uniform weights, for a ``reach`` of 1 or
-    2 channels, written as a product: inside a loop, where networks train, XLA's
-    convolution on a CPU is some 20 times slower.
+    Equals ``nn.Conv(features, reach)`` with Glorot-uniform weights, for a ``reach`` of
+    1 or 2 channels. It is written as a matrix product: XLA's convolution is about 20
+    times slower on a CPU inside a training loop.
     """
 
     features: int
-    reach: tuple[int, int] = (2, 5)  # Channels and samples.
-    same: bool = True  # Else the result is reach[1] - 1 samples shorter.
+    reach: tuple[int, int] = (2, 5)  # kernel size, in channels and samples
+    same: bool = True  # False: no padding over time
 
     @nn.compact
     def __call__(self, x):
@@ -34,11 +34,7 @@ class PlaneConv(nn.Module):
 
 
 class PlaneConvTranspose(nn.Module):
-    """The transposed convolution: ``stretch`` samples for each one.
-
-    As Keras's with padding "same": where a convolution of that stride, over zeros
-    around, takes its samples from, there this puts them.
-    """
+    """Transposed convolution with padding "same", as in Keras; stride ``stretch``."""
 
     features: int
     reach: tuple[int, int] = (2, 5)
@@ -46,41 +42,41 @@ class PlaneConvTranspose(nn.Module):
 
     @nn.compact
     def __call__(self, x):
-        """To ``[batch, channels, stretch * time, features]``.
+        """Returns ``float[batch, channels, stretch * time, features]``.
 
         Args:
           x: ``float[batch, channels, time, d]``.
         """
         size, stretch = self.reach[1], self.stretch
         kernel, bias = _weights(self, x.shape[-1])
-        first = (size - stretch) // 2  # Samples of the kernel that lie before its own.
+        first = (size - stretch) // 2  # Kernel samples before the central ones.
         behind, ahead = (size - 1 - first) // stretch, (stretch - 1 + first) // stretch
         rows = _rows(x, (behind, ahead), behind + 1 + ahead)
         offsets = range(-behind, ahead + 1)
 
         def phase(part, number):
-            """What the samples around one give to the one ``number`` after it."""
-            places = [number + first - stretch * offset for offset in offsets]
-            none = jnp.zeros_like(part[0])
-            found = [part[place] if 0 <= place < size else none for place in places]
-            return _flat(jnp.stack(found))
+            """Kernel of the output samples with phase ``number``."""
+            indices = [number + first - stretch * offset for offset in offsets]
+            zero = jnp.zeros_like(part[0])
+            taps = [part[i] if 0 <= i < size else zero for i in indices]
+            return _flat(jnp.stack(taps))
 
         columns = [phase(part, number) for part in kernel for number in range(stretch)]
         product = rows @ jnp.concatenate(columns, axis=1)
         return _joined(product, x.shape, self.reach[0], stretch, back=True) + bias
 
 
-def largest(x, size: int, *, rest: bool = False):
-    """The largest of every ``size`` samples.
+def max_pool(x, size: int, *, rest: bool = False):
+    """Returns the maximum of every ``size`` samples.
 
     Args:
       x: ``float[batch, channels, time, d]``.
-      size: how many.
-      rest: whether those left over at the end are kept, as one; else they are dropped.
+      size: window and stride, in samples.
+      rest: whether to pool the remaining samples at the end; else they are dropped.
 
     Example:
       >>> x = jnp.array([3.0, 1.0, 2.0])[None, None, :, None]
-      >>> largest(x, 2).ravel(), largest(x, 2, rest=True).ravel()
+      >>> max_pool(x, 2).ravel(), max_pool(x, 2, rest=True).ravel()
       (Array([3.], dtype=float32), Array([3., 2.], dtype=float32))
     """
     spare = -x.shape[2] % size
@@ -88,31 +84,31 @@ def largest(x, size: int, *, rest: bool = False):
         x = jnp.pad(x, ((0, 0), (0, 0), (0, spare), (0, 0)), mode="edge")
     whole = x.shape[2] // size * size
     parts = [x[:, :, place:whole:size] for place in range(size)]
-    # Not a max over an axis: its gradient looks for the value that won, and finds none
-    # where the compiler computed it twice with different rounding.
+    # The gradient of jnp.max compares values with the maximum. No value is equal if XLA
+    # computes it twice with different rounding.
     return functools.reduce(jnp.maximum, parts)
 
 
-def normalised(x, train: bool):
-    """Batch normalisation as Keras has it; by moving averages unless ``train``."""
+def batch_norm(x, train: bool):
+    """Applies Keras's batch normalisation; uses moving averages unless ``train``."""
     layer = nn.BatchNorm(momentum=0.99, epsilon=1e-3)
     return layer(x, use_running_average=not train)
 
 
 def logits(x, num_classes: int):
-    """A last layer; of two classes it has one unit, as for a sigmoid.
+    """Applies a final layer, ``float[batch, d] -> float[batch, num_classes]``.
 
-    ``float[batch, d] -> float[batch, num_classes]``, not normalised.
+    For two classes, it has a single unit, as for a sigmoid.
     """
     units = 1 if num_classes == 2 else num_classes
     x = nn.Dense(units, kernel_init=nn.initializers.glorot_uniform())(x)
     return x if units > 1 else jnp.concatenate([jnp.zeros_like(x), x], axis=1)
 
 
-def noise(key, sizes) -> list:
-    """Random octets for each of ``sizes``, in one draw: programs stay small.
+def dropout_bytes(key, sizes) -> list:
+    """Draws ``uint8[size]`` for each of ``sizes`` at once; ``None`` each without a key.
 
-    ``uint8[size]`` each; of no key, ``None`` each.
+    A single draw keeps the compiled program small.
     """
     if key is None:
         return [None] * len(sizes)
@@ -124,7 +120,7 @@ def noise(key, sizes) -> list:
 
 
 def drop(x, octets, rate: float):
-    """Dropout of a share of the units, to 1/256; without octets nothing is dropped.
+    """Applies dropout with a rate rounded to 1/256; without ``octets``, returns ``x``.
 
     Example:
       >>> drop(jnp.ones(4), jnp.array([0, 63, 64, 255], jnp.uint8), 0.25)
@@ -136,8 +132,8 @@ def drop(x, octets, rate: float):
     return jnp.where(kept, x / (1 - rate), 0)
 
 
-def planes(windows):
-    """``float[batch, time, channels] -> float[batch, channels, time, 1]``."""
+def to_planes(windows):
+    """Converts ``float[batch, time, channels]`` to ``[batch, channels, time, 1]``."""
     return jnp.swapaxes(windows, 1, 2)[..., None]
 
 
@@ -149,7 +145,7 @@ def _weights(layer, d):
 
 
 def _rows(x, edge, size):
-    """Every ``size`` samples in a row, of every channel by itself."""
+    """Windows of ``size`` consecutive samples of each channel."""
     padded = jnp.pad(x, ((0, 0), (0, 0), edge, (0, 0)))
     return patches(padded.reshape(-1, *padded.shape[2:]), size)
 
@@ -159,16 +155,16 @@ def _flat(part):
 
 
 def _joined(product, shape, reach, stretch, back=False):
-    """What channels give themselves, and with a reach of 2 one neighbour each."""
+    """Adds the products of each channel and, for a reach of 2, of its neighbour."""
     batch, channels = shape[:2]
     width = product.shape[-1] // (reach * stretch)
     parts = product.reshape(batch, channels, -1, reach, stretch * width)
-    own = parts[:, :, :, 0]
+    total = parts[:, :, :, 0]
     if reach == 2:
-        given, none = parts[:, :, :, 1], ((0, 0), (0, 0), (0, 0))
-        own = own + (
-            jnp.pad(given[:, :-1], ((0, 0), (1, 0), *none[:2]))
+        neighbor, none = parts[:, :, :, 1], ((0, 0), (0, 0))
+        total = total + (
+            jnp.pad(neighbor[:, :-1], ((0, 0), (1, 0), *none))
             if back
-            else jnp.pad(given[:, 1:], ((0, 0), (0, 1), *none[:2]))
+            else jnp.pad(neighbor[:, 1:], ((0, 0), (0, 1), *none))
         )
-    return own.reshape(batch, channels, -1, width)
+    return total.reshape(batch, channels, -1, width)

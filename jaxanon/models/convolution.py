@@ -1,4 +1,4 @@
-"""Convolutions over time whose gradients are as fast as they are."""
+"""Convolutions over time with fast gradients."""
 
 import functools
 
@@ -9,10 +9,10 @@ from flax import linen as nn
 from jaxanon.kernels.portable import by_platform
 
 NARROW = 16  # Channels up to which a product with patches beats XLA's convolution.
-WIDE = 32  # Channels from which half the products pay for the sums around them.
-# Sums of six samples, of a kernel of three, and of their products, that make four
-# samples of the result: Lavin and Gray's F(4, 3).
-OF_SAMPLES = (
+WIDE = 32  # Channels from which the Winograd form is faster than plain products.
+# Transforms of six samples, of a kernel of three, and of their products to four output
+# samples: Lavin and Gray's F(4, 3).
+SAMPLE_TRANSFORM = (
     (4, 0, -5, 0, 1, 0),
     (0, -4, -4, 1, 1, 0),
     (0, 4, -4, -1, 1, 0),
@@ -20,7 +20,7 @@ OF_SAMPLES = (
     (0, 2, -1, -2, 1, 0),
     (0, 4, 0, -5, 0, 1),
 )
-OF_KERNEL = (
+KERNEL_TRANSFORM = (
     (1 / 4, 0, 0),
     (-1 / 6, -1 / 6, -1 / 6),
     (-1 / 6, 1 / 6, -1 / 6),
@@ -28,7 +28,7 @@ OF_KERNEL = (
     (1 / 24, -1 / 12, 1 / 6),
     (0, 0, 1),
 )
-OF_PRODUCTS = (
+OUTPUT_TRANSFORM = (
     (1, 1, 1, 1, 1, 0),
     (0, 1, -1, 2, -2, 0),
     (0, 1, 1, 4, 4, 0),
@@ -37,10 +37,10 @@ OF_PRODUCTS = (
 
 
 class Conv(nn.Module):
-    """A convolution over time, ``U(±1/√fan_in)`` at the start as in PyTorch.
+    """Convolution over time, initialized with ``U(±1/√fan_in)`` as in PyTorch.
 
-    Without padding the result is ``size - 1`` samples shorter; with ``widen`` as much
-    longer, as of a transposed convolution.
+    The result is ``size - 1`` samples shorter than the input. With ``widen``, it is
+    ``size - 1`` samples longer, as for a transposed convolution.
     """
 
     features: int
@@ -51,7 +51,7 @@ class Conv(nn.Module):
     def __call__(self, x):
         """``float[batch, time, channels] -> float[batch, time', features]``."""
         shape = (self.size, x.shape[-1], self.features)
-        # Of a transposed convolution PyTorch counts the outputs as inputs.
+        # For a transposed convolution, PyTorch's fan-in counts the outputs.
         bound = (self.size * shape[1 + self.widen]) ** -0.5
         initial = lambda key, shape: jax.random.uniform(
             key, shape, jnp.float32, -bound, bound
@@ -62,12 +62,13 @@ class Conv(nn.Module):
 
 
 def convolve(x, kernel, *, widen: bool = False):
-    """Every ``size`` samples in a row, times the kernel.
+    """Correlates ``x`` with a kernel over time.
 
     Args:
       x: ``float[batch, time, d_in]``.
-      kernel: ``float[size, d_in, d_out]``; its first sample meets the earliest.
-      widen: with zeros before and behind, ``size - 1`` each.
+      kernel: ``float[size, d_in, d_out]``; its first entry multiplies the earliest
+        sample.
+      widen: whether to pad ``size - 1`` zeros on both sides.
 
     Returns:
       ``float[batch, time - size + 1, d_out]``, or ``time + size - 1`` with ``widen``.
@@ -100,7 +101,7 @@ def _wide(x, kernel, widen):
 
 
 def _product(x, kernel, edge):
-    """With patches. Inside a loop XLA's convolution on a CPU is 30 times slower."""
+    """Convolution by patches; in a loop on a CPU, XLA's is 30 times slower."""
     size, d_in, d_out = kernel.shape
     x = jnp.pad(x, ((0, 0), edge, (0, 0)))
     if size == 3 and d_in >= WIDE and jnp.finfo(x.dtype).bits >= 32:
@@ -109,13 +110,17 @@ def _product(x, kernel, edge):
 
 
 def fewer_products(x, kernel):
-    """A convolution over three samples by half the products.
+    """Convolves over three samples with half the multiplications (Winograd).
 
-    Rounding is two to four times that of sums of products: of bfloat16's eight bits
-    little would be left, which go another way.
+    Rounding errors are two to four times those of a plain convolution, so ``convolve``
+    does not use it for bfloat16.
 
-    ``float[batch, time, d_in]``, ``float[3, d_in, d_out]`` to
-    ``float[batch, time - 2, d_out]``.
+    Args:
+      x: ``float[batch, time, d_in]``.
+      kernel: ``float[3, d_in, d_out]``.
+
+    Returns:
+      ``float[batch, time - 2, d_out]``.
 
     Example:
       >>> x, kernel = jnp.arange(5.0) ** 2, jnp.array([1.0, -2.0, 1.0])
@@ -131,11 +136,11 @@ def fewer_products(x, kernel):
     x = jnp.pad(x, ((0, 0), (0, 4 * fours + 4 - time), (0, 0)))
     x = x.reshape(batch, fours + 1, 4, d_in)
     six = [x[:, :-1, j] for j in range(4)] + [x[:, 1:, j] for j in range(2)]
-    samples = jnp.stack(_sums(OF_SAMPLES, six)).reshape(6, -1, d_in)
-    made = samples @ jnp.stack(_sums(OF_KERNEL, kernel))
-    made = made.reshape(6, batch, fours, -1)
-    made = jnp.stack(_sums(OF_PRODUCTS, made), axis=2)
-    return made.reshape(batch, 4 * fours, -1)[:, : time - 2]
+    samples = jnp.stack(_sums(SAMPLE_TRANSFORM, six)).reshape(6, -1, d_in)
+    products = samples @ jnp.stack(_sums(KERNEL_TRANSFORM, kernel))
+    products = products.reshape(6, batch, fours, -1)
+    outputs = jnp.stack(_sums(OUTPUT_TRANSFORM, products), axis=2)
+    return outputs.reshape(batch, 4 * fours, -1)[:, : time - 2]
 
 
 def _sums(table, parts):
@@ -150,12 +155,13 @@ def _convolution(x, kernel, edge):
     )
 
 
-# Each is the other's transpose. JAX derives that too, as a sum of arrays of full size.
+# patches and overlap_add are transposes of each other. JAX would derive a sum of
+# full-size arrays.
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def patches(x, size: int):
-    """Every ``size`` samples in a row.
+    """Extracts all windows of ``size`` consecutive samples.
 
-    ``float[batch, time, d]`` to ``float[batch, time - size + 1, size * d]``.
+    ``float[batch, time, d] -> float[batch, time - size + 1, size * d]``.
     """
     steps = x.shape[1] - size + 1
     return jnp.concatenate([x[:, j : j + steps] for j in range(size)], axis=2)
@@ -163,9 +169,9 @@ def patches(x, size: int):
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def overlap_add(parts, size: int):
-    """Rows of ``size`` samples put where they came from, and added up.
+    """Adds rows of ``size`` samples at their positions; the transpose of ``patches``.
 
-    ``float[batch, time, size * d]`` to ``float[batch, time + size - 1, d]``.
+    ``float[batch, time, size * d] -> float[batch, time + size - 1, d]``.
     """
     shift = lambda j, part: jnp.pad(part, ((0, 0), (j, size - 1 - j), (0, 0)))
     return sum(shift(j, part) for j, part in enumerate(jnp.split(parts, size, axis=2)))

@@ -1,4 +1,4 @@
-"""DEEProtect's networks: tied autoencoders, and classifiers of inferences."""
+"""DEEProtect's networks: autoencoders with tied weights, and attribute classifiers."""
 
 import itertools
 from collections.abc import Sequence
@@ -10,20 +10,17 @@ import optax
 
 from jaxanon.kernels import orthonormal_rows
 
-HIDDEN = 64  # Of the small network.
+HIDDEN = 64  # Hidden units of the "network" classifier.
 
 
 def init_classifier(key, inference: str, inputs: int, num_classes: int) -> dict:
-    """Parameters at the start, near zero.
+    """Returns the initial parameters of a classifier, near zero.
 
     Args:
       key: typed PRNG key.
       inference: ``ridge``, ``logistic`` or ``network``.
-      inputs: numbers of a window.
-      num_classes: of the attribute.
-
-    Returns:
-      Dict of arrays.
+      inputs: number of inputs.
+      num_classes: number of classes.
 
     Example:
       >>> sorted(init_classifier(jax.random.key(0), "ridge", 30, 4))
@@ -34,24 +31,24 @@ def init_classifier(key, inference: str, inputs: int, num_classes: int) -> dict:
     bias = jnp.zeros(num_classes)
     if inference != "network":
         return {"kernel": small(first, inputs, num_classes), "bias": bias}
-    spread = inputs**-0.5
+    std = inputs**-0.5
     return {
-        "hidden": spread * jax.random.normal(first, (inputs, HIDDEN)),
+        "hidden": std * jax.random.normal(first, (inputs, HIDDEN)),
         "hidden_bias": jnp.zeros(HIDDEN),
         "kernel": small(second, HIDDEN, num_classes),
         "bias": bias,
     }
 
 
-def read(params: dict, windows):
-    """What is said of windows: scores, the largest the guess.
+def predict_scores(params: dict, windows):
+    """Returns a score for each class; the largest is the prediction.
 
-    Windows are standardised over the batch: behind two flat curves a layer they differ
-    by thousandths, which weights of an ordinary size would not read.
+    Windows are first standardised over the batch. After two sigmoids per layer, they
+    differ only by thousandths, too little for weights of an ordinary size.
 
     Args:
-      params: of ``init``.
-      windows: ``float[batch, inputs]``, at least two.
+      params: classifier parameters, from ``init_classifier``.
+      windows: ``float[batch, inputs]``, batch at least 2.
 
     Returns:
       ``float[batch, num_classes]``.
@@ -65,28 +62,29 @@ def read(params: dict, windows):
 
 
 def loss(params: dict, inference: str, windows, labels):
-    """How wrong it is: of ridge the squared distance to ±1, one class against the rest.
+    """Returns a classifier's mean loss over the batch, ``float[]``.
+
+    The loss of ``ridge`` is the squared distance of the scores from ±1, one class
+    against the rest. The loss of the others is the cross-entropy in nats.
 
     Args:
-      params, windows: as ``read``.
-      inference: as ``init``.
+      params: classifier parameters, from ``init_classifier``.
+      inference: ``ridge``, ``logistic`` or ``network``.
+      windows: ``float[batch, inputs]``, batch at least 2.
       labels: ``int[batch]``.
-
-    Returns:
-      ``float[]``, a mean over the batch; cross-entropy in nats but for ridge.
 
     References:
       Liu, Chakraborty and Mittal, DEEProtect, 2017, equation 4.
     """
-    told = read(params, windows)
+    scores = predict_scores(params, windows)
     if inference == "ridge":
-        wanted = 2 * jax.nn.one_hot(labels, told.shape[1]) - 1
-        return jnp.mean(jnp.sum((told - wanted) ** 2, axis=1))
-    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(told, labels))
+        targets = 2 * jax.nn.one_hot(labels, scores.shape[1]) - 1
+        return jnp.mean(jnp.sum((scores - targets) ** 2, axis=1))
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(scores, labels))
 
 
-def squares(params: dict):
-    """Of all weights but biases, ``float[]``."""
+def squared_norm(params: dict):
+    """Returns the sum of squared weights without biases, ``float[]``."""
     return sum(
         jnp.sum(params[name] ** 2) for name in ("kernel", "hidden") if name in params
     )
@@ -96,7 +94,7 @@ CURVES = {"sigmoid": jax.nn.sigmoid, "linear": lambda x: x}
 
 
 class Layer(NamedTuple):
-    """A layer that encodes by ``W x + b`` and decodes by ``Wᵀ f + b'``, both curved."""
+    """Layer that encodes by ``s(W x + b)`` and decodes by ``s(Wᵀ f + b')``."""
 
     kernel: jax.Array  # float32[features, inputs], orthonormal rows
     encoder_bias: jax.Array  # float32[features]
@@ -104,18 +102,17 @@ class Layer(NamedTuple):
 
 
 def init_autoencoder(key, sizes: Sequence[int]) -> tuple[Layer, ...]:
-    """Layers at the start: random orthonormal rows, biases of zero.
+    """Returns initial layers with random orthonormal rows and zero biases.
 
     Args:
       key: typed PRNG key.
-      sizes: numbers of a window, then of each layer's features, none larger than the
-        one before it.
+      sizes: number of inputs, then of each layer's features; must not increase.
 
     Returns:
-      One ``Layer`` per pair of neighbouring sizes.
+      One ``Layer`` per pair of consecutive sizes.
 
     Raises:
-      ValueError: if a layer would have more features than inputs, whose rows cannot be
+      ValueError: if a layer has more features than inputs, so that its rows cannot be
         orthonormal.
 
     Example:
@@ -138,7 +135,7 @@ def init_autoencoder(key, sizes: Sequence[int]) -> tuple[Layer, ...]:
 
 
 def check_sizes(sizes: Sequence[int]) -> None:
-    """Raises ValueError if a layer would have more features than inputs.
+    """Raises ValueError if a layer has more features than inputs.
 
     Example:
       >>> check_sizes((30, 15, 7))
@@ -146,38 +143,39 @@ def check_sizes(sizes: Sequence[int]) -> None:
     for inputs, features in itertools.pairwise(sizes):
         if features > inputs:
             raise ValueError(
-                f"hidden_sizes must not grow: {features} features of {inputs} inputs "
-                "have no orthonormal rows; give fewer."
+                f"hidden_sizes must not increase, got {features} features for {inputs} "
+                "inputs; orthonormal rows require at most as many features."
             )
 
 
 def encode(layers: Sequence[Layer], x, curve: str = "sigmoid"):
-    """Features of windows.
+    """Encodes windows to features.
 
     Args:
-      layers: the first of an autoencoder's, or all of them; of none, ``x``.
-      x: ``float[batch, inputs]``, for the sigmoid curve in (0, 1).
-      curve: of ``CURVES``, behind every layer.
+      layers: first layers of an autoencoder, or all; without layers, returns ``x``.
+      x: ``float[batch, inputs]``, in (0, 1) for the sigmoid.
+      curve: activation of every layer, a key of ``CURVES``.
 
     Returns:
-      ``float[batch, features]``, of the sigmoid curve in (0, 1).
+      ``float[batch, features]``, in (0, 1) for the sigmoid.
     """
     for layer in layers:
-        # A rounded product would be another map than the one that is orthonormal.
+        # In lower precision the map would no longer be orthonormal.
         x = jnp.matmul(x, layer.kernel.T, precision="highest")
         x = CURVES[curve](x + layer.encoder_bias[None])
     return x
 
 
 def decode(layers: Sequence[Layer], features, curve: str = "sigmoid"):
-    """Windows of features: the layers backwards, each by its transpose.
+    """Decodes features to windows by the transposed layers in reverse order.
 
     Args:
-      layers, curve: as ``encode`` was given them.
+      layers: the layers that encoded.
       features: ``float[batch, features]``, any numbers.
+      curve: activation of every layer, a key of ``CURVES``.
 
     Returns:
-      ``float[batch, inputs]``, of the sigmoid curve in (0, 1).
+      ``float[batch, inputs]``, in (0, 1) for the sigmoid.
     """
     for layer in reversed(layers):
         features = CURVES[curve](features @ layer.kernel + layer.decoder_bias[None])
@@ -185,7 +183,7 @@ def decode(layers: Sequence[Layer], features, curve: str = "sigmoid"):
 
 
 def project(layer: Layer) -> Layer:
-    """The layer with the orthonormal rows that are nearest to its own.
+    """Projects the rows of a layer to the nearest orthonormal ones.
 
     References:
       Liu, Chakraborty and Mittal, DEEProtect, 2017, equations 8 and 31.
@@ -194,11 +192,11 @@ def project(layer: Layer) -> Layer:
 
 
 def sparsity(features, rho):
-    """How far the mean of each feature is from ``rho``, summed: KL of Bernoulli laws.
+    """Returns the summed KL divergence of Bernoulli(rho) from each feature's mean.
 
     Args:
       features: ``float[batch, features]`` in (0, 1).
-      rho: wanted mean, in (0, 1).
+      rho: target mean, in (0, 1).
 
     Returns:
       ``float[]`` in nats, >= 0.
@@ -211,5 +209,5 @@ def sparsity(features, rho):
       DEEProtect, equations 26 and 27.
     """
     mean = jnp.clip(jnp.mean(features, axis=0), 1e-6, 1 - 1e-6)
-    told = rho * jnp.log(rho / mean) + (1 - rho) * jnp.log((1 - rho) / (1 - mean))
-    return jnp.sum(told)
+    kl = rho * jnp.log(rho / mean) + (1 - rho) * jnp.log((1 - rho) / (1 - mean))
+    return jnp.sum(kl)

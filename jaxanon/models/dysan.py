@@ -1,4 +1,4 @@
-"""DySan's networks together: what they make of a batch, and what each is graded by."""
+"""DySan's networks and their errors on a batch."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,17 +14,17 @@ from jaxanon.models.sanitizer import (
     Predictor,
     Sanitizer,
     compose,
-    least_time,
+    min_time,
     sanitize,
 )
 
-NOISE = 2  # Random numbers that the sanitizer is given with a window.
+NOISE = 2  # Random inputs of the sanitizer per window.
 
 ERRORS = ("balanced", "official")
 
 
 class Widths(NamedTuple):
-    """Sizes of the layers; the defaults are those of the released program."""
+    """Sizes of the layers; the defaults are those of the official program."""
 
     filters: Sequence[int] = (64, 128)
     hidden_sizes: Sequence[int] = (128, 64)
@@ -34,12 +34,12 @@ class Widths(NamedTuple):
 
 
 class DySanNetworks(NamedTuple):
-    """A sanitizer, a predictor, and one discriminator for each private attribute.
+    """A sanitizer, a predictor, and one discriminator per private attribute.
 
-    A discriminator is given the public class, as in eq. 1. The released program gives
-    all networks the wearer's height, weight and age, too, which ``sides`` counts; they
-    are ``float[batch, sides]`` in [-1, 1], and -1 where they are not given, as in that
-    program's analysis.
+    The public class is an input of the discriminators, as in eq. 1. In the official
+    program, all networks also take the wearer's height, weight and age. ``sides`` is
+    the number of such side inputs, ``float[batch, sides]`` in [-1, 1]; they default to
+    -1, as in that program's analysis.
     """
 
     time: int
@@ -51,7 +51,7 @@ class DySanNetworks(NamedTuple):
     sides: int = 0
 
     def init(self, key):
-        """Parameters, a dict of groups; ``averages`` are those of the judges."""
+        """Returns a dict of groups; ``averages`` holds the batch statistics."""
         keys = iter(jax.random.split(key, 2 + len(self.discriminators)))
         windows = jnp.zeros((1, self.time, self.channels))
         sides, more = jnp.zeros((1, self.sides)), jnp.zeros((1, self.sides + 1))
@@ -74,55 +74,56 @@ class DySanNetworks(NamedTuple):
         }
 
     def compose(self, params):
-        """The sanitizer of ``params``, ready for many windows."""
+        """Returns the sanitizer with merged linear layers; see ``compose``."""
         return compose(params["sanitizer"], self.time)
 
     def sanitize(self, key, composed, windows, sides=None):
-        """Windows and their sides, shaped as given, sanitized with fresh noise."""
+        """Sanitizes windows and their side inputs with fresh noise."""
         noise = portable.uniform(key, (len(windows), NOISE))
-        return sanitize(composed, windows, self._known(sides, windows), noise)
+        return sanitize(composed, windows, self._sides(sides, windows), noise)
 
     def predict(self, params, windows, sides=None, key=None):
-        """``(logits of the public attribute, averages)``; dropout with a key."""
+        """Returns ``(logits of the public attribute, averages)``; ``key``: dropout."""
         variables = _variables(params, "predictor")
-        known = self._known(sides, windows)
-        return _apply(self.predictor, variables, windows, known, key)
+        sides = self._sides(sides, windows)
+        return _apply(self.predictor, variables, windows, sides, key)
 
     def discriminate(self, params, windows, public, sides=None, key=None):
-        """``(dict of logits of private attributes, dict of averages)``.
+        """Returns ``(logits, averages)``, dicts by private attribute.
 
-        ``public`` are the classes of the windows, ``int[batch]``.
+        ``public`` holds the public classes of the windows, ``int[batch]``.
         """
-        own = scaled(public, self.public[1])[:, None]
-        sides = jnp.concatenate([self._known(sides, windows), own], axis=1)
+        condition = scale_classes(public, self.public[1])[:, None]
+        sides = jnp.concatenate([self._sides(sides, windows), condition], axis=1)
         variables = _variables(params, "discriminators")
         logits, averages = {}, {}
         for number, (name, net) in enumerate(self.discriminators.items()):
-            own_key = None if key is None else jax.random.fold_in(key, number)
+            net_key = None if key is None else jax.random.fold_in(key, number)
             one = {kind: each[name] for kind, each in variables.items()}
-            logits[name], averages[name] = _apply(net, one, windows, sides, own_key)
+            logits[name], averages[name] = _apply(net, one, windows, sides, net_key)
         return logits, averages
 
-    def _known(self, sides, windows):
+    def _sides(self, sides, windows):
         return -jnp.ones((len(windows), self.sides)) if sides is None else sides
 
 
-def scaled(classes, num_classes: int):
-    """Numbers of classes from 0, as floats from -1 to 1."""
+def scale_classes(classes, num_classes: int):
+    """Maps class indices to floats from -1 to 1."""
     return 2 * classes / (num_classes - 1) - 1
 
 
 def networks(
     time: int, channels: int, public, private, widths: Widths, sides: int = 0
 ) -> DySanNetworks:
-    """The networks for windows of ``time`` samples.
+    """Builds DySan's networks.
 
     Args:
-      time, channels: of a window.
-      public: name and number of classes of the attribute to keep.
-      private: names and numbers of classes of those to hide.
-      widths: ``Widths``.
-      sides: how much else is told of a wearer.
+      time: samples per window.
+      channels: sensor channels.
+      public: name and number of classes of the attribute to preserve.
+      private: dict from names of attributes to hide to their numbers of classes.
+      widths: sizes of the layers.
+      sides: number of side inputs.
 
     Raises:
       ValueError: if a window is too short for the convolutions.
@@ -133,14 +134,14 @@ def networks(
       >>> sum(leaf.size for leaf in jax.tree.leaves(shapes["sanitizer"]))
       3919686
     """
-    least = max(REACH, least_time(widths.predictor_filters))
-    if time < least:
+    shortest = max(REACH, min_time(widths.predictor_filters))
+    if time < shortest:
         raise ValueError(
-            f"windows must have at least {least} samples for predictor_filters="
-            f"{tuple(widths.predictor_filters)}, got {time}; take longer windows or "
+            f"windows must have at least {shortest} samples for predictor_filters="
+            f"{tuple(widths.predictor_filters)}, got {time}; use longer windows or "
             "fewer filters."
         )
-    own = (widths.discriminator_filters, widths.classifier_hidden_sizes)
+    sizes = (widths.discriminator_filters, widths.classifier_hidden_sizes)
     return DySanNetworks(
         time,
         channels,
@@ -149,32 +150,32 @@ def networks(
         Predictor(
             public[1], tuple(widths.predictor_filters), widths.classifier_hidden_sizes
         ),
-        {name: Discriminator(classes, *own) for name, classes in private.items()},
+        {name: Discriminator(classes, *sizes) for name, classes in private.items()},
         sides,
     )
 
 
 def errors(nets: DySanNetworks, logits: dict, labels: dict, variant: str) -> dict:
-    """The balanced error of each attribute of which there are logits, ``float[]``.
+    """Returns the balanced error, ``float[]``, of each attribute in ``logits``.
 
     Args:
-      nets: of ``networks``.
-      logits: names of attributes to ``float[batch, classes]``.
-      labels: names of attributes to ``int[batch]``.
-      variant: ``"balanced"`` over an attribute's own classes; ``"official"`` over those
-        of the first private one, whatever the attribute, an absent class counting as
-        one without error.
+      nets: networks, from ``networks``.
+      logits: dict from attributes to ``float[batch, classes]``.
+      labels: dict from attributes to ``int[batch]``.
+      variant: ``"balanced"`` averages over the attribute's classes. ``"official"``
+        always averages over the classes of the first private attribute and counts an
+        absent class as free of errors, as the official program does.
     """
     first = next(iter(nets.discriminators))
-    found = {}
+    result = {}
     for name, each in logits.items():
         groups, num_groups = labels[name], each.shape[1]
         if variant == "official":
             groups, num_groups = labels[first], nets.discriminators[first].num_classes
-        found[name] = balanced_error(
+        result[name] = balanced_error(
             each, labels[name], groups, num_groups, absent=variant == "official"
         )
-    return found
+    return result
 
 
 def _variables(params, group):

@@ -1,4 +1,4 @@
-"""Feature extractors that know nothing of classes: what DEEProtect is compared with."""
+"""Feature extractors without class labels, DEEProtect's baselines, and moments."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,14 +9,14 @@ import numpy as np
 
 
 def fourier(time: int) -> np.ndarray:
-    """The real discrete Fourier transform, with orthonormal rows.
+    """Returns the real discrete Fourier transform with orthonormal rows.
 
     Args:
-      time: samples, >= 1.
+      time: number of samples, >= 1.
 
     Returns:
-      ``float64[time, time]``: the mean, then cosine and sine of each frequency, from
-      slow to fast.
+      ``float64[time, time]``: the mean, then cosine and sine of each frequency, in
+      ascending order.
 
     Example:
       >>> fourier(2).round(3)
@@ -33,31 +33,31 @@ def fourier(time: int) -> np.ndarray:
 
 
 def cosine(time: int) -> np.ndarray:
-    """The discrete cosine transform of the second kind, with orthonormal rows.
+    """Returns the discrete cosine transform (DCT-II) with orthonormal rows.
 
     Args:
-      time: samples, >= 1.
+      time: number of samples, >= 1.
 
     Returns:
-      ``float64[time, time]``, from slow to fast.
+      ``float64[time, time]``, in ascending order of frequency.
 
     Example:
       >>> cosine(2).round(3)
       array([[ 0.707,  0.707],
              [ 0.707, -0.707]])
     """
-    number, place = np.arange(time)[:, None], np.arange(time)[None] + 0.5
-    return _unit(np.cos(np.pi * number * place / time))
+    frequency, position = np.arange(time)[:, None], np.arange(time)[None] + 0.5
+    return _unit(np.cos(np.pi * frequency * position / time))
 
 
 def haar(time: int) -> np.ndarray:
-    """The Haar wavelet basis, with orthonormal rows, of any number of samples.
+    """Returns the Haar wavelet basis with orthonormal rows, for any length.
 
-    Halves are told from each other, then halves of halves; where a part has an odd
-    number of samples, its first half is the longer one.
+    Each wavelet contrasts the two halves of an interval. The first half of an interval
+    of odd length is the longer one.
 
     Args:
-      time: samples, >= 1.
+      time: number of samples, >= 1.
 
     Returns:
       ``float64[time, time]``: the mean, then wavelets from wide to narrow.
@@ -72,59 +72,59 @@ def haar(time: int) -> np.ndarray:
     rows, parts = [np.ones(time)], [(0, time)]
     while parts:
         start, end = parts.pop(0)
-        middle = (start + end + 1) // 2
-        if middle == end:
+        midpoint = (start + end + 1) // 2
+        if midpoint == end:
             continue
         row = np.zeros(time)
-        row[start:middle] = 1 / (middle - start)
-        row[middle:end] = -1 / (end - middle)
+        row[start:midpoint] = 1 / (midpoint - start)
+        row[midpoint:end] = -1 / (end - midpoint)
         rows.append(row)
-        parts += [(start, middle), (middle, end)]
+        parts += [(start, midpoint), (midpoint, end)]
     return _unit(rows)
 
 
-def of_channels(basis: np.ndarray, channels: int) -> np.ndarray:
-    """A basis of samples for windows of several channels, each by itself.
+def repeat_for_channels(basis: np.ndarray, channels: int) -> np.ndarray:
+    """Extends a basis of samples to windows of several independent channels.
 
     Args:
       basis: ``float[time, time]``, orthonormal rows.
-      channels: >= 1.
+      channels: number of channels, >= 1.
 
     Returns:
       ``float32[time * channels, time * channels]``, orthonormal rows for flattened
       windows ``[time, channels]``.
 
     Example:
-      >>> of_channels(haar(2), 3).shape
+      >>> repeat_for_channels(haar(2), 3).shape
       (6, 6)
     """
     return np.kron(basis, np.eye(channels)).astype(np.float32)
 
 
-def most_varied(basis, covariance, count: int):
-    """The rows along which windows vary the most.
+def select_most_variable(basis, covariance, count: int):
+    """Returns the rows along which windows have the largest variance.
 
     Args:
       basis: ``float[inputs, inputs]``, orthonormal rows.
-      covariance: ``float[inputs, inputs]`` of the windows.
-      count: how many, at most ``inputs``.
+      covariance: ``float[inputs, inputs]``, covariance of the windows.
+      count: number of rows, at most ``inputs``.
 
     Returns:
       ``float[count, inputs]``.
     """
-    varied = jnp.sum((basis @ covariance) * basis, axis=1)
-    return basis[jnp.argsort(-varied, stable=True)[:count]]
+    variances = jnp.sum((basis @ covariance) * basis, axis=1)
+    return basis[jnp.argsort(-variances, stable=True)[:count]]
 
 
 def principal(covariance, count: int):
-    """The directions along which windows vary the most: principal components.
+    """Returns the first principal components.
 
     Args:
-      covariance: ``float[inputs, inputs]`` of the windows.
-      count: how many, at most ``inputs``.
+      covariance: ``float[inputs, inputs]``, covariance of the windows.
+      count: number of components, at most ``inputs``.
 
     Returns:
-      ``float[count, inputs]``, orthonormal rows, the first the most varied.
+      ``float[count, inputs]``, orthonormal rows in descending order of variance.
 
     Example:
       >>> np.abs(principal(jnp.diag(jnp.array([1.0, 4.0, 2.0])), 2))
@@ -135,13 +135,13 @@ def principal(covariance, count: int):
 
 
 def sparse_codes(atoms, windows, penalty: float, steps: int = 20):
-    """Codes of windows in a dictionary: least squares with an L1 penalty.
+    """Computes sparse codes of windows by least squares with an L1 penalty.
 
     Args:
-      atoms: ``float[count, inputs]``, rows of length 1.
-      windows: ``float[batch, inputs]``, less their mean.
+      atoms: ``float[count, inputs]``, dictionary with rows of length 1.
+      windows: ``float[batch, inputs]``, centred.
       penalty: weight of the sum of absolute codes, >= 0.
-      steps: of accelerated proximal gradient descent.
+      steps: number of steps of accelerated proximal gradient descent.
 
     Returns:
       ``float[batch, count]``.
@@ -150,23 +150,23 @@ def sparse_codes(atoms, windows, penalty: float, steps: int = 20):
       Beck and Teboulle, A Fast Iterative Shrinkage-Thresholding Algorithm, SIAM
       Journal on Imaging Sciences 2009.
     """
-    gram, seen = atoms @ atoms.T, windows @ atoms.T
+    gram, products = atoms @ atoms.T, windows @ atoms.T
     # The largest eigenvalue is at most the largest row sum.
-    size = 1 / jnp.max(jnp.sum(jnp.abs(gram), axis=1))
-    codes = before = jnp.zeros_like(seen)
-    for number in range(steps):
-        ahead = codes + (number / (number + 3)) * (codes - before)
-        moved = ahead - size * (ahead @ gram - seen)
-        before = codes
-        codes = jnp.sign(moved) * jnp.maximum(jnp.abs(moved) - size * penalty, 0)
+    step_size = 1 / jnp.max(jnp.sum(jnp.abs(gram), axis=1))
+    codes = previous = jnp.zeros_like(products)
+    for step in range(steps):
+        ahead = codes + (step / (step + 3)) * (codes - previous)
+        moved = ahead - step_size * (ahead @ gram - products)
+        previous = codes
+        codes = jnp.sign(moved) * jnp.maximum(jnp.abs(moved) - step_size * penalty, 0)
     return codes
 
 
-def of_length_one(atoms):
-    """Rows scaled to length 1.
+def normalize_rows(atoms):
+    """Scales rows to length 1.
 
     Example:
-      >>> of_length_one(jnp.array([[3.0, 4.0]]))
+      >>> normalize_rows(jnp.array([[3.0, 4.0]]))
       Array([[0.6, 0.8]], dtype=float32)
     """
     length = jnp.linalg.norm(atoms, axis=1, keepdims=True)
@@ -182,24 +182,24 @@ def _unit(rows):
 
 
 class Moments(NamedTuple):
-    """Averages over batches of one size."""
+    """Running averages over batches of equal size."""
 
     batches: jax.Array  # float32[]
     mean: jax.Array  # float32[inputs]
-    square: jax.Array  # float32[inputs, inputs]; of products of two inputs
-    shares: dict[str, jax.Array]  # float32[classes] of each attribute
-    sums: dict[str, jax.Array]  # float32[classes, inputs]; inputs where it is that one
+    square: jax.Array  # float32[inputs, inputs], mean products of two inputs
+    shares: dict[str, jax.Array]  # float32[classes], class frequencies by attribute
+    sums: dict[str, jax.Array]  # float32[classes, inputs], mean of one_hot * input
 
 
-def empty(inputs: int, classes: Mapping[str, int]) -> Moments:
-    """Moments of nothing.
+def init_moments(inputs: int, classes: Mapping[str, int]) -> Moments:
+    """Returns moments of zero batches.
 
     Args:
-      inputs: numbers of a window.
-      classes: how many each attribute has.
+      inputs: number of inputs.
+      classes: number of classes of each attribute.
 
     Example:
-      >>> empty(30, {"gender": 2}).sums["gender"].shape
+      >>> init_moments(30, {"gender": 2}).sums["gender"].shape
       (2, 30)
     """
     return Moments(
@@ -211,13 +211,13 @@ def empty(inputs: int, classes: Mapping[str, int]) -> Moments:
     )
 
 
-def add(moments: Moments, x, labels: Mapping[str, jax.Array]) -> Moments:
-    """Moments with one more batch.
+def update_moments(moments: Moments, x, labels: Mapping[str, jax.Array]) -> Moments:
+    """Returns the moments with one more batch.
 
     Args:
-      moments: so far.
-      x: ``float32[batch, inputs]``; near 0, or squares lose digits.
-      labels: ``int[batch]`` of each attribute.
+      moments: moments of the previous batches.
+      x: ``float32[batch, inputs]``, roughly centred; otherwise squares lose digits.
+      labels: dict from attributes to ``int[batch]``.
     """
     hot = {
         name: jax.nn.one_hot(labels[name], len(share))
@@ -231,17 +231,17 @@ def add(moments: Moments, x, labels: Mapping[str, jax.Array]) -> Moments:
         {name: one.T @ x / len(x) for name, one in hot.items()},
     )
     batches = moments.batches + 1
-    # Averages, not sums: a batch is not lost in what there is already.
+    # Running averages; large float32 sums would round later batches away.
     move = lambda old, new: old + (new - old) / batches
     return jax.tree.map(move, moments, batch)._replace(batches=batches)
 
 
 def covariance(moments: Moments) -> jax.Array:
-    """Of the inputs, ``float32[inputs, inputs]``.
+    """Returns the covariance of the inputs, ``float32[inputs, inputs]``.
 
     Example:
       >>> x = jnp.array([[1.0, -1.0], [-1.0, 1.0]])
-      >>> covariance(add(empty(2, {}), x, {}))
+      >>> covariance(update_moments(init_moments(2, {}), x, {}))
       Array([[ 1., -1.],
              [-1.,  1.]], dtype=float32)
     """
@@ -249,33 +249,34 @@ def covariance(moments: Moments) -> jax.Array:
 
 
 def ridge(moments: Moments, name: str, penalty) -> jax.Array:
-    """How linear classifiers of one class against the rest weigh the inputs.
+    """Returns the weights of linear one-against-rest classifiers.
 
-    Ridge regression of ±1 on inputs scaled to a variance of 1, with a bias: the
-    minimiser of the mean of ``Σ (w·x + b - y)²`` plus ``penalty ‖w‖²``.
+    They solve ridge regression of ±1 on inputs scaled to unit variance, with a bias:
+    they minimize the mean of ``Σ (w·x + b - y)²`` plus ``penalty ‖w‖²``.
 
     Args:
-      moments: of the windows.
-      name: of the attribute.
-      penalty: >= 0; above 0 where inputs depend on one another.
+      moments: moments of the windows.
+      name: attribute.
+      penalty: ridge penalty, >= 0; must be > 0 for linearly dependent inputs.
 
     Returns:
-      ``float32[classes, inputs]``, weights of the inputs as they are.
+      ``float32[classes, inputs]``, weights of the unscaled inputs.
 
     Example:
-      The second input tells the class, the first does not.
+      The second input determines the class; the first is independent of it.
 
       >>> x = jnp.array([[1.0, 2.0], [-1.0, 2.0], [1.0, -2.0], [-1.0, -2.0]])
-      >>> told = add(empty(2, {"side": 2}), x, {"side": jnp.array([1, 1, 0, 0])})
-      >>> abs(ridge(told, "side", 0.0).round(3))
+      >>> moments = init_moments(2, {"side": 2})
+      >>> moments = update_moments(moments, x, {"side": jnp.array([1, 1, 0, 0])})
+      >>> abs(ridge(moments, "side", 0.0).round(3))
       Array([[0. , 0.5],
              [0. , 0.5]], dtype=float32)
     """
-    spread = covariance(moments)
-    size = jnp.sqrt(jnp.maximum(jnp.diagonal(spread), 1e-12))
-    scaled = spread / (size[:, None] * size[None])
+    cov = covariance(moments)
+    std = jnp.sqrt(jnp.maximum(jnp.diagonal(cov), 1e-12))
+    correlation = cov / (std[:, None] * std[None])
     # The covariance of y = 2 h - 1 with the inputs is twice that of h.
     share = moments.shares[name]
-    told = 2 * (moments.sums[name] - share[:, None] * moments.mean[None]) / size[None]
-    solid = scaled + penalty * jnp.eye(len(size))
-    return jnp.linalg.solve(solid, told.T).T / size[None]
+    targets = 2 * (moments.sums[name] - share[:, None] * moments.mean[None]) / std[None]
+    regularized = correlation + penalty * jnp.eye(len(std))
+    return jnp.linalg.solve(regularized, targets.T).T / std[None]

@@ -1,4 +1,4 @@
-"""Trains a classifier: every epoch of it inside one compiled program."""
+"""Training of classifiers, with all epochs in one compiled program."""
 
 import functools
 from typing import Any, NamedTuple
@@ -10,58 +10,62 @@ import optax
 
 from jaxanon.models.classifiers import Classifier
 
-CHUNK = 1024  # Windows per call of the network when it predicts.
+CHUNK = 1024  # Windows per prediction call.
 
-WHOLE = 128  # Windows are padded to a multiple of this; no row number points there.
+WHOLE = 128  # Windows are padded to a multiple of this; no index refers to the padding.
 
-WIDTH = 16  # The last layer has a multiple of this, so that 2 and 7 classes share code.
+WIDTH = 16  # Logits are padded to a multiple, so that 2 and 7 classes share a program.
 
 
 class Hyper(NamedTuple):
-    """What may change without compiling anew; each ``float[]``."""
+    """Hyper-parameters that change without recompiling; each ``float[]``."""
 
-    learning_rate: jax.Array | float = 1e-3  # at the start
-    dropout: jax.Array | float = 0.1  # The published 0.5 makes a much weaker attacker.
+    learning_rate: jax.Array | float = 1e-3  # initial value
+    dropout: jax.Array | float = 0.1  # The published 0.5 gives a much weaker attacker.
 
 
-class Fitted(NamedTuple):
+class FittedClassifier(NamedTuple):
     """A trained classifier; ``fit_many`` adds a leading axis to all but ``net``."""
 
-    net: Any  # Classifier, or what was given in its place
-    params: dict  # as ``net.init`` makes it, moving averages and all
-    num_classes: jax.Array | int  # Logits from here on are impossible.
+    net: Any  # Flax module
+    params: dict  # all its variables, including moving averages
+    num_classes: jax.Array | int  # Logits beyond are padding.
     loss: jax.Array  # float[epochs], weighted cross-entropy in nats
     score: jax.Array  # float[epochs], balanced accuracy on the validation rows
-    best_epoch: jax.Array  # int[]; its parameters are those kept
+    best_epoch: jax.Array  # int[], epoch of ``params``
 
 
-def fit_classifier(key, windows, labels, num_classes, **options) -> Fitted:
+def fit_classifier(key, windows, labels, num_classes, **options) -> FittedClassifier:
     """Trains a ``Classifier`` on one attribute.
 
-    Adam, its rate falling linearly to zero, on cross-entropy with each class weighted
-    by majority count over its own count; rows are shuffled anew every epoch. With
-    ``valid`` the parameters of the epoch that scores best there are kept (of equals
-    the last); without, those of the last epoch.
+    Minimizes class-balanced cross-entropy by Adam with a learning rate that falls
+    linearly to zero. Rows are shuffled every epoch. With ``valid``, the result has the
+    parameters of the epoch with the best validation score (the last of equals), else
+    those of the last epoch.
 
     Args:
       key: typed PRNG key; the same key and data give the same parameters.
       windows: ``float[N, time, channels]``, standardised per channel.
       labels: ``int[N]`` in ``[0, num_classes)``.
       num_classes: number of classes, at least 2.
-      **options: ``mask`` (``bool[N]``, rows that count; others change nothing),
-        ``valid`` (``bool[N]``, rows that only choose the epoch), ``epochs`` (None:
-        as many as make about ``steps``, 1,000 by default; 100 at most, at least 12
-        for each 1,000), ``batch`` (None:
-        a power of two near a sixteenth of the rows, 32 to 256), ``hyper``
-        (``Hyper``), ``hidden`` (layer widths of ``Classifier``), ``net`` (a module to
-        train in its place, called alike; its ``num_classes`` is set here).
+      **options: further options:
+
+        - ``mask``: ``bool[N]``, rows to use;
+        - ``valid``: ``bool[N]``, validation rows, which only select the epoch;
+        - ``epochs``: number of epochs; None makes about ``steps`` steps, with at most
+          100 epochs and at least 12 per 1,000 steps;
+        - ``steps``: number of steps if ``epochs`` is None, 1,000 by default;
+        - ``batch``: batch size; None is a power of two near N / 16, from 32 to 256;
+        - ``hyper``: a ``Hyper``;
+        - ``hidden``: layer widths of ``Classifier``;
+        - ``net``: another module with the same call; its ``num_classes`` is replaced.
 
     Returns:
-      ``Fitted``; give it to ``predict`` or ``predict_logits``.
+      ``FittedClassifier``, for ``predict`` and ``predict_logits``.
 
     Raises:
       ValueError: for windows of the wrong rank, labels out of range or not one per
-        window, fewer than 2 classes, epochs or a batch below 1, and when ``mask``
+        window, fewer than 2 classes, ``epochs`` or ``batch`` below 1, or if ``mask``
         and ``valid`` leave no row to train on.
 
     Example:
@@ -77,8 +81,8 @@ def fit_classifier(key, windows, labels, num_classes, **options) -> Fitted:
             options[name] = np.asarray(options[name])[None]
     labels = np.asarray(labels)[None]
     fitted = fit_many(key[None], windows, labels, [num_classes], **options)
-    params, _, *told = jax.tree.map(lambda leaf: leaf[0], tuple(fitted[1:]))
-    return Fitted(fitted.net, params, int(num_classes), *told)
+    params, _, *rest = jax.tree.map(lambda leaf: leaf[0], tuple(fitted[1:]))
+    return FittedClassifier(fitted.net, params, int(num_classes), *rest)
 
 
 def fit_many(
@@ -95,29 +99,29 @@ def fit_many(
     hyper: Hyper | None = None,
     hidden: tuple[int, ...] | None = None,
     net: Any = None,
-) -> Fitted:
+) -> FittedClassifier:
     """Trains one classifier per set of labels, all in one program.
 
-    As ``fit_classifier``, with a leading axis ``sets`` on ``keys``, ``labels``,
-    ``num_classes``, ``mask``, ``valid`` and on the result. Windows are those of every
-    set, or have that axis too; sets of fewer windows are filled up and masked. On a CPU
-    one set follows the other, elsewhere they run side by side; that changes rounding
-    alone.
+    The arguments are those of ``fit_classifier``, with a leading axis ``sets`` on
+    ``keys``, ``labels``, ``num_classes``, ``mask``, ``valid`` and on the result.
+    Windows are shared by all sets, or have that axis too; pad and mask sets with fewer
+    windows. Sets are trained one after another on a CPU, else with ``vmap``, which only
+    changes rounding.
     """
     windows = np.asarray(windows, np.float32)
-    own = windows.ndim == 4
-    if own and len(windows) != len(np.asarray(labels)):
+    per_set = windows.ndim == 4
+    if per_set and len(windows) != len(np.asarray(labels)):
         raise ValueError(
-            f"windows must be those of all {len(labels)} sets, or float[{len(labels)}, "
-            f"N, time, channels], got shape {windows.shape}."
+            "windows must be float[N, time, channels] or float[sets, N, time, "
+            f"channels] for {len(labels)} sets of labels, got shape {windows.shape}."
         )
-    shared = windows[0] if own else windows
-    rows = arrange(shared, labels, num_classes, mask, valid, batch)
+    shared = windows[0] if per_set else windows
+    rows = arrange_rows(shared, labels, num_classes, mask, valid, batch)
     if epochs is not None and epochs < 1:
         raise ValueError(f"epochs must be > 0, got {epochs!r}.")
     if epochs is None:
-        few = -(-12 * steps // 1000)
-        epochs = int(np.clip(round(steps / rows.train.shape[1]), few, 100))
+        min_epochs = -(-12 * steps // 1000)
+        epochs = int(np.clip(round(steps / rows.train.shape[1]), min_epochs, 100))
     width = WIDTH * -(-max(num_classes) // WIDTH)
     net = (net or Classifier(width)).clone(num_classes=width)
     if hidden is not None:
@@ -125,33 +129,36 @@ def fit_many(
         net = net.clone(hidden=hidden, drops=(True,) * len(hidden))
     hyper = jax.tree.map(jnp.float32, hyper or Hyper())
     num_classes = jnp.asarray(num_classes, jnp.int32)
-    # A few windows more or less share one program.
-    spare = [(0, 0)] * own + [(0, -len(shared) % WHOLE), (0, 0), (0, 0)]
-    windows = jnp.asarray(np.pad(windows, spare))
+    # Similar numbers of windows share one program.
+    padding = [(0, 0)] * per_set + [(0, -len(shared) % WHOLE), (0, 0), (0, 0)]
+    windows = jnp.asarray(np.pad(windows, padding))
     side_by_side = jax.default_backend() != "cpu"
     rows = jax.tree.map(jnp.asarray, rows)
     fixed = (net, epochs, side_by_side)
-    return Fitted(net, *_fit_sets(*fixed, keys, windows, rows, num_classes, hyper))
+    return FittedClassifier(
+        net, *_fit_sets(*fixed, keys, windows, rows, num_classes, hyper)
+    )
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _fit_sets(net, epochs, side_by_side, keys, windows, rows, classes, hyper):
-    own = windows if windows.ndim == 4 else ()
+    per_set = windows if windows.ndim == 4 else ()
 
-    def one(key, rows, classes, own):
-        seen = own if windows.ndim == 4 else windows
-        return _fit(net, epochs, seen, hyper, key, rows, classes)
+    def fit_set(key, rows, classes, set_windows):
+        x = set_windows if windows.ndim == 4 else windows
+        return _fit(net, epochs, x, hyper, key, rows, classes)
 
     if side_by_side:
-        return jax.vmap(one)(keys, rows, classes, own)
-    return jax.lax.map(lambda inputs: one(*inputs), (keys, rows, classes, own))
+        return jax.vmap(fit_set)(keys, rows, classes, per_set)
+    return jax.lax.map(lambda inputs: fit_set(*inputs), (keys, rows, classes, per_set))
 
 
 class Rows(NamedTuple):
-    """Row numbers with labels and weights, each ``[sets, steps, batch]``.
+    """Row indices with labels and weights, each ``[sets, steps, batch]``.
 
-    The last batches are filled up with rows of weight 0. Training weights are majority
-    count over count of the class; validation weights sum to 1, the same for each class.
+    The last batches are padded with rows of weight 0. Training weights are the majority
+    count over the count of the class. Validation weights sum to 1, equally over
+    classes.
     """
 
     train: np.ndarray  # int32
@@ -163,19 +170,19 @@ class Rows(NamedTuple):
 
 
 def _fit(net, epochs, windows, hyper, key, rows: Rows, num_classes):
-    """One classifier; returns the fields of ``Fitted`` after ``net``."""
+    """Trains one classifier; returns the fields of ``FittedClassifier`` after net."""
     optimizer = optax.scale_by_adam()
     init_key, order_key, drop_key = jax.random.split(key, 3)
     averages = net.init(init_key, windows[:1])
-    params = {"params": averages.pop("params")}  # What is left no gradient reaches.
+    params = {"params": averages.pop("params")}  # Moving averages have no gradients.
     shape = rows.train.shape
     train, train_labels, train_weights = (leaf.reshape(-1) for leaf in rows[:3])
 
     def loss_fn(params, averages, picks, key):
         weights = train_weights[picks]
-        seen = windows[train[picks]], key, hyper.dropout, weights > 0
+        inputs = windows[train[picks]], key, hyper.dropout, weights > 0
         logits, averages = net.apply(
-            {**params, **averages}, *seen, mutable=list(averages)
+            {**params, **averages}, *inputs, mutable=list(averages)
         )
         losses = _cross_entropy(logits, train_labels[picks], num_classes)
         loss = jnp.sum(weights * losses) / jnp.maximum(jnp.sum(weights), 1e-6)
@@ -188,24 +195,24 @@ def _fit(net, epochs, windows, hyper, key, rows: Rows, num_classes):
         )
         done = opt_state.count / (epochs * shape[0])
         updates, opt_state = optimizer.update(grads, opt_state)
-        # On MotionSense the fall to zero is worth a point or two of test accuracy.
+        # The linear decay adds one or two points of test accuracy on MotionSense.
         rate = hyper.learning_rate * (1 - done)
         params = jax.tree.map(lambda p, u: p - rate * u, params, updates)
         return (params, averages, opt_state), loss
 
     def score(variables):
         def chunk(picks):
-            return _impossible(net.apply(variables, windows[picks]), num_classes)
+            return _mask_padding(net.apply(variables, windows[picks]), num_classes)
 
-        right = jax.lax.map(chunk, rows.valid).argmax(-1) == rows.valid_labels
-        return jnp.sum(rows.valid_weights * right)
+        correct = jax.lax.map(chunk, rows.valid).argmax(-1) == rows.valid_labels
+        return jnp.sum(rows.valid_weights * correct)
 
     def epoch(carry, index):
         learner, best, best_score, best_epoch = carry
         order = jax.random.permutation(jax.random.fold_in(order_key, index), train.size)
         keys = jax.random.split(jax.random.fold_in(drop_key, index), shape[0])
         learner, losses = jax.lax.scan(step, learner, (order.reshape(shape), keys))
-        # Without validation rows every epoch scores 0, and >= keeps the last one.
+        # Without validation rows, every epoch scores 0, and >= selects the last one.
         variables = {**learner[0], **learner[1]}
         now = score(variables)
         better = now >= best_score
@@ -220,14 +227,14 @@ def _fit(net, epochs, windows, hyper, key, rows: Rows, num_classes):
     return carry[1], num_classes, losses, scores, carry[3]
 
 
-def _impossible(logits, num_classes):
-    """Logits with the padding classes out of reach."""
+def _mask_padding(logits, num_classes):
+    """Sets the logits of padding classes to -1e9."""
     real = jnp.arange(logits.shape[-1]) < num_classes
     return jnp.where(jnp.broadcast_to(real, logits.shape), logits, -1e9)
 
 
 def _cross_entropy(logits, labels, num_classes):
-    logits = _impossible(logits, num_classes)
+    logits = _mask_padding(logits, num_classes)
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels)
 
 
@@ -236,8 +243,8 @@ def _apply(net, params, windows):
     return net.apply(params, windows)
 
 
-def predict_logits(fitted: Fitted, windows) -> np.ndarray:
-    """``float32[N, time, channels] -> float32[N, num_classes]``, any N, in chunks."""
+def predict_logits(fitted: FittedClassifier, windows) -> np.ndarray:
+    """Returns logits ``float32[N, num_classes]`` of windows, in chunks."""
     windows = np.asarray(windows, np.float32)
     parts = [np.zeros((0, int(fitted.num_classes)), np.float32)]
     for start in range(0, len(windows), CHUNK):
@@ -249,12 +256,12 @@ def predict_logits(fitted: Fitted, windows) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def predict(fitted: Fitted, windows) -> np.ndarray:
-    """The most likely class of each window, ``int32[N]``."""
+def predict(fitted: FittedClassifier, windows) -> np.ndarray:
+    """Returns the most likely class of each window, ``int32[N]``."""
     return predict_logits(fitted, windows).argmax(-1).astype(np.int32)
 
 
-def arrange(windows, labels, num_classes, mask, valid, batch) -> Rows:
+def arrange_rows(windows, labels, num_classes, mask, valid, batch) -> Rows:
     """Checks ``fit_many``'s data and lists the rows of each set of labels."""
     labels = np.asarray(labels)
     shape = np.shape(windows)
@@ -265,7 +272,7 @@ def arrange(windows, labels, num_classes, mask, valid, batch) -> Rows:
         )
     if labels.ndim != 2 or labels.shape[1] != shape[0]:
         raise ValueError(
-            f"labels must hold one integer per window, {shape[0]} of them, got shape "
+            f"labels must be int[{shape[0]}], one per window, got shape "
             f"{labels.shape[1:]}."
         )
     if batch is not None and batch < 1:
@@ -275,28 +282,27 @@ def arrange(windows, labels, num_classes, mask, valid, batch) -> Rows:
     for name, rows in (("mask", mask), ("valid", valid)):
         if rows.shape != labels.shape:
             raise ValueError(
-                f"{name} must hold one bool per window, {shape[0]} of them, got "
-                f"shape {rows.shape[1:]}."
+                f"{name} must be bool[{shape[0]}], one per window, got shape "
+                f"{rows.shape[1:]}."
             )
-    for row, count, kept in zip(labels, num_classes, mask, strict=True):
-        _check_labels(row[kept], count)
+    for row, count, used in zip(labels, num_classes, mask, strict=True):
+        _check_labels(row[used], count)
     train_rows = [np.flatnonzero(row) for row in mask & ~valid]
     valid_rows = [np.flatnonzero(row) for row in mask & valid]
     if not all(len(rows) for rows in train_rows):
         raise ValueError(
-            f"no window is left to train on among {shape[0]}: mask and valid leave "
-            "out every one."
+            f"mask and valid must leave windows to train on, got 0 of {shape[0]}."
         )
-    # Shapes follow from the rows that count, not from how many of them validate, so
+    # Shapes depend on the number of used rows, not on the number of validation rows, so
     # that two attributes of the same windows share a compiled program.
-    kept = int(mask.sum(1).max())
+    count = int(mask.sum(1).max())
     if batch is None:
-        batch = int(np.clip(2 ** round(np.log2(kept / 16)), 32, 256))
-    batch = min(batch, kept)
-    most = max(map(len, valid_rows))
-    spared = max(most, kept // 8) if most else 0
-    train = _batched(train_rows, labels, -(-kept // batch), batch)
-    scored = _batched(valid_rows, labels, -(-spared // batch), batch)
+        batch = int(np.clip(2 ** round(np.log2(count / 16)), 32, 256))
+    batch = min(batch, count)
+    max_valid = max(map(len, valid_rows))
+    max_valid = max(max_valid, count // 8) if max_valid else 0
+    train = _batched(train_rows, labels, -(-count // batch), batch)
+    scored = _batched(valid_rows, labels, -(-max_valid // batch), batch)
     scored[2][:] /= np.maximum(scored[2].sum((1, 2), keepdims=True), 1e-6)
     return Rows(*train, *scored)
 
@@ -308,19 +314,19 @@ def _check_labels(labels, num_classes):
         raise ValueError(f"labels must be integers, got dtype {labels.dtype}.")
     if len(labels) and not 0 <= labels.min() <= labels.max() < num_classes:
         raise ValueError(
-            f"labels must lie in [0, {num_classes}), got {labels.min()} to "
-            f"{labels.max()}; raise num_classes or relabel."
+            f"labels must be in [0, {num_classes}), got {labels.min()} to "
+            f"{labels.max()}; increase num_classes or relabel."
         )
 
 
 def _batched(rows, labels, steps, batch):
-    """Row lists to rows, labels and class weights, each ``[sets, steps, batch]``."""
+    """Returns indices, labels and class weights, each ``[sets, steps, batch]``."""
     shape = len(rows), steps, batch
     index = np.zeros(shape, np.int32)
     weights = np.zeros(shape, np.float32)
-    for chosen, own, i, w in zip(rows, labels, index, weights, strict=True):
-        counts = np.bincount(own[chosen])
+    for chosen, y, i, w in zip(rows, labels, index, weights, strict=True):
+        counts = np.bincount(y[chosen])
         i.reshape(-1)[: len(chosen)] = chosen
-        w.reshape(-1)[: len(chosen)] = counts.max(initial=0) / counts[own[chosen]]
+        w.reshape(-1)[: len(chosen)] = counts.max(initial=0) / counts[y[chosen]]
     flat = np.take_along_axis(labels, index.reshape(len(rows), -1), 1)
     return index, flat.reshape(shape).astype(np.int32), weights

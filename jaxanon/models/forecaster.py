@@ -1,4 +1,4 @@
-"""A recurrent network that predicts the next sample of a window, and its training."""
+"""Recurrent forecaster of the next sample of a window."""
 
 import functools
 from typing import Any, NamedTuple
@@ -12,17 +12,16 @@ from jaxanon.models.layers import LSTM
 
 
 class Forecaster(nn.Module):
-    """An LSTM that reads samples one after another, and a layer that tells the next.
+    """LSTM with a dense layer that predicts the change to the next sample.
 
-    It predicts by how much the next sample differs, so that knowing nothing is to say
-    that all stays as it is.
+    Initially it predicts no change.
     """
 
     hidden: int = 32
 
     @nn.compact
     def __call__(self, windows):
-        """``float[batch, time, d]`` to the same: what follows each sample."""
+        """Predicts the successor of each sample, ``float[batch, time, d]``."""
         seen = LSTM(self.hidden, name="lstm")(windows)
         initial = nn.initializers.zeros
         change = nn.Dense(windows.shape[-1], kernel_init=initial, name="change")(seen)
@@ -40,25 +39,22 @@ class Forecasts(NamedTuple):
 def fit_forecaster(
     key, windows, *, hidden: int = 32, steps: int = 1000, batch: int = 128
 ) -> Forecasts:
-    """Trains a forecaster, by the mean absolute error of all samples but the first.
+    """Trains a forecaster on the mean absolute error of all samples but the first.
 
-    Adam, its rate falling from 5e-3 linearly to 0; batches drawn with replacement. All
-    steps are one program.
+    Uses Adam with a learning rate that falls linearly from 5e-3 to 0, and batches drawn
+    with replacement. All steps run in one program.
 
     Args:
       key: typed PRNG key.
       windows: ``float[N, time, channels]``, standardised, time at least 2.
       hidden: width of the LSTM.
-      steps: of the optimizer.
-      batch: windows per step.
-
-    Returns:
-      ``Forecasts``.
+      steps: number of optimizer steps.
+      batch: number of windows per step.
 
     Example:
-      >>> found = fit_forecaster(
+      >>> forecasts = fit_forecaster(
       ...     jax.random.key(0), jnp.ones((4, 3, 2)), hidden=2, steps=3, batch=2)
-      >>> found.loss.shape, float(found.loss[0])  # What never moves is known at first.
+      >>> forecasts.loss.shape, float(forecasts.loss[0])  # The windows are constant.
       ((3,), 0.0)
     """
     net = Forecaster(hidden)
@@ -77,8 +73,8 @@ def _fit(net, steps, batch, key, windows):
 
     def step(carry, index):
         params, opt_state = carry
-        own = jax.random.fold_in(draw_key, index)
-        rows = windows[jax.random.randint(own, (batch,), 0, len(windows))]
+        step_key = jax.random.fold_in(draw_key, index)
+        rows = windows[jax.random.randint(step_key, (batch,), 0, len(windows))]
         loss, grads = jax.value_and_grad(loss_fn)(params, rows)
         updates, opt_state = optimizer.update(grads, opt_state)
         return (optax.apply_updates(params, updates), opt_state), loss
@@ -94,10 +90,10 @@ def _errors(net, params, windows):
 
 
 def forecast_error(forecasts: Forecasts, windows) -> float:
-    """Mean absolute error of the next sample, over all but the first.
+    """Returns the mean absolute error of the next sample, over all but the first.
 
     Args:
-      forecasts: of ``fit_forecaster``.
+      forecasts: a trained forecaster, from ``fit_forecaster``.
       windows: ``float[N, time, channels]``, N at least 1.
     """
     windows = jnp.asarray(windows, jnp.float32)

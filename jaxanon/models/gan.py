@@ -1,4 +1,4 @@
-"""Generators and critics of windows, plain and recurrent."""
+"""Generators and discriminators of windows, convolutional and recurrent."""
 
 import math
 from collections.abc import Sequence
@@ -9,11 +9,13 @@ from flax import linen as nn
 
 from jaxanon.models.unet import Convolution, Double, norm
 
-SLOPE = 0.2  # Of leaky ReLUs below 0.
+SLOPE = 0.2  # Negative slope of leaky ReLUs.
 
 
 class Generator(nn.Module):
-    """A dense layer, then blocks that double time; two-valued channels end in tanh.
+    """Generator: a dense layer, then blocks that double the number of samples.
+
+    Binary channels end in tanh.
 
     Example:
       >>> net = Generator(10, (False, True), 3, widths=(8, 4))
@@ -23,21 +25,21 @@ class Generator(nn.Module):
       (2, 10, 2)
 
     References:
-      Mirza and Osindero, Conditional generative adversarial nets, 2014; Radford, Metz,
-      Chintala, ICLR 2016, for the shape.
+      Mirza and Osindero, Conditional generative adversarial nets, 2014; architecture
+      after Radford, Metz, Chintala, ICLR 2016.
     """
 
     time: int
-    bits: Sequence[bool]  # of each channel, whether it is -1 or 1
+    bits: Sequence[bool]  # whether each channel is binary, -1 or 1
     num_classes: int
     widths: Sequence[int] = (128, 64)
 
     @nn.compact
     def __call__(self, noise, classes):
         """``float[batch, d], int32[batch] -> float[batch, time, channels]``."""
-        told = jax.nn.one_hot(classes, self.num_classes)
+        onehot = jax.nn.one_hot(classes, self.num_classes)
         first = math.ceil(self.time / 2 ** len(self.widths))
-        x = nn.Dense(first * self.widths[0])(jnp.concatenate([noise, told], axis=1))
+        x = nn.Dense(first * self.widths[0])(jnp.concatenate([noise, onehot], axis=1))
         x = nn.relu(x).reshape(len(x), first, self.widths[0])
         for number, width in enumerate(self.widths):
             x = Double(width, name=f"double_{number}")(x)
@@ -47,7 +49,7 @@ class Generator(nn.Module):
 
 
 class Critic(nn.Module):
-    """Convolutions, each followed by a halving of time, and one number at the end.
+    """Conditional discriminator: convolutions that halve time, then one logit.
 
     Example:
       >>> net = Critic(3, widths=(4, 8))
@@ -62,10 +64,10 @@ class Critic(nn.Module):
 
     @nn.compact
     def __call__(self, windows, classes):
-        """Logits of being real, ``float[batch]``."""
-        told = jax.nn.one_hot(classes, self.num_classes)[:, None]
-        told = jnp.broadcast_to(told, (*windows.shape[:2], self.num_classes))
-        x = jnp.concatenate([windows, told], axis=-1)
+        """Returns the logits of being real, ``float[batch]``."""
+        onehot = jax.nn.one_hot(classes, self.num_classes)[:, None]
+        onehot = jnp.broadcast_to(onehot, (*windows.shape[:2], self.num_classes))
+        x = jnp.concatenate([windows, onehot], axis=-1)
         for number, width in enumerate(self.widths):
             x = Convolution(width, name=f"conv_{number}")(x)
             x = nn.leaky_relu(x, SLOPE)
@@ -78,7 +80,7 @@ class Critic(nn.Module):
 class Recurrent(nn.Module):
     """Layers of gated recurrent units, then a dense layer at every step.
 
-    The reset gate scales what a matrix makes of the state, not the state.
+    The reset gate scales the product of a matrix with the state, not the state itself.
 
     Example:
       >>> net = Recurrent((8, 8), 3)
@@ -88,12 +90,12 @@ class Recurrent(nn.Module):
 
     References:
       Yoon, Jarrett, van der Schaar, Time-series generative adversarial networks,
-      NeurIPS 2019, section 5; Cho et al., EMNLP 2014, but for the place of the gate.
+      NeurIPS 2019, section 5; Cho et al., EMNLP 2014, except for the reset gate.
     """
 
     features: Sequence[int]
     outputs: int
-    sigmoid: bool = True  # Whether what it says lies in (0, 1).
+    sigmoid: bool = True  # whether outputs are in (0, 1)
 
     @nn.compact
     def __call__(self, x):
@@ -104,22 +106,22 @@ class Recurrent(nn.Module):
         return jax.nn.sigmoid(x) if self.sigmoid else x
 
 
-def with_classes(x, classes, num_classes: int):
-    """``x`` with its windows' classes beside every step, one-hot.
+def append_classes(x, classes, num_classes: int):
+    """Appends one-hot classes to every time step.
 
     Args:
       x: ``float[batch, time, d]``.
       classes: ``int32[batch]``.
-      num_classes: how many there are.
+      num_classes: number of classes.
 
     Returns:
       ``float[batch, time, d + num_classes]``.
 
     Example:
-      >>> with_classes(jnp.ones((1, 2, 1)), jnp.array([1]), 2)[0]
+      >>> append_classes(jnp.ones((1, 2, 1)), jnp.array([1]), 2)[0]
       Array([[1., 0., 1.],
              [1., 0., 1.]], dtype=float32)
     """
-    told = jax.nn.one_hot(classes, num_classes, dtype=x.dtype)[:, None]
+    onehot = jax.nn.one_hot(classes, num_classes, dtype=x.dtype)[:, None]
     shape = (*x.shape[:2], num_classes)
-    return jnp.concatenate([x, jnp.broadcast_to(told, shape)], axis=-1)
+    return jnp.concatenate([x, jnp.broadcast_to(onehot, shape)], axis=-1)

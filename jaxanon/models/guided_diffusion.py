@@ -1,4 +1,4 @@
-"""Networks of guided diffusion: autoencoders of windows, laws of their latents."""
+"""Networks of guided diffusion: autoencoders and conditional Gaussians of latents."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from jaxanon.models.unet import Convolution, Double, Halve
 
 
 class Compressor(nn.Module):
-    """Convolutions with SiLU, behind each of which time is halved.
+    """Encoder of windows: convolutions with SiLU, each followed by halving of time.
 
-    Nothing is normalised: how large a window's numbers are is part of what it says.
+    It has no normalisation, because the scale of a window carries information.
 
     Example:
       >>> import jax
@@ -28,13 +28,14 @@ class Compressor(nn.Module):
     """
 
     widths: Sequence[int]
-    channels: int  # of the latents
+    channels: int  # channels of the latents
 
     @nn.compact
     def __call__(self, x):
-        """Mean and log-variance of latents, ``float[batch, time', channels]`` each.
+        """Returns mean and log-variance, ``float[batch, time', channels]`` each.
 
-        ``x`` is ``float[batch, time, d]``, time a multiple of ``2 ** len(widths)``.
+        ``x`` is ``float[batch, time, d]``; time must be a multiple of
+        ``2 ** len(widths)``.
         """
         for number, width in enumerate(self.widths):
             x = nn.silu(Convolution(width, name=f"conv_{number}")(x))
@@ -45,7 +46,7 @@ class Compressor(nn.Module):
 
 
 class Expander(nn.Module):
-    """Latents to windows: convolutions with SiLU, before each of which time doubles.
+    """Decoder of latents: convolutions with SiLU, each after doubling of time.
 
     Example:
       >>> import jax
@@ -55,7 +56,7 @@ class Expander(nn.Module):
     """
 
     widths: Sequence[int]
-    channels: int  # of windows
+    channels: int  # channels of the windows
 
     @nn.compact
     def __call__(self, z):
@@ -65,14 +66,14 @@ class Expander(nn.Module):
         return Convolution(self.channels, zero=True, name="last")(z)
 
 
-MOST = 3.0  # Log-variances lie in (-3, 3): what is read has deviation 1 at most.
+MAX_LOG_VARIANCE = 3.0  # Log-variances are in (-3, 3); targets have std 1 at most.
 
 
 class LatentLaw(nn.Module):
-    """Mean and log-variance of each of ``outputs`` numbers, given a vector.
+    """Mean and log-variance of ``outputs`` numbers, given a vector.
 
-    Log-variances bend towards their bounds, so that whoever learns against the law is
-    never pushed by a deviation near 0.
+    Log-variances saturate smoothly at their bounds. A standard deviation near 0 would
+    give unbounded gradients to a network that is trained against this one.
 
     Example:
       >>> import jax
@@ -82,7 +83,7 @@ class LatentLaw(nn.Module):
       ((2, 3), (2, 3))
 
     References:
-      Cheng et al., CLUB, ICML 2020, section 3.2, which leaves its size open.
+      Cheng et al., CLUB, ICML 2020, section 3.2, which does not specify its size.
     """
 
     outputs: int
@@ -91,22 +92,24 @@ class LatentLaw(nn.Module):
     @nn.compact
     def __call__(self, x):
         """``float[batch, d] -> (float[batch, outputs], same)``."""
-        found = MultiLayer((*self.hidden, 2 * self.outputs))(x)
-        mean, log_variance = jnp.split(found, 2, axis=-1)
-        return mean, MOST * jnp.tanh(log_variance / MOST)
+        outputs = MultiLayer((*self.hidden, 2 * self.outputs))(x)
+        mean, log_variance = jnp.split(outputs, 2, axis=-1)
+        return mean, MAX_LOG_VARIANCE * jnp.tanh(log_variance / MAX_LOG_VARIANCE)
 
 
-def surprise(y, mean, log_variance):
-    """Mean negative log-likelihood of rows, in nats, but for ``d log(2 pi) / 2``.
+def gaussian_nll(y, mean, log_variance):
+    """Returns the mean negative log-likelihood of rows, minus ``d log(2 pi) / 2``.
 
     Args:
-      y, mean, log_variance: ``float[n, d]`` each.
+      y: ``float[n, d]``.
+      mean: ``float[n, d]``.
+      log_variance: ``float[n, d]``.
 
     Returns:
-      ``float[]``.
+      ``float[]``, in nats.
 
     Example:
-      >>> surprise(jnp.array([[2.0, 0.0]]), jnp.zeros((1, 2)), jnp.zeros((1, 2)))
+      >>> gaussian_nll(jnp.array([[2.0, 0.0]]), jnp.zeros((1, 2)), jnp.zeros((1, 2)))
       Array(2., dtype=float32)
     """
     terms = (y - mean) ** 2 * jnp.exp(-log_variance) + log_variance

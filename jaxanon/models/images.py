@@ -1,4 +1,4 @@
-"""Networks for photographs: He's residual network for CIFAR, and VGG's."""
+"""Networks for images: ResNet for CIFAR, and VGG."""
 
 import math
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from flax import linen as nn
 
-SIDE = 3  # Of what a convolution sees.
+SIDE = 3  # kernel size
 GROUPS = 8
-POOL = 0  # In place of a width.
+POOL = 0  # Stands for a pooling layer in a list of widths.
 VGG16 = (
     *(64, 64, POOL, 128, 128, POOL, 256, 256, 256, POOL),
     *(512, 512, 512, POOL, 512, 512, 512, POOL),
@@ -16,11 +16,11 @@ VGG16 = (
 
 
 class Convolution(nn.Module):
-    """3 x 3, as one product of neighbouring pixels and a matrix, then group norm.
+    """Convolution of 3 x 3 pixels, written as one matrix product, then group norm.
 
-    Groups of channels are normalised in each image alone. Batch norm would mix a lot's
-    examples, whose gradients are clipped one by one, and its running means would be
-    of clients' images, and leave them. It has the same parameters to learn.
+    Group norm has the parameters of batch norm and normalises each image separately.
+    Batch norm would mix the examples of a batch, whose gradients are clipped one by
+    one, and its running means would reveal statistics of clients' images.
 
     References:
       Wu, He, Group normalization, ECCV 2018; Hsieh et al., The non-IID data quagmire of
@@ -36,14 +36,16 @@ class Convolution(nn.Module):
         shape = (SIDE**2 * x.shape[-1], self.features)
         kernel = self.param("kernel", nn.initializers.he_normal(), shape)
         groups = math.gcd(GROUPS, self.features)
-        return nn.GroupNorm(groups, name="norm")(neighbours(x, self.stride) @ kernel)
+        return nn.GroupNorm(groups, name="norm")(
+            gather_neighbors(x, self.stride) @ kernel
+        )
 
 
-def neighbours(x, stride: int = 1):
-    """Every ``stride``-th pixel with the eight around it, zero beyond the border.
+def gather_neighbors(x, stride: int = 1):
+    """Gathers every ``stride``-th pixel with its eight neighbours, zero-padded.
 
-    ``float[B, h, w, d]`` to ``float[B, ceil(h / stride), ceil(w / stride), 9 * d]``;
-    row by row, as a kernel ``float[3, 3, d, features]`` is laid out.
+    ``float[B, h, w, d] -> float[B, ceil(h / stride), ceil(w / stride), 9 * d]``, in the
+    layout of a kernel ``float[3, 3, d, features]``.
     """
     height, width = x.shape[1:3]
     padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
@@ -56,11 +58,10 @@ def neighbours(x, stride: int = 1):
 
 
 class ResNet(nn.Module):
-    """Blocks of two convolutions with a way past them; stages halve the image.
+    """Residual network with blocks of two convolutions; stages halve the image.
 
-    Past a block goes the image itself, every second pixel and zeros for new channels
-    where it shrinks, so that the way has no parameters. ResNet-32 has 5 blocks in each
-    of 3 stages.
+    Shortcuts have no parameters: where the image shrinks, they take every second pixel
+    and zeros for new channels. ResNet-32 has 5 blocks in each of 3 stages.
 
     References:
       He, Zhang, Ren, Sun, Deep residual learning for image recognition, CVPR 2016,
@@ -78,24 +79,24 @@ class ResNet(nn.Module):
         conv = lambda features, stride=1: Convolution(
             features, stride, name=f"conv_{next(number)}"
         )
-        x = nn.relu(conv(self.stages[0])(square(windows)))
+        x = nn.relu(conv(self.stages[0])(to_image(windows)))
         for features in self.stages:
             for _ in range(self.blocks):
                 more = features - x.shape[-1]
                 stride = 2 if more else 1
                 y = nn.relu(conv(features, stride)(x))
                 y = conv(features)(y)
-                past = x[:, ::stride, ::stride]
-                x = nn.relu(y + jnp.pad(past, ((0, 0), (0, 0), (0, 0), (0, more))))
+                shortcut = x[:, ::stride, ::stride]
+                x = nn.relu(y + jnp.pad(shortcut, ((0, 0), (0, 0), (0, 0), (0, more))))
         return nn.Dense(self.outputs, name="dense_1")(x.mean(axis=(1, 2)))
 
 
 class VGG(nn.Module):
-    """Convolutions, of which a pool keeps the largest of each four; then one layer.
+    """VGG with group norm: convolutions and max pooling, then one dense layer.
 
     References:
-      Simonyan, Zisserman, arXiv 1409.1556, configuration D; for 32 x 32 pixels it ends
-      in one dense layer, as is usual, and its convolutions are normalised.
+      Simonyan, Zisserman, arXiv 1409.1556, configuration D, with the single dense layer
+      that is common for 32 x 32 pixels.
     """
 
     outputs: int
@@ -104,7 +105,7 @@ class VGG(nn.Module):
     @nn.compact
     def __call__(self, windows):
         """``float[batch, pixels, channels] -> float[batch, outputs]``."""
-        x, number = square(windows), 0
+        x, number = to_image(windows), 0
         for width in self.widths:
             if width == POOL:
                 batch, height, _, channels = x.shape
@@ -116,21 +117,19 @@ class VGG(nn.Module):
         return nn.Dense(self.outputs, name="dense_1")(x.reshape(len(x), -1))
 
 
-def square(windows):
-    """Pixels row by row as the image that they are, ``float[B, side, side, d]``."""
+def to_image(windows):
+    """Reshapes pixels in row-major order to ``float[B, side, side, d]``."""
     batch, pixels, channels = windows.shape
     side = math.isqrt(pixels)
     return windows.reshape(batch, side, side, channels)
 
 
 def check_pixels(kind: str, time: int) -> None:
-    """Raises ValueError unless so many pixels are a square that ``kind`` can halve."""
+    """Raises ValueError unless ``time`` pixels form a square image for ``kind``."""
     side = math.isqrt(time)
     if side**2 != time or (kind == "vgg16" and side % 32):
-        wanted = (
-            "a square of 32, 64, ... pixels a side" if kind == "vgg16" else "square"
-        )
+        bound = "the square of a multiple of 32" if kind == "vgg16" else "a square"
         raise ValueError(
-            f"{kind} sees a window as an image, pixel by pixel, so its time must be "
-            f"{wanted}, such as 1024; got {time}. Choose another model."
+            f"time must be {bound} for {kind}, which treats windows as square images, "
+            f"got {time}; use windows of 1024 samples or another model."
         )

@@ -1,4 +1,4 @@
-"""What discriminators learn where classes are missing: inherited, and kept smooth."""
+"""KD-Blinder's losses and latent noise for clients with missing classes."""
 
 from typing import NamedTuple, cast
 
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxanon.models.blinder import BlinderNetworks
 from jaxanon.models.losses import weighted_mean
 
-_FAR = -1e9  # A logit whose class has probability 0 in float32, and no NaN anywhere.
+_FAR = -1e9  # A logit with probability 0 in float32 that causes no NaN.
 
 
 def inheritance_loss(
@@ -23,28 +23,30 @@ def inheritance_loss(
     smoothing=0.002,
     restricted: bool = True,
 ):
-    """The loss of a client that lacks some of the classes, ``float[]``, in nats.
+    """Returns the loss of a client that lacks some classes, ``float[]``, in nats.
 
-    The sum of three terms: cross-entropy over the classes present, so that the others
-    are not unlearned; ``distillation`` times the divergence of the absent classes'
-    softmax from the teacher's, at ``temperature`` and times its square; and minus
-    ``smoothing`` times the entropy of the present classes' softmax.
+    The loss is the sum of three terms:
 
-    With one class present the first and the last are 0 whatever the logits, and with
-    one class absent so is the second: a client that has one class learns nothing at all
+    1. the cross-entropy over the present classes, which preserves the absent ones;
+    2. ``distillation`` times the KL divergence of the absent classes' softmax from the
+       teacher's, at ``temperature`` and multiplied by its square;
+    3. minus ``smoothing`` times the entropy of the present classes' softmax.
+
+    With one present class, the first and the last term are 0 for all logits. With one
+    absent class, so is the second. A client with one class therefore has no gradient
     while it agrees with its teacher.
 
     Args:
       logits: ``float[batch, classes]``.
-      teacher: the same, of the model that the client was sent; a constant.
-      targets: ``float[batch, classes]``, one-hot, of classes present.
-      weights: ``float[batch]``, 0 where a row is padding.
-      present: ``bool[classes]``, which classes the client has.
+      teacher: ``float[batch, classes]``, logits of the received model; a constant.
+      targets: ``float[batch, classes]``, one-hot, of present classes.
+      weights: ``float[batch]``, 0 for padding.
+      present: ``bool[classes]``, whether the client has each class.
       temperature: ``float[]`` > 0.
       distillation: ``float[]`` >= 0.
       smoothing: ``float[]`` >= 0.
-      restricted: whether the cross-entropy leaves absent classes out. Over all of them
-        it teaches a client of one class too, and pushes the others down.
+      restricted: whether to restrict the cross-entropy to present classes. Otherwise a
+        client with one class learns too, and suppresses the others.
 
     Example:
       >>> logits, targets = jnp.zeros((1, 3)), jnp.array([[1.0, 0.0, 0.0]])
@@ -58,62 +60,62 @@ def inheritance_loss(
       2015, section 2 (the square of the temperature).
     """
     graded = present if restricted else jnp.ones_like(present)
-    entropies = -jnp.sum(targets * _log_softmax(logits, graded), axis=-1)
-    kept = _divergence(teacher / temperature, logits / temperature, ~present)
-    own = _log_softmax(logits, present)
-    smooth = -jnp.sum(jnp.where(present[None], jnp.exp(own) * own, 0), axis=-1)
-    rows = entropies + distillation * temperature**2 * kept - smoothing * smooth
+    cross_entropy = -jnp.sum(targets * _log_softmax(logits, graded), axis=-1)
+    kl = _divergence(teacher / temperature, logits / temperature, ~present)
+    logs = _log_softmax(logits, present)
+    entropy = -jnp.sum(jnp.where(present[None], jnp.exp(logs) * logs, 0), axis=-1)
+    rows = cross_entropy + distillation * temperature**2 * kl - smoothing * entropy
     return weighted_mean(rows, weights)
 
 
 def _log_softmax(logits, among):
-    """Of the classes ``among`` alone; 0 for the others."""
-    own = jax.nn.log_softmax(jnp.where(among[None], logits, _FAR))
-    return jnp.where(among[None], own, 0)
+    """Log-softmax over the classes ``among``; 0 for the others."""
+    logs = jax.nn.log_softmax(jnp.where(among[None], logits, _FAR))
+    return jnp.where(among[None], logs, 0)
 
 
 def _divergence(teacher, student, among):
-    """KL(teacher ‖ student) over the classes ``among``; 0 where there are none.
+    """KL(teacher ‖ student) over the classes ``among``; 0 without classes.
 
-    Its slope, the difference of the two distributions, is written out: where they agree
-    it is exactly 0, while a rounding error is a whole step to Adam.
+    The gradient, the difference of the two distributions, is explicit so that it is
+    exactly 0 where they agree. Adam would turn a rounding error into a full step.
     """
-    true, own = _log_softmax(teacher, among), _log_softmax(student, among)
-    terms = jnp.where(among[None], jnp.exp(true) * (true - own), 0)
-    slope = jnp.where(among[None], jnp.exp(own) - jnp.exp(true), 0)
+    true, logs = _log_softmax(teacher, among), _log_softmax(student, among)
+    terms = jnp.where(among[None], jnp.exp(true) * (true - logs), 0)
+    slope = jnp.where(among[None], jnp.exp(logs) - jnp.exp(true), 0)
     line = jnp.sum(jax.lax.stop_gradient(slope) * student, axis=-1)
     return jax.lax.stop_gradient(jnp.sum(terms, axis=-1) - line) + line
 
 
 def rarity(counts):
-    """``1 - n_c / n_max`` of each class, ``float[classes]``; 0 if there is no row.
+    """Returns ``1 - n_c / n_max`` of each class, ``float[classes]``; 0 without rows.
 
     Example:
       >>> rarity(jnp.array([4, 1, 0]))
       Array([0.  , 0.75, 1.  ], dtype=float32)
     """
-    most = jnp.max(counts)
-    return jnp.where(most > 0, 1 - counts / jnp.maximum(most, 1), 0)
+    largest = jnp.max(counts)
+    return jnp.where(largest > 0, 1 - counts / jnp.maximum(largest, 1), 0)
 
 
-def class_spread(z, labels, mask, num_classes: int):
-    """A root of the classes' mean covariance, weighted by their counts.
+def class_covariance_root(z, labels, mask, num_classes: int):
+    """Returns a root of the mean within-class covariance, weighted by class counts.
 
-    Normal rows times its transpose have that covariance. It may be singular, and is 0
-    where there is no row; a class of one row has covariance 0.
+    Standard normal rows times its transpose have that covariance. It may be singular.
+    It is 0 without rows, and a class with one row has covariance 0.
 
     Args:
       z: ``float[n, latent]``.
       labels: ``int[n]`` in ``[0, num_classes)``.
-      mask: ``bool[n]``, False where a row is padding.
-      num_classes: a Python int >= 1.
+      mask: ``bool[n]``, False for padding.
+      num_classes: number of classes, a Python int >= 1.
 
     Returns:
       ``float[latent, latent]``.
 
     Example:
       >>> z, labels = jnp.array([[1.0], [5.0], [9.0]]), jnp.array([0, 0, 1])
-      >>> root = class_spread(z, labels, jnp.ones(3, bool), 2)
+      >>> root = class_covariance_root(z, labels, jnp.ones(3, bool), 2)
       >>> abs(float((root @ root.T)[0, 0]) - 8 / 3) < 1e-5
       True
 
@@ -133,13 +135,13 @@ def class_spread(z, labels, mask, num_classes: int):
     return vectors * jnp.sqrt(jnp.maximum(values, 0))[None]
 
 
-def shifted(networks: BlinderNetworks, shift) -> BlinderNetworks:
-    """Networks whose latents are moved on their way to what reads them.
+def shift_latents(networks: BlinderNetworks, shift) -> BlinderNetworks:
+    """Returns networks that add ``shift`` to the inputs of decoder and discriminators.
 
-    A latent's own mean and variance, and so its KL divergence, stay.
+    The mean and variance of the latents, and their KL divergence, stay the same.
 
     Args:
-      networks: ``BlinderNetworks``.
+      networks: Blinder's networks.
       shift: ``float[batch, latent]``.
     """
     return cast(BlinderNetworks, _Shifted(networks, shift))

@@ -1,4 +1,4 @@
-"""Layers that any jaxanon model is built of."""
+"""Layers shared by the models."""
 
 import functools
 import math
@@ -11,16 +11,16 @@ from flax import linen as nn
 from jaxanon import kernels
 from jaxanon.kernels.ghost.recurrent import lstm
 
-INITIALISATIONS = ("lecun", "official")
+INITIALIZATIONS = ("lecun", "official")
 
 
 def uniform_fan_in(key, shape, dtype=jnp.float32):
-    """``U(±1/√fan_in)``, the initialization of the published programs' layers.
+    """Draws ``U(±1/√fan_in)``, the initial weights of the official programs.
 
     Args:
       key: typed PRNG key.
-      shape: of the weights, outputs last; fan-in is the product of all other axes.
-      dtype: of the result.
+      shape: shape of the weights, outputs last; fan-in is the product of other axes.
+      dtype: dtype of the result.
     """
     fan_in = math.prod(shape[:-1])
     return jax.random.uniform(key, shape, dtype, -1.0, 1.0) / fan_in**0.5
@@ -36,15 +36,15 @@ def _zero_bias(key, shape, fan_in):
 
 
 class Dense(nn.Module):
-    """``x @ kernel + bias``, whose change per client may stay factored.
+    """Dense layer ``x @ kernel + bias`` that accepts factored updates per client.
 
-    The kernel is multiplied through ``jaxanon.kernels.matmul``, so a client's update
-    can be handed in as ``Factors`` instead of as a copy of the weights.
+    The product uses ``jaxanon.kernels.matmul``, so a client's update can be ``Factors``
+    instead of a copy of the weights.
 
-    With ``initialization="lecun"`` weights start normal with variance ``1/fan_in`` and
-    biases at 0; with ``"official"`` both start at ``U(±1/√fan_in)``, as in the
-    published programs, where the signal shrinks from layer to layer and learning
-    starts slowly.
+    With ``initialization="lecun"``, weights start normal with variance ``1/fan_in`` and
+    biases at 0. With ``"official"``, both start as ``U(±1/√fan_in)``, as in the
+    official programs; the signal then shrinks from layer to layer, and learning starts
+    slowly.
     """
 
     features: int
@@ -54,16 +54,16 @@ class Dense(nn.Module):
     def __call__(self, x):
         """``float[batch, d_in] -> float[batch, features]``."""
         fan_in = x.shape[-1]
-        released = self.initialization == "official"
-        initial = uniform_fan_in if released else nn.initializers.lecun_normal()
+        official = self.initialization == "official"
+        initial = uniform_fan_in if official else nn.initializers.lecun_normal()
         kernel = self.param("kernel", initial, (fan_in, self.features))
-        initial = _uniform_bias if released else _zero_bias
+        initial = _uniform_bias if official else _zero_bias
         bias = self.param("bias", initial, (self.features,), fan_in)
         return kernels.matmul(x, kernel) + bias[None]
 
 
 class MultiLayer(nn.Module):
-    """Dense layers with ReLU between them and none after the last."""
+    """Dense layers with ReLU between them."""
 
     features: Sequence[int]
     initialization: str = "lecun"
@@ -77,31 +77,31 @@ class MultiLayer(nn.Module):
 
 
 def flatten(windows):
-    """``float[batch, time, channels] -> float[batch, channels * time]``.
+    """Flattens ``float[batch, time, channels]`` to ``float[batch, channels * time]``.
 
-    Channels stay whole, one after another, as in the published programs.
+    Channels follow one after another, as in the official programs.
     """
     return jnp.swapaxes(windows, -1, -2).reshape(windows.shape[0], -1)
 
 
 def unflatten(rows, time: int, channels: int):
-    """The inverse of ``flatten``."""
+    """Inverts ``flatten``."""
     return jnp.swapaxes(rows.reshape(rows.shape[0], channels, time), -1, -2)
 
 
 def _remember_bias(key, shape):
-    """Zeros, but ones for the forget gate: a fresh layer keeps what it has seen."""
+    """Zeros, except ones for the forget gate, so that a new layer remembers."""
     del key
     return jnp.zeros(shape).at[shape[0] // 4 : shape[0] // 2].set(1.0)
 
 
 class LSTM(nn.Module):
-    """One layer of long short-term memory, from a state of zeros.
+    """LSTM layer that starts from a zero state.
 
-    Gates are the columns of ``kernel``, ``recurrent`` and ``bias`` in the order input,
-    forget, candidate, output. All time steps meet ``kernel`` in one product before the
-    loop, which is left with ``recurrent`` alone. Weights start Lecun-normal and
-    orthogonal, biases at 0, those of the forget gate at 1.
+    The columns of ``kernel``, ``recurrent`` and ``bias`` are the gates in the order
+    input, forget, candidate, output. The product of all time steps with ``kernel`` is
+    computed before the loop. ``kernel`` starts LeCun-normal, ``recurrent`` orthogonal,
+    and biases at 0, except 1 for the forget gate.
 
     References:
       Hochreiter and Schmidhuber, Long Short-Term Memory, Neural Computation 1997; Gers,
@@ -124,7 +124,7 @@ class LSTM(nn.Module):
 
 
 class MultiLSTM(nn.Module):
-    """Layers of ``LSTM``, each reading the one before."""
+    """Stacked ``LSTM`` layers."""
 
     features: Sequence[int]
 
@@ -138,20 +138,19 @@ class MultiLSTM(nn.Module):
 
 @functools.partial(jax.jit, static_argnums=0)
 def apply(net, params, *inputs):
-    """What a network of those parameters says of inputs.
+    """Applies a network, sharing traces between calls.
 
-    As ``net.apply({"params": params}, *inputs)``, which JAX traces line by line each
-    time that it is called: a loss of four looks at a U-Net waits twice as long for its
-    gradient to be traced as one whose looks share theirs. What is compiled is the same.
+    Equals ``net.apply({"params": params}, *inputs)`` and compiles to the same program.
+    Calls with equal modules and shapes are traced once, which halves the tracing time
+    of a loss that calls a U-Net four times.
 
     Args:
-      net: ``flax.linen.Module`` whose fields can be hashed; such as are equal share
-        their traces. Of its variables it has ``params`` alone.
-      params: those of it.
-      inputs: arrays, or trees of them.
+      net: hashable ``flax.linen.Module`` with ``params`` as its only variables.
+      params: parameters of ``net``.
+      inputs: arrays or trees of arrays.
 
     Raises:
-      ValueError: if a field of the module cannot be hashed, a list for example.
+      ValueError: if a field of the module, such as a list, cannot be hashed.
 
     Example:
       >>> import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Losses of classifiers, of those that confuse them, and of features and latents."""
+"""Losses for classifiers, adversarial training, features and latents."""
 
 import jax
 import jax.numpy as jnp
@@ -9,19 +9,20 @@ CONFUSIONS = ("chance", "official")
 
 
 def confusion(logits, labels, variant: str = "chance"):
-    """How far readers are from guessing.
+    """Returns a loss that is low if a classifier of a private attribute is confused.
 
     Args:
       logits: ``float[batch, classes]``, of a private attribute.
       labels: ``int[batch]``, its true classes.
-      variant: ``"chance"`` is the cross-entropy of the guess that knows nothing, whose
-        least value, ``log(classes)``, belongs to that guess alone; of two classes it is
-        the published binary cross-entropy against 0.5. ``"official"`` is the identity
-        version's, ``-log(1 - p[label]) - log(1 - max p)``: with more than two classes
-        it is least where the true one alone is excluded, which tells something of it.
+      variant: ``"chance"`` is the cross-entropy against the uniform distribution. Its
+        minimum, ``log(classes)``, is reached only by uniform predictions. For two
+        classes, it is the published binary cross-entropy against 0.5. ``"official"`` is
+        the loss of the identity version, ``-log(1 - p[label]) - log(1 - max p)``. For
+        more than two classes, its minimum excludes the true class, which leaks
+        information about it.
 
     Returns:
-      ``float[]``, the mean.
+      ``float[]``, the mean over the batch.
 
     Example:
       >>> even, sure = jnp.zeros((1, 2)), jnp.array([[9.0, 0.0]])
@@ -33,7 +34,7 @@ def confusion(logits, labels, variant: str = "chance"):
 
     References:
       Malekzadeh et al., Mobile Sensor Data Anonymization, IoTDI 2019, section 4; both
-      forms from the released programs.
+      forms from the official programs.
     """
     if variant == "chance":
         return -jnp.mean(jax.nn.log_softmax(logits))
@@ -42,20 +43,20 @@ def confusion(logits, labels, variant: str = "chance"):
 
 
 def _log_other(logits, classes):
-    """Log of one minus the probability of a class, exact where that is near 1."""
-    own = jax.nn.one_hot(classes, logits.shape[1], dtype=bool)
-    others = jnp.where(own, -jnp.inf, logits)
+    """Log of one minus a class probability, precise where the latter is near 1."""
+    mask = jax.nn.one_hot(classes, logits.shape[1], dtype=bool)
+    others = jnp.where(mask, -jnp.inf, logits)
     total = jax.nn.logsumexp(logits, axis=1)
     return jax.nn.logsumexp(others, axis=1) - total
 
 
-def off_chance(logits):
-    """Mean distance of probabilities from those of a guess; GEN's second term.
+def distance_from_uniform(logits):
+    """Returns the mean distance of probabilities from uniform; GEN's second term.
 
-    Of two classes, ``mean |0.5 - p|``; of any number the mean over classes.
+    It is ``mean |1 / classes - p|`` over rows and classes.
 
     Example:
-      >>> off_chance(jnp.array([[99.0, 0.0], [0.0, 0.0]]))
+      >>> distance_from_uniform(jnp.array([[99.0, 0.0], [0.0, 0.0]]))
       Array(0.25, dtype=float32)
 
     References:
@@ -66,7 +67,7 @@ def off_chance(logits):
 
 
 def weighted_cross_entropy(logits, labels, weights):
-    """Mean cross-entropy with a weight for each row; 0 where all weights are.
+    """Returns the mean cross-entropy under row weights; 0 if all weights are 0.
 
     Example:
       >>> even = jnp.zeros((2, 2))
@@ -79,7 +80,9 @@ def weighted_cross_entropy(logits, labels, weights):
 
 
 def kernel_squares(params):
-    """Sum of the squares of all kernels with more than one output, as Keras's ``l2``.
+    """Returns the sum of squares of all kernels with more than one output.
+
+    This is Keras's ``l2`` regularization of these kernels.
 
     Example:
       >>> layer = {"kernel": jnp.full((2, 3), 2.0), "bias": jnp.ones(3)}
@@ -96,20 +99,20 @@ def kernel_squares(params):
 
 
 def supervised_contrastive_loss(features, labels, temperature):
-    """How unlikely a row's features are to pick one of its class among all others.
+    """Returns the supervised contrastive loss of features.
 
-    A row picks another with probability proportional to ``exp(cosine / temperature)``.
-    Of each row the negative logarithm is averaged over others of its class; a row
-    without such others does not count.
+    A row selects another with probability proportional to ``exp(cosine /
+    temperature)``. The loss of a row is the mean negative log-probability of the other
+    rows of its class; a row without such others is ignored.
 
     Args:
-      features: ``float[n, d]``, n at least 2; their lengths do not matter.
+      features: ``float[n, d]``, n at least 2; they are scaled to length 1.
       labels: ``int[n]``.
       temperature: ``float[]`` > 0.
 
     Returns:
-      ``float32[]``, the mean over rows that count, in nats; 0 where none does. Where
-      all features are alike it is ``log(n - 1)``.
+      ``float32[]``, the mean over rows in nats; 0 if all rows are ignored. It is
+      ``log(n - 1)`` if all features are equal.
 
     Raises:
       ValueError: for a single row, or labels that are not one per row.
@@ -124,40 +127,39 @@ def supervised_contrastive_loss(features, labels, temperature):
     """
     if len(features) < 2 or labels.shape != features.shape[:1]:
         raise ValueError(
-            "features must be float[n, d] of two rows at least, with one of labels for "
-            f"each, got shapes {features.shape} and {labels.shape}."
+            "features must be float[n, d] with n >= 2, and labels int[n], got shapes "
+            f"{features.shape} and {labels.shape}."
         )
     directions = unit(features)
-    likeness = directions @ directions.T / temperature
-    own = jnp.eye(len(labels), dtype=bool)
-    alike = (labels[:, None] == labels[None]) & ~own
-    others = jnp.where(own, -jnp.inf, likeness)
-    logs = likeness - jax.nn.logsumexp(others, axis=1, keepdims=True)
-    number = jnp.sum(alike, axis=1)
-    each = -jnp.sum(jnp.where(alike, logs, 0), axis=1) / jnp.maximum(number, 1)
-    return jnp.sum(each) / jnp.maximum(jnp.sum(number > 0), 1)
+    similarity = directions @ directions.T / temperature
+    itself = jnp.eye(len(labels), dtype=bool)
+    positive = (labels[:, None] == labels[None]) & ~itself
+    others = jnp.where(itself, -jnp.inf, similarity)
+    logs = similarity - jax.nn.logsumexp(others, axis=1, keepdims=True)
+    count = jnp.sum(positive, axis=1)
+    rows = -jnp.sum(jnp.where(positive, logs, 0), axis=1) / jnp.maximum(count, 1)
+    return jnp.sum(rows) / jnp.maximum(jnp.sum(count > 0), 1)
 
 
 def balanced_error(logits, labels, groups, num_groups: int, *, absent: bool = False):
-    """Mean over groups of the probability that the true class does not get.
+    """Returns one minus the probability of the true class, averaged over groups.
 
-    With rows grouped by their labels it is the balanced error rate of a guess drawn by
-    the probabilities: 0 at best, ``1 - 1 / classes`` for a guess that does not look,
-    and 1 at worst.
+    With rows grouped by label, it is the balanced error rate of predictions drawn from
+    the probabilities: 0 at best, ``1 - 1 / classes`` at chance level, 1 at worst.
 
     Args:
       logits: ``float[batch, classes]``.
       labels: ``int[batch]``, the true classes.
       groups: ``int[batch]`` in ``[0, num_groups)``.
-      num_groups: how many there are.
-      absent: count a group without rows as one without error, as the released program
-        does; else it does not count.
+      num_groups: number of groups.
+      absent: whether a group without rows counts as free of errors, as in the official
+        program; else it is ignored.
 
     Returns:
       ``float[]``.
 
     Example:
-      Three rows of class 0, all guessed, and one of class 1, missed.
+      Three rows of class 0 are predicted correctly, one of class 1 is not.
 
       >>> logits = jnp.array([[50.0, 0.0]] * 4)
       >>> labels = jnp.array([0, 0, 0, 1])
@@ -167,33 +169,35 @@ def balanced_error(logits, labels, groups, num_groups: int, *, absent: bool = Fa
     References:
       Boutet et al., DySan, AsiaCCS 2021, eq. 1. Its range is [0, 1], not [0, 0.5].
     """
-    right = jnp.take_along_axis(jax.nn.softmax(logits), labels[:, None], axis=1)
-    member = jax.nn.one_hot(groups, num_groups)
-    counts = jnp.sum(member, axis=0)
-    errors = (1 - right[:, 0]) @ member / jnp.maximum(counts, 1)
+    correct = jnp.take_along_axis(jax.nn.softmax(logits), labels[:, None], axis=1)
+    onehot = jax.nn.one_hot(groups, num_groups)
+    counts = jnp.sum(onehot, axis=0)
+    errors = (1 - correct[:, 0]) @ onehot / jnp.maximum(counts, 1)
     return jnp.sum(errors) / (num_groups if absent else jnp.sum(counts > 0))
 
 
-def from_chance(error, num_classes: int, *, signed: bool = False):
-    """How far a balanced error is from that of a guess that does not look.
+def distance_from_chance(error, num_classes: int, *, signed: bool = False):
+    """Returns the distance of a balanced error from chance level.
 
     Args:
-      error: ``float[]``.
-      num_classes: of the attribute.
-      signed: negative beyond chance, as published; a sanitizer that goes on beyond it
-        makes windows that tell the class by its opposite.
+      error: balanced error, ``float[]``.
+      num_classes: number of classes.
+      signed: whether the result is negative above chance level, as published. A
+        sanitizer that exceeds chance level leaks the class by its opposite.
 
     Example:
       >>> error = jnp.float32(0.75)
-      >>> from_chance(error, 2), from_chance(error, 2, signed=True)
+      >>> distance_from_chance(error, 2), distance_from_chance(error, 2, signed=True)
       (Array(0.25, dtype=float32), Array(-0.25, dtype=float32))
     """
-    left = (1 - 1 / num_classes) - error
-    return left if signed else jnp.abs(left)
+    distance = (1 - 1 / num_classes) - error
+    return distance if signed else jnp.abs(distance)
 
 
 def kl_to_standard_normal(mean, log_variance):
-    """KL(N(mean, e^log_variance) ‖ N(0, 1)), summed over the last axis, in nats.
+    """Returns KL(N(mean, e^log_variance) ‖ N(0, 1)), summed over the last axis.
+
+    The result is in nats.
 
     Example:
       >>> kl_to_standard_normal(jnp.array([[2.0, 0.0]]), jnp.zeros((1, 2)))
@@ -204,25 +208,31 @@ def kl_to_standard_normal(mean, log_variance):
 
 
 def weighted_mean(values, weights):
-    """Mean of ``float[batch]`` under weights; 0 where all weights are 0."""
+    """Returns the weighted mean of ``float[batch]``; 0 if all weights are 0."""
     total = jnp.sum(weights)
     return jnp.sum(values * weights) / jnp.where(total > 0, total, 1)
 
 
-def cross_entropy(logits, targets, weights, *, released: bool = False):
-    """Mean cross-entropy, ``float[]``, of one-hot targets under row weights, in nats.
+def cross_entropy(logits, targets, weights, *, official: bool = False):
+    """Returns the weighted mean cross-entropy, ``float[]``, in nats.
 
-    Chance is ``log(classes)``. ``released`` is the published program's form, which
-    takes the softmax for logits of a binary cross-entropy: over two classes it runs
-    from 0.503 to 1.003 and a uniform guess costs 0.724.
+    Chance level is ``log(classes)``. With ``official``, it is the loss of Blinder's
+    program, a binary cross-entropy with the softmax as its logits. For two classes,
+    that loss is between 0.503 and 1.003, and 0.724 for a uniform guess.
+
+    Args:
+      logits: ``float[batch, classes]``.
+      targets: ``float[batch, classes]``, one-hot.
+      weights: ``float[batch]``.
+      official: whether to use the loss of Blinder's program.
 
     Example:
       >>> uniform, target = jnp.zeros((1, 2)), jnp.array([[1.0, 0.0]])
-      >>> [f"{cross_entropy(uniform, target, jnp.ones(1), released=r):.4f}"
+      >>> [f"{cross_entropy(uniform, target, jnp.ones(1), official=r):.4f}"
       ...  for r in (False, True)]
       ['0.6931', '0.7241']
     """
-    if released:
+    if official:
         p = jax.nn.softmax(logits)
         rows = jnp.mean(jax.nn.softplus(p) - targets * p, axis=-1)
     else:

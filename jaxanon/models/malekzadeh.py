@@ -1,4 +1,4 @@
-"""Networks of anonymizing and replacement autoencoders, and of guardians."""
+"""Networks of Malekzadeh et al.: anonymizing and replacement autoencoders, guardian."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,31 +10,30 @@ from flax import linen as nn
 from jaxanon.models.conv2d import (
     PlaneConv,
     PlaneConvTranspose,
+    batch_norm,
     drop,
-    largest,
+    dropout_bytes,
     logits,
-    noise,
-    normalised,
-    planes,
+    max_pool,
+    to_planes,
 )
 from jaxanon.models.layers import flatten, unflatten
 
-POOLED = (True, True, True, True, True)  # Of the readers' five layers, in ``aae``.
-
-POOLED_LATENT = (False, False, True, False, True)  # In ``msda``, of latents,
-
-POOLED_OUTPUT = (False, True, True, True, True)  # and of windows.
+# Whether max pooling follows each of the five layers of a Reader.
+POOLED = (True, True, True, True, True)  # aae
+POOLED_LATENT = (False, False, True, False, True)  # msda, for latents
+POOLED_OUTPUT = (False, True, True, True, True)  # msda, for windows
 
 
 class Encoder(nn.Module):
-    """A window to a latent of one number for every four samples of a channel.
+    """Encoder of windows with one latent per channel and four samples.
 
-    Convolutions with an activation and batch normalisation, the larger of every two
-    samples after the second and the third, and a last one of one filter. ``deeper`` has
-    another layer before that and SELU in place of ReLU.
+    Three convolutions with ReLU and batch normalisation, with max pooling over two
+    samples after the second and the third, then a convolution with one filter.
+    ``deeper`` adds a layer before the last one and uses SELU.
 
     Example:
-      >>> net = Encoder()  # The gender version's, as released.
+      >>> net = Encoder()  # The official gender version.
       >>> sizes = jax.eval_shape(net.init, jax.random.key(0), jnp.zeros((1, 128, 2)))
       >>> sum(leaf.size for leaf in jax.tree.leaves(sizes))
       84165
@@ -48,18 +47,18 @@ class Encoder(nn.Module):
     def __call__(self, windows, train: bool = False):
         """``float[batch, time, channels] -> float[batch, channels, time / 4, 1]``.
 
-        ``train`` normalises by the batch, else by the moving averages.
+        With ``train``, normalises by batch statistics, else by moving averages.
         """
         activate = nn.selu if self.deeper else nn.relu
-        x = planes(windows)
+        x = to_planes(windows)
         for pooled in (False, True, True) + (False,) * self.deeper:
-            x = normalised(activate(PlaneConv(self.filters, self.reach)(x)), train)
-            x = largest(x, 2, rest=True) if pooled else x
-        return normalised(PlaneConv(1, self.reach)(x), train)
+            x = batch_norm(activate(PlaneConv(self.filters, self.reach)(x)), train)
+            x = max_pool(x, 2, rest=True) if pooled else x
+        return batch_norm(PlaneConv(1, self.reach)(x), train)
 
 
 class Decoder(nn.Module):
-    """The encoder's way back, by transposed convolutions.
+    """Decoder that mirrors ``Encoder`` with transposed convolutions.
 
     Example:
       >>> net = Decoder(time=128)
@@ -75,11 +74,11 @@ class Decoder(nn.Module):
 
     @nn.compact
     def __call__(self, latents, train: bool = False):
-        """Latents of ``Encoder`` to ``float[batch, time, channels]``."""
+        """Decodes latents to ``float[batch, time, channels]``."""
         activate, x = nn.selu if self.deeper else nn.relu, latents
         for stretch in (1, 2, 2):
             x = PlaneConvTranspose(self.filters, self.reach, stretch)(x)
-            x = normalised(activate(x), train)
+            x = batch_norm(activate(x), train)
         if self.deeper:
             x = activate(PlaneConvTranspose(self.filters, self.reach)(x))
         x = PlaneConv(1, self.reach)(x)[:, :, : self.time, 0]
@@ -87,10 +86,10 @@ class Decoder(nn.Module):
 
 
 class Reader(nn.Module):
-    """A regulariser network: latents or windows to the logits of one attribute.
+    """Attribute classifier of latents or windows (a "regularizer" in the paper).
 
-    Five convolutions with ReLU, the larger of every two samples after those marked in
-    ``pooled``, dropout of a quarter; dense layers with ReLU and dropout of a half.
+    Five convolutions with ReLU and dropout of 0.25, with max pooling over two samples
+    after those marked in ``pooled``; then dense layers with ReLU and dropout of 0.5.
 
     Example:
       >>> net = Reader(num_classes=2)
@@ -107,19 +106,19 @@ class Reader(nn.Module):
 
     @nn.compact
     def __call__(self, x, key=None):
-        """Logits, not normalised.
+        """Returns logits.
 
         Args:
-          x: ``float[batch, channels, time, 1]``, a latent or ``planes`` of windows.
-          key: typed key for dropout; ``None`` drops nothing.
+          x: ``float[batch, channels, time, 1]``, latents or ``to_planes`` of windows.
+          key: typed key for dropout; ``None`` disables it.
 
         Returns:
           ``float[batch, num_classes]``.
         """
-        dropped = iter(noise(key, self._sizes(x.shape)))
+        dropped = iter(dropout_bytes(key, self._sizes(x.shape)))
         for pooled in self.pooled:
             x = nn.relu(PlaneConv(self.filters)(x))
-            x = largest(x, 2, rest=True) if pooled else x
+            x = max_pool(x, 2, rest=True) if pooled else x
             x = drop(x, next(dropped), 0.25)
         x = x.reshape(len(x), -1)
         for units in self.hidden:
@@ -128,7 +127,7 @@ class Reader(nn.Module):
         return logits(x, self.num_classes)
 
     def _sizes(self, shape):
-        """Units of each layer."""
+        """Number of units of each layer, over the batch."""
         (batch, channels, time, _), sizes = shape, []
         for pooled in self.pooled:
             time = -(-time // 2) if pooled else time
@@ -137,17 +136,17 @@ class Reader(nn.Module):
 
 
 class MalekzadehNetworks(NamedTuple):
-    """An autoencoder with readers of its windows, and perhaps of its latents."""
+    """Autoencoder with attribute classifiers of windows and, optionally, latents."""
 
     time: int
     channels: int
     encoder: Encoder
     decoder: Decoder
-    readers: dict[str, Reader]  # attribute to the reader of windows
+    readers: dict[str, Reader]  # attribute to the classifier of windows
     latent_readers: dict[str, Reader]
 
     def init(self, key):
-        """Parameters: ``encoder``, ``decoder``, ``readers`` and ``averages``."""
+        """Returns the groups ``encoder``, ``decoder``, ``readers`` and ``averages``."""
         keys = iter(
             jax.random.split(key, 2 + len(self.readers) + len(self.latent_readers))
         )
@@ -162,7 +161,7 @@ class MalekzadehNetworks(NamedTuple):
             "encoder": encoder["params"],
             "decoder": decoder["params"],
             "readers": {
-                "windows": make(self.readers, planes(windows)),
+                "windows": make(self.readers, to_planes(windows)),
                 "latents": make(self.latent_readers, latents),
             },
             "averages": {
@@ -172,28 +171,29 @@ class MalekzadehNetworks(NamedTuple):
         }
 
     def rewrite(self, params, windows, train: bool = False):
-        """``(latents, windows, averages)``; the averages are renewed by ``train``."""
+        """Returns ``(latents, windows, averages)``; ``train`` updates the averages."""
         latents, encoder = _apply(self.encoder, params, "encoder", windows, train)
         windows, decoder = _apply(self.decoder, params, "decoder", latents, train)
         return latents, windows, {"encoder": encoder, "decoder": decoder}
 
     def read(self, params, latents, windows, key=None):
-        """``[(attribute, logits)]``, first of windows, then of latents.
+        """Returns ``[(attribute, logits)]``, first for windows, then for latents.
 
         Args:
-          params: with the group ``readers``.
-          latents, windows: as ``rewrite`` has them.
-          key: for dropout; ``None`` drops nothing.
+          params: parameters with the group ``readers``.
+          latents: latents, from ``rewrite``.
+          windows: ``float[batch, time, channels]``.
+          key: typed key for dropout; ``None`` disables it.
         """
-        found = []
+        result = []
         pairs = [(("windows", name), net) for name, net in self.readers.items()]
         pairs += [(("latents", name), net) for name, net in self.latent_readers.items()]
-        for number, ((what, name), net) in enumerate(pairs):
-            own = None if key is None else jax.random.fold_in(key, number)
-            x = planes(windows) if what == "windows" else latents
-            given = {"params": params["readers"][what][name]}
-            found.append((name, net.apply(given, x, own)))
-        return found
+        for number, ((kind, name), net) in enumerate(pairs):
+            net_key = None if key is None else jax.random.fold_in(key, number)
+            x = to_planes(windows) if kind == "windows" else latents
+            variables = {"params": params["readers"][kind][name]}
+            result.append((name, net.apply(variables, x, net_key)))
+        return result
 
 
 def _apply(net, params, group, x, train):
@@ -205,20 +205,20 @@ def _apply(net, params, group, x, train):
     return x, renewed["batch_stats"]
 
 
-LEAST = 30  # Samples of a window that leave one to the last convolution.
+MIN_TIME = 30  # Shortest window that leaves a sample after the last convolution.
 
 
 class Estimator(nn.Module):
-    """A window to the logits of every attribute, by one trunk with a head for each.
+    """Classifier of all attributes with a shared trunk and one head per attribute.
 
-    Convolutions over time, the same for each channel and never across them; dense
-    layers on the filters of each sample; the largest of every 2, then 3 samples;
-    dropout. ReLU is not published, and is ours. With the widths of MotionSense's 12
-    channels of 50 samples, 4 activities and gender it counts 410,905 parameters.
+    Convolutions over time, shared by all channels; dense layers on the filters of each
+    sample; max pooling over 2, then 3 samples; dropout. The ReLUs are ours, because the
+    paper names no activation. The network has 410,905 parameters for MotionSense with
+    12 channels, 50 samples, 4 activities and gender.
 
     References:
       Malekzadeh et al., Protecting Sensory Data against Sensitive Inferences, W-P2DS
-      2018, section 4; the layers are those of the released program.
+      2018, section 4; the layers are those of the official program.
     """
 
     classes: Sequence[tuple[str, int]]  # attribute and its number of classes
@@ -227,14 +227,11 @@ class Estimator(nn.Module):
 
     @nn.compact
     def __call__(self, windows, key=None):
-        """Logits of each attribute, not normalised.
+        """Returns logits by attribute, a dict of ``float[batch, classes]``.
 
         Args:
-          windows: ``float[batch, time, channels]``, at least 30 samples.
-          key: typed key for dropout; ``None`` drops nothing.
-
-        Returns:
-          Dict of ``float[batch, classes]``.
+          windows: ``float[batch, time, channels]``, time at least 30.
+          key: typed key for dropout; ``None`` disables it.
         """
         first, second, third = self.filters
         conv = lambda features, size, same=False: PlaneConv(features, (1, size), same)
@@ -243,12 +240,12 @@ class Estimator(nn.Module):
         rows.append(rows[1] - 2)
         pairs = zip(rows, self.filters, strict=True)
         sizes = [batch * channels * samples * filters for samples, filters in pairs]
-        dropped = iter(noise(key, [*sizes, batch * self.hidden]))
-        x = nn.relu(conv(first, 5)(planes(windows)))
+        dropped = iter(dropout_bytes(key, [*sizes, batch * self.hidden]))
+        x = nn.relu(conv(first, 5)(to_planes(windows)))
         x = nn.relu(conv(first, 3, True)(x))
-        x = drop(largest(nn.relu(_dense(first)(x)), 2), next(dropped), 0.2)
+        x = drop(max_pool(nn.relu(_dense(first)(x)), 2), next(dropped), 0.2)
         x = nn.relu(_dense(second)(nn.relu(conv(second, 5)(x))))
-        x = drop(largest(x, 3), next(dropped), 0.2)
+        x = drop(max_pool(x, 3), next(dropped), 0.2)
         x = drop(nn.relu(conv(third, 3)(x)), next(dropped), 0.2)
         x = nn.relu(_dense(self.hidden)(x.reshape(len(x), -1)))
         x = drop(x, next(dropped), 0.4)
@@ -256,9 +253,9 @@ class Estimator(nn.Module):
 
 
 class Guardian(nn.Module):
-    """A window to one like it through dense layers, the narrowest an eighth of it.
+    """Autoencoder of dense layers; the narrowest has an eighth of a window's size.
 
-    The first and the last layer are linear, those between them have ReLU.
+    The first and the last layer are linear; the others have ReLU.
 
     Example:
       >>> import jax
@@ -273,12 +270,12 @@ class Guardian(nn.Module):
 
     @nn.compact
     def __call__(self, windows):
-        """``float[batch, time, channels]`` to the same."""
+        """Rewrites windows, ``float[batch, time, channels]``."""
         x = flatten(windows)
         size = x.shape[1]
         hidden = self.hidden
         if hidden is None:
-            hidden = [max(1, size // share) for share in (2, 4, 8, 4, 2)]
+            hidden = [max(1, size // divisor) for divisor in (2, 4, 8, 4, 2)]
         x = _dense(size)(x)
         for units in hidden:
             x = nn.relu(_dense(units)(x))
@@ -290,11 +287,11 @@ def _dense(units):
 
 
 class Replacer(nn.Module):
-    """A window to itself, or to a neutral one in its place.
+    """Network that returns a window unchanged or replaces it by a neutral one.
 
-    Convolutions over time by themselves for each channel, down to one filter, batch
-    normalisation; three dense layers with SELU and batch normalisation, the last as
-    wide as a window; convolutions again.
+    Convolutions over time, separate for each channel, down to one filter, with batch
+    normalisation; three dense layers with SELU and batch normalisation, the last of a
+    window's size; convolutions again.
 
     Example:
       >>> import jax
@@ -305,28 +302,28 @@ class Replacer(nn.Module):
 
     References:
       Malekzadeh et al., Replacement AutoEncoder, IoTDI 2018, section 4; the layers are
-      those of the released program for MotionSense.
+      those of the official program for MotionSense.
     """
 
     filters: Sequence[int] = (64, 32)
-    hidden: Sequence[int] | None = None  # None: as wide as a window, and half of it.
+    hidden: Sequence[int] | None = None  # None: a window's size, then half of it.
 
     @nn.compact
     def __call__(self, windows, train: bool = False):
-        """``float[batch, time, channels]`` to the same.
+        """Rewrites windows, ``float[batch, time, channels]``.
 
-        ``train`` normalises by the batch, else by the moving averages.
+        With ``train``, normalises by batch statistics, else by moving averages.
         """
         batch, time, channels = windows.shape
         size = time * channels
-        x = planes(windows)
+        x = to_planes(windows)
         for filters in (*self.filters, 1):
             x = nn.selu(PlaneConv(filters, (1, 5))(x))
-        x = normalised(x, train).reshape(batch, size)
+        x = batch_norm(x, train).reshape(batch, size)
         hidden = (size, max(1, size // 2)) if self.hidden is None else self.hidden
         for units in (*hidden, size):
             dense = nn.Dense(units, kernel_init=nn.initializers.glorot_uniform())
-            x = normalised(nn.selu(dense(x)), train)
+            x = batch_norm(nn.selu(dense(x)), train)
         x = x.reshape(batch, channels, time, 1)
         for filters in reversed(self.filters):
             x = nn.selu(PlaneConv(filters, (1, 5))(x))
@@ -334,21 +331,21 @@ class Replacer(nn.Module):
 
 
 class Replacement(NamedTuple):
-    """The network with its size, in groups of parameters as methods have them."""
+    """Replacement autoencoder for windows of one size."""
 
     time: int
     channels: int
     net: Replacer
 
     def init(self, key):
-        """Parameters: ``replacer``, and ``averages`` with those of it."""
+        """Returns the parameter groups ``replacer`` and ``averages``."""
         windows = jnp.zeros((1, self.time, self.channels))
-        found = self.net.init(key, windows)
-        averages = {"replacer": found["batch_stats"]}
-        return {"replacer": found["params"], "averages": averages}
+        variables = self.net.init(key, windows)
+        averages = {"replacer": variables["batch_stats"]}
+        return {"replacer": variables["params"], "averages": averages}
 
     def rewrite(self, params, windows, train: bool = False):
-        """``(windows, averages)``; the averages are renewed by ``train``."""
+        """Returns ``(windows, averages)``; ``train`` updates the averages."""
         averages = params["averages"]["replacer"]
         variables = {"params": params["replacer"], "batch_stats": averages}
         if not train:

@@ -1,4 +1,4 @@
-"""Networks that federated clients train: windows to logits, a dict of layers each."""
+"""Networks that federated clients train, each a dict of layers."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,13 +11,13 @@ from jaxanon.kernels.checks import one_of
 from jaxanon.models.images import VGG, ResNet, check_pixels
 from jaxanon.models.layers import LSTM
 
-REACH = 5  # Samples that a convolution sees.
+REACH = 5  # kernel size of convolutions, in samples
 
 
 class Predictor(NamedTuple):
-    """``init(key) -> dict of layers``; ``apply(layers, windows) -> float[B, out]``.
+    """Network with ``init(key) -> params`` and ``apply(params, x) -> float[B, out]``.
 
-    ``layers`` are their names, in the order in which windows meet them.
+    Parameters are a dict of layers; ``layers`` has their names, from input to output.
     """
 
     init: Callable
@@ -26,10 +26,10 @@ class Predictor(NamedTuple):
 
 
 class Recurrent(nn.Module):
-    """Layers of LSTM, the last state, dense layers with ReLU, the outputs.
+    """LSTM layers, then dense layers with ReLU on the last state.
 
     References:
-      Atlas, section 3.4.2: 8 layers of LSTM and 3 dense ones; widths are not given.
+      Atlas, section 3.4.2: 8 LSTM layers and 3 dense layers of unpublished widths.
     """
 
     outputs: int
@@ -46,7 +46,7 @@ class Recurrent(nn.Module):
 
 
 class Perceptron(nn.Module):
-    """Dense layers with ReLU on a window's numbers, then the outputs."""
+    """Dense layers with ReLU on flattened windows."""
 
     outputs: int
     hidden: Sequence[int]
@@ -59,10 +59,10 @@ class Perceptron(nn.Module):
 
 
 class Convolutional(nn.Module):
-    """Convolutions over ``REACH`` samples with ReLU, each halved, then dense layers.
+    """Convolutions with ReLU and average pooling over two samples, then dense layers.
 
-    A convolution is one product of neighbouring samples and a matrix: on a CPU that is
-    twelve times as fast as ``nn.Conv``, and clipping finds every example's factors.
+    A convolution is one matrix product with neighbouring samples. On a CPU, this is
+    twelve times as fast as ``nn.Conv``, and per-example clipping can use its factors.
     """
 
     outputs: int
@@ -74,15 +74,15 @@ class Convolutional(nn.Module):
         """``float[batch, time, channels] -> float[batch, outputs]``."""
         x = windows
         for number, filters in enumerate(self.filters, 1):
-            x = nn.relu(nn.Dense(filters, name=f"conv_{number}")(_neighbours(x)))
+            x = nn.relu(nn.Dense(filters, name=f"conv_{number}")(_neighbors(x)))
             half = x.shape[1] // 2
             if half:
                 x = x[:, : 2 * half].reshape(len(x), half, 2, filters).mean(axis=2)
         return _dense(x.reshape(len(x), -1), self.hidden, self.outputs)
 
 
-def _neighbours(x):
-    """Every sample with those around it, ``float[batch, time, REACH * channels]``."""
+def _neighbors(x):
+    """Gathers neighbours of samples, ``float[batch, time, REACH * channels]``."""
     time, side = x.shape[1], REACH // 2
     padded = jnp.pad(x, ((0, 0), (side, side), (0, 0)))
     return jnp.concatenate([padded[:, i : i + time] for i in range(REACH)], axis=2)
@@ -96,7 +96,7 @@ def _dense(x, hidden, outputs):
 
 KINDS = ("cnn", "lstm", "mlp", "resnet32", "vgg16")
 
-IMAGES = KINDS[3:]  # Kinds that see a window as an image.
+IMAGES = KINDS[3:]  # Kinds that treat a window as an image.
 
 
 def predictor(
@@ -109,22 +109,23 @@ def predictor(
     filters: Sequence[int] = (),
     lstm_features: Sequence[int] = (),
 ) -> Predictor:
-    """A network for standardised windows, whose layers are the entries of a dict.
+    """Builds a network for standardised windows.
 
-    Layers are called ``lstm_1``, ..., ``conv_1``, ..., ``dense_1``, ..., the last of
-    which are the outputs.
+    Layers are named ``lstm_1``, ..., ``conv_1``, ..., ``dense_1``, ...; the last dense
+    layer is the output.
 
     Args:
-      kind: one of ``KINDS``; "resnet32" and "vgg16" see the square image whose pixels
-        a window holds row by row, and their widths are their own.
-      time, channels: of a window.
-      outputs: classes, or numbers to predict.
-      hidden: widths of the dense layers before the outputs, of the other kinds.
-      filters: of the convolutions, of "cnn".
-      lstm_features: widths of the layers of LSTM, of "lstm".
+      kind: one of ``KINDS``. "resnet32" and "vgg16" treat a window as a square image in
+        row-major order and have fixed widths.
+      time: samples per window.
+      channels: sensor channels.
+      outputs: number of classes, or of values to predict.
+      hidden: widths of the hidden dense layers; ignored for images.
+      filters: filters of the convolutions of "cnn".
+      lstm_features: widths of the LSTM layers of "lstm".
 
     Raises:
-      ValueError: for another kind, or windows that are no images of one.
+      ValueError: for an unknown kind, or if windows have the wrong length for an image.
 
     Example:
       >>> net = predictor("cnn", 32, 3, 4, hidden=(8,), filters=(6, 6))
@@ -147,7 +148,7 @@ def predictor(
     module = modules[kind]()
     blank = jnp.zeros((1, time, channels), jnp.float32)
 
-    @jax.jit  # Operation by operation, networks take seconds to set up.
+    @jax.jit  # Without jit, initialization takes seconds.
     def init(key):
         return module.init(key, blank)["params"]
 
@@ -165,10 +166,10 @@ HIDDEN = (100,) * 8
 
 
 class QNetwork(nn.Module):
-    """Dense layers with ReLU, then a number for every action.
+    """Dense layers with ReLU, then one value per action.
 
-    Hidden layers start He-normal: through eight of them Flax's default would shrink
-    what comes in to a sixteenth.
+    Hidden layers start He-normal. With Flax's default, eight of them would shrink the
+    signal to a sixteenth.
 
     References:
       Chapter 2, section 2.2.4, for 8 layers of 100; He et al., Delving deep into
@@ -191,15 +192,12 @@ class QNetwork(nn.Module):
 def q_network(
     num_observed: int, num_actions: int, hidden: Sequence[int] = HIDDEN
 ) -> Predictor:
-    """A Q-network whose layers are the entries of a dict.
+    """Builds a Q-network with layers ``dense_1``, ...; the last one gives Q-values.
 
     Args:
-      num_observed: numbers of an observation.
-      num_actions: what can be done.
-      hidden: widths.
-
-    Returns:
-      ``Predictor``; layers are ``dense_1``, ..., the last of which gives the worths.
+      num_observed: size of an observation.
+      num_actions: number of actions.
+      hidden: widths of the hidden layers.
 
     Example:
       >>> net = q_network(2, 3)
@@ -209,7 +207,7 @@ def q_network(
     """
     module = QNetwork(num_actions, tuple(hidden))
 
-    @jax.jit  # Operation by operation, networks take seconds to set up.
+    @jax.jit  # Without jit, initialization takes seconds.
     def init(key):
         return module.init(key, jnp.zeros((1, num_observed)))["params"]
 
@@ -221,35 +219,34 @@ def q_network(
 LAYER = "embed_1"
 
 
-def embedded(network: Predictor, tokens: int, features: int) -> Predictor:
-    """A network of vectors made into one of tokens, by a table with a row for each.
+def add_embedding(network: Predictor, tokens: int, features: int) -> Predictor:
+    """Adds an embedding of tokens as the first layer of a network.
 
-    The table is its first layer. Token 0 stands for nothing: its vector is zero and
-    learns nothing.
+    Token 0 is padding: its vector is zero and is not trained.
 
     Args:
-      network: for windows ``float[batch, time, features]``.
-      tokens: of the table, 0 included.
-      features: of a vector.
+      network: a network for windows ``float[batch, time, features]``.
+      tokens: number of tokens, including 0.
+      features: size of a vector.
 
     Returns:
-      ``Predictor`` of windows ``float[batch, time, 1]`` of whole numbers below
-      ``tokens``.
+      ``Predictor`` for windows ``float[batch, time, 1]`` of integers below ``tokens``.
 
     Example:
       >>> reads = lambda layers, x: x[:, -1] @ layers["dense_1"]
       >>> init = lambda key: {"dense_1": jnp.ones((4, 2))}
-      >>> net = embedded(Predictor(init, reads, ("dense_1",)), tokens=9, features=4)
+      >>> net = Predictor(init, reads, ("dense_1",))
+      >>> net = add_embedding(net, tokens=9, features=4)
       >>> layers = net.init(jax.random.key(0))
       >>> net.layers, layers["embed_1"]["embedding"].shape
       (('embed_1', 'dense_1'), (9, 4))
-      >>> net.apply(layers, jnp.array([[[3.0], [0.0]]]))  # The last stands for nothing.
+      >>> net.apply(layers, jnp.array([[[3.0], [0.0]]]))  # The last one is padding.
       Array([[0., 0.]], dtype=float32)
     """
 
     def init(key):
-        own_key, network_key = jax.random.split(key)
-        table = jax.random.normal(own_key, (tokens, features))
+        table_key, network_key = jax.random.split(key)
+        table = jax.random.normal(table_key, (tokens, features))
         return {LAYER: {"embedding": table}, **network.init(network_key)}
 
     def apply(layers, windows):

@@ -1,4 +1,4 @@
-"""DySan's sanitizer: layer by layer to read, and with its linear layers made one."""
+"""DySan's networks, and the sanitizer with merged linear layers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,21 +11,21 @@ from jaxanon.models.classifiers import drop_units
 from jaxanon.models.convolution import Conv, convolve
 from jaxanon.models.layers import Dense
 
-FIRST, SECOND = 6, 5  # Samples that the two convolutions look at.
+FIRST, SECOND = 6, 5  # kernel sizes of the two convolutions
 
-REACH = FIRST + SECOND - 1  # Samples that both together look at.
+REACH = FIRST + SECOND - 1  # kernel size of both together
 
 
 class Sanitizer(nn.Module):
-    """A window to one like it, through a bottleneck, with noise.
+    """Sanitizer of windows: a noisy autoencoder with a bottleneck.
 
-    Two convolutions without an activation between, tanh, dense layers down to
-    ``hidden[-1]`` numbers, leaky ReLU, dense layers up again, tanh, and two transposed
-    convolutions. As coded for MotionSense, with 125 samples of 6 channels and four side
-    inputs, it counts 3,920,714 parameters.
+    Two convolutions without an activation between them, tanh, dense layers down to
+    ``hidden[-1]`` units, leaky ReLU, dense layers up again, tanh, and two transposed
+    convolutions. The official network for MotionSense, with 125 samples of 6 channels
+    and four side inputs, has 3,920,714 parameters.
 
-    This is the network to read; ``compose`` and ``sanitize`` are the same function in a
-    quarter of the arithmetic.
+    This is the readable form; ``compose`` and ``sanitize`` compute the same function
+    with a quarter of the arithmetic.
 
     Example:
       >>> net = Sanitizer(filters=(2, 3), hidden=(8, 4))
@@ -35,8 +35,8 @@ class Sanitizer(nn.Module):
       (5, 20, 6)
 
     References:
-      Boutet et al., DySan, AsiaCCS 2021, appendix A.3; the softmax that it puts on the
-      output is not in the released program, and no signal comes out of one.
+      Boutet et al., DySan, AsiaCCS 2021, appendix A.3. Its output softmax is omitted,
+      as in the official program; a softmax cannot produce a signal.
     """
 
     filters: Sequence[int] = (64, 128)
@@ -44,11 +44,11 @@ class Sanitizer(nn.Module):
 
     @nn.compact
     def __call__(self, windows, sides, noise):
-        """The sanitized window, and the side inputs as they come out.
+        """Returns sanitized windows and side inputs.
 
         Args:
           windows: ``float[batch, time, channels]``, time at least 10.
-          sides: ``float[batch, s]``, what else is known of a wearer, in [-1, 1].
+          sides: ``float[batch, s]``, side inputs about the wearer, in [-1, 1].
           noise: ``float[batch, n]``, U[0, 1).
 
         Returns:
@@ -70,7 +70,7 @@ class Sanitizer(nn.Module):
 
 
 class Composed(NamedTuple):
-    """A sanitizer with every pair of linear layers as one; weights and biases."""
+    """Weights and biases of a sanitizer with merged pairs of linear layers."""
 
     look: tuple[jax.Array, jax.Array]  # float[10, channels, filters] and a bias
     squeeze: tuple[jax.Array, jax.Array]  # float[inputs, hidden[-1]] and a bias
@@ -79,14 +79,13 @@ class Composed(NamedTuple):
 
 
 def compose(params, time: int) -> Composed:
-    """Multiplies out what no activation keeps apart.
+    """Merges each pair of linear layers without an activation between them.
+
+    Gradients flow through the result to ``params``.
 
     Args:
-      params: of ``Sanitizer``.
-      time: samples of a window.
-
-    Returns:
-      ``Composed``; gradients flow through it to the layers that ``params`` are of.
+      params: parameters of ``Sanitizer``.
+      time: samples per window.
     """
     between = time - FIRST + 1  # Samples from the first convolution to the second.
     return Composed(
@@ -98,30 +97,30 @@ def compose(params, time: int) -> Composed:
 
 
 def sanitize(composed: Composed, windows, sides, noise):
-    """What ``Sanitizer`` makes of windows, up to rounding; arguments as there."""
+    """Computes the result of ``Sanitizer`` up to rounding, with the same arguments."""
     kernel, bias = composed.look
     x = jnp.tanh(convolve(windows, kernel) + bias[None])
     shape, x = x.shape, x.reshape(len(x), -1)
     more = jnp.tanh(jnp.concatenate([sides, noise], axis=1))
     edge = x.shape[1]
     x = nn.leaky_relu(_joined(x, more, composed.squeeze), 0.01)
-    x, sides = _parted(x, composed.expand, edge)
+    x, sides = _split_tanh(x, composed.expand, edge)
     kernel, bias = composed.draw
     return convolve(x.reshape(shape), kernel, widen=True) + bias[None], sides
 
 
-# Many rows are not copied to be joined or parted, nor is a kernel for few of them.
+# For few rows, concatenate or split the rows; for many, slice the kernel instead.
 def _joined(x, more, layer):
-    """A dense layer's outputs for two groups of inputs."""
+    """Applies a dense layer to two groups of inputs."""
     kernel, bias = layer
     if len(x) < kernel.shape[1]:
         return jnp.concatenate([x, more], axis=1) @ kernel + bias[None]
-    own, others = jnp.split(kernel, [x.shape[1]])
-    return x @ own + more @ others + bias[None]
+    first, second = jnp.split(kernel, [x.shape[1]])
+    return x @ first + more @ second + bias[None]
 
 
-def _parted(x, layer, edge):
-    """The tanh of a dense layer's outputs, in two groups from ``edge``."""
+def _split_tanh(x, layer, edge):
+    """Applies a dense layer and tanh; returns the outputs split at ``edge``."""
     kernel, bias = layer
     if len(x) < kernel.shape[0]:
         return jnp.split(jnp.tanh(x @ kernel + bias[None]), [edge], axis=1)
@@ -135,8 +134,8 @@ def _dense(first, second):
 
 
 def _convolutions(first, second, between, widen):
-    """One kernel for two, and a bias for every sample: edges see less of the first."""
-    # Taken for a signal, the first kernel is seen by the second from behind.
+    """Merges two convolutions into a kernel and a bias per sample (edges differ)."""
+    # The merged kernel is the first one convolved with the flipped second one.
     signal = jnp.swapaxes(first["kernel"], 0, 1)
     kernel = convolve(signal, second["kernel"][::-1], widen=True)
     constant = jnp.broadcast_to(
@@ -150,12 +149,12 @@ DROPOUT = 0.5
 
 
 class Predictor(nn.Module):
-    """A window to the logits of its public class.
+    """Classifier of the public attribute.
 
-    Convolutions over 6 samples, then 5, each with ReLU and the mean of every two
-    samples, the first followed by batch normalisation; dropout, tanh, and two dense
-    layers. As coded for MotionSense, with three side inputs, it counts 303,796
-    parameters; averages of the batches' statistics are not among them.
+    Convolutions over 6, then 5 samples, each with ReLU and average pooling over two
+    samples, the first with batch normalisation; dropout, tanh and two dense layers. The
+    official network for MotionSense, with three side inputs, has 303,796 parameters,
+    without moving averages.
 
     Example:
       >>> import jax
@@ -166,7 +165,7 @@ class Predictor(nn.Module):
       303796
 
     References:
-      Boutet et al., DySan, AsiaCCS 2021, appendix A.2, and the released program.
+      Boutet et al., DySan, AsiaCCS 2021, appendix A.2, and the official program.
     """
 
     num_classes: int
@@ -175,33 +174,33 @@ class Predictor(nn.Module):
 
     @nn.compact
     def __call__(self, windows, sides, key=None):
-        """Logits, not normalised.
+        """Returns logits.
 
         Args:
-          windows: ``float[batch, time, channels]``; ``least_time`` says how long.
-          sides: ``float[batch, s]``, what else is known, in [-1, 1].
-          key: typed key for dropout, in training; ``None`` drops nothing and
-            normalises by the averages in place of the batch.
+          windows: ``float[batch, time, channels]``; see ``min_time`` for the length.
+          sides: ``float[batch, s]``, side inputs in [-1, 1].
+          key: typed key for dropout in training; ``None`` disables dropout and
+            normalises by moving averages.
 
         Returns:
           ``float[batch, num_classes]``.
         """
         x = windows
         for layer, filters in enumerate(self.filters):
-            x = _halved(nn.relu(Conv(filters, SECOND if layer else FIRST)(x)))
-            x = x if layer else _normalised(x, key is not None)
+            x = _average_pool(nn.relu(Conv(filters, SECOND if layer else FIRST)(x)))
+            x = x if layer else _batch_norm(x, key is not None)
         x = _with_sides(x.reshape(len(x), -1), sides, key)
         x = _official_dense(self.hidden)(jnp.tanh(x))
         return _official_dense(self.num_classes)(x)
 
 
 class Discriminator(nn.Module):
-    """A window, and what else is known of it, to the logits of a private class.
+    """Classifier of one private attribute from windows and side inputs.
 
-    A convolution over 6 samples, ReLU, the mean of every two samples and batch
-    normalisation; each filter's samples through a dense layer, a softmax over the
-    filters, dropout, tanh and a dense layer. As coded for MotionSense, with four side
-    inputs, it counts 14,602 parameters.
+    The layers are a convolution over 6 samples, ReLU, average pooling over two samples
+    and batch normalisation. Then a dense layer over the samples of each filter, a
+    softmax over filters, dropout, tanh and a dense layer follow. The official network
+    for MotionSense, with four side inputs, has 14,602 parameters.
 
     Example:
       >>> import jax
@@ -212,8 +211,8 @@ class Discriminator(nn.Module):
       14602
 
     References:
-      Boutet et al., DySan, AsiaCCS 2021, appendix A.1; it has ReLU where the released
-      program and this have the softmax.
+      Boutet et al., DySan, AsiaCCS 2021, appendix A.1, which has ReLU instead of the
+      softmax; the softmax is that of the official program.
     """
 
     num_classes: int
@@ -222,20 +221,20 @@ class Discriminator(nn.Module):
 
     @nn.compact
     def __call__(self, windows, sides, key=None):
-        """As ``Predictor``, for windows of 7 samples or more."""
-        x = _halved(nn.relu(Conv(self.filters, FIRST)(windows)))
-        x = jnp.swapaxes(_normalised(x, key is not None), 1, 2)
+        """Returns logits; arguments as for ``Predictor``, time at least 7."""
+        x = _average_pool(nn.relu(Conv(self.filters, FIRST)(windows)))
+        x = jnp.swapaxes(_batch_norm(x, key is not None), 1, 2)
         x = _official_dense(self.hidden)(x.reshape(-1, x.shape[2]))
         x = nn.softmax(x.reshape(len(windows), self.filters, self.hidden), axis=1)
         x = _with_sides(x.reshape(len(x), -1), sides, key)
         return _official_dense(self.num_classes)(jnp.tanh(x))
 
 
-def least_time(filters: Sequence[int]) -> int:
-    """Samples that a window must have for ``Predictor`` to see one at the end.
+def min_time(filters: Sequence[int]) -> int:
+    """Returns the shortest window length that ``Predictor`` accepts.
 
     Example:
-      >>> least_time((100, 100, 160, 160)), least_time((8,))
+      >>> min_time((100, 100, 160, 160)), min_time((8,))
       (77, 7)
     """
     samples = 1
@@ -248,13 +247,13 @@ def _official_dense(features):
     return Dense(features, "official")
 
 
-def _halved(x):
-    """The mean of every two samples; one that is left over is dropped."""
+def _average_pool(x):
+    """Averages every two samples; an odd last sample is dropped."""
     even = x.shape[1] // 2 * 2
     return (x[:, 0:even:2] + x[:, 1:even:2]) / 2
 
 
-def _normalised(x, train):
+def _batch_norm(x, train):
     layer = nn.BatchNorm(momentum=0.9, epsilon=1e-5)
     return layer(x, use_running_average=not train)
 

@@ -1,4 +1,4 @@
-"""The denoiser of a diffusion over windows: a U-Net with self-attention over time."""
+"""U-Net with self-attention over time, the denoiser of diffusion models."""
 
 import math
 from collections.abc import Sequence
@@ -12,81 +12,78 @@ from jaxanon.models.convolution import convolve
 
 
 class UNet(nn.Module):
-    """A noised window to what was predicted of it, given a step and a condition.
+    """U-Net that denoises windows, given a diffusion step and a condition.
 
-    Going down, each level has ``blocks`` residual blocks of its width, then halves the
-    window; going up, as many and one more, each of which is shown what a block of that
-    level said on the way down. Transformer blocks stand behind the residual blocks of
-    the narrowest level, where samples are few. The step's sinusoids, a learned vector
-    for each class (one more for "not known") and the statistics are added up, and scale
-    and shift each block. The last layer starts at 0.
+    On the way down, each level has ``blocks`` residual blocks, then halves the window.
+    On the way up, each level has one more block, and each block also takes the output
+    of a block on the way down. Transformer blocks follow the residual blocks of the
+    narrowest level, which has the fewest samples.
 
-    Parameters and norms are float32; ``dtype="bfloat16"`` multiplies in that.
+    The sum of embeddings of the step, the classes (with one more class for "unknown")
+    and the statistics scales and shifts each block. The last layer starts at 0.
+
+    Parameters and norms are float32; ``dtype="bfloat16"`` only applies to products.
 
     Example:
       >>> import jax
-      >>> from jaxanon.models.conditions import nothing
-      >>> told = nothing({"activity": 3}, num_features=4, batch=2)
+      >>> from jaxanon.models.conditions import null_condition
+      >>> condition = null_condition({"activity": 3}, num_features=4, batch=2)
       >>> net = UNet((("activity", 3),), widths=(8, 16), heads=2)
-      >>> given = jnp.zeros((2, 64, 5)), jnp.array([1, 7]), told
-      >>> params = jax.eval_shape(net.init, jax.random.key(0), *given)
-      >>> jax.eval_shape(net.apply, params, *given).shape
+      >>> inputs = jnp.zeros((2, 64, 5)), jnp.array([1, 7]), condition
+      >>> params = jax.eval_shape(net.init, jax.random.key(0), *inputs)
+      >>> jax.eval_shape(net.apply, params, *inputs).shape
       (2, 64, 5)
 
     References:
       Ronneberger, Fischer, Brox, U-Net, MICCAI 2015; Ho et al., Denoising diffusion
-      probabilistic models, NeurIPS 2020, appendix B. Widths are not published by
-      PrivateHub.
+      probabilistic models, NeurIPS 2020, appendix B. PrivateHub publishes no widths.
     """
 
-    sizes: tuple[tuple[str, int], ...]  # attributes, and how many classes each has
-    widths: Sequence[int] = (32, 64, 128)  # of the levels
+    sizes: tuple[tuple[str, int], ...]  # attributes and their numbers of classes
+    widths: Sequence[int] = (32, 64, 128)  # channels of the levels
     blocks: int = 1
     heads: int = 4
     dtype: str = "float32"
 
     @nn.compact
     def __call__(self, x, t, condition: Condition):
-        """The prediction: noise, x0 or v, whatever it is trained to be.
+        """Returns the prediction of noise, x0 or v, with shape and dtype of ``x``.
 
         Args:
           x: ``float[batch, time, channels]``; time must be a multiple of
             ``2 ** (len(widths) - 1)``.
-          t: ``int[]`` or ``int[batch]``, the steps that windows are noised to.
-          condition: of ``batch`` windows.
-
-        Returns:
-          In shape and dtype of ``x``.
+          t: ``int[]`` or ``int[batch]``, diffusion steps.
+          condition: condition of the windows.
 
         Raises:
-          ValueError: for a window that cannot be halved so often, or a narrowest level
-            that does not divide into heads.
+          ValueError: if a level cannot halve the window, or if the last width is not a
+            multiple of ``heads``.
         """
         check_halved(x.shape[1], len(self.widths))
         check_heads(self.widths, self.heads)
         like, dtype = x, DTYPES[self.dtype]
-        told = self._told(jnp.broadcast_to(jnp.asarray(t), x.shape[:1]), condition)
-        told, x = told.astype(dtype), x.astype(dtype)
+        embedded = self._embed(jnp.broadcast_to(jnp.asarray(t), x.shape[:1]), condition)
+        embedded, x = embedded.astype(dtype), x.astype(dtype)
 
-        def block(x, features, name, looks):
-            x = Residual(features, name=f"{name}_residual")(x, told)
-            return Attention(self.heads, name=f"{name}_attention")(x) if looks else x
+        def block(x, features, name, attend):
+            x = Residual(features, name=f"{name}_residual")(x, embedded)
+            return Attention(self.heads, name=f"{name}_attention")(x) if attend else x
 
         lowest = len(self.widths) - 1
         x = Convolution(self.widths[0], name="first")(x)
-        seen = [x]
+        skips = [x]
         for level, width in enumerate(self.widths):
             for number in range(self.blocks):
                 x = block(x, width, f"down_{level}_{number}", level == lowest)
-                seen.append(x)
+                skips.append(x)
             if level < lowest:
                 x = Halve(name=f"halve_{level}")(x)
-                seen.append(x)
+                skips.append(x)
         x = block(x, self.widths[-1], "middle_0", True)
         x = block(x, self.widths[-1], "middle_1", False)
         for level, width in reversed([*enumerate(self.widths)]):
             for number in range(self.blocks + 1):
-                x = jnp.concatenate([x, seen.pop()], axis=-1)
+                x = jnp.concatenate([x, skips.pop()], axis=-1)
                 x = block(x, width, f"up_{level}_{number}", level == lowest)
             if level:
                 x = Double(self.widths[level - 1], name=f"double_{level}")(x)
@@ -94,59 +91,59 @@ class UNet(nn.Module):
         x = Convolution(like.shape[-1], zero=True, name="last")(x)
         return x.astype(like.dtype)
 
-    def _told(self, t, condition):
-        """``float32[batch, d]``, what every block is told."""
+    def _embed(self, t, condition):
+        """Embedding of step and condition, ``float32[batch, d]``."""
         size = 4 * self.widths[0]
-        told = nn.Dense(size, name="step_1")(sinusoids(t, self.widths[0]))
-        told = nn.Dense(size, name="step_2")(nn.silu(told))
+        total = nn.Dense(size, name="step_1")(sinusoids(t, self.widths[0]))
+        total = nn.Dense(size, name="step_2")(nn.silu(total))
         for name, classes in self.sizes:
             table = nn.Embed(classes + 1, size, name=f"classes_{name}")
-            told = told + table(condition.classes[name])
+            total = total + table(condition.classes[name])
         known = condition.known[:, None]
         features = nn.Dense(size, name="features_1")(
             jnp.where(known, condition.features, 0)
         )
         features = nn.Dense(size, name="features_2")(nn.silu(features))
-        return told + jnp.where(known, features, 0)
+        return total + jnp.where(known, features, 0)
 
 
 def check_halved(time: int, levels: int, before: int = 0) -> None:
-    """Raises ValueError unless a U-Net of so many levels can halve a window.
+    """Raises ValueError unless a U-Net with ``levels`` levels can halve a window.
 
-    ``before`` is how often it is halved before the U-Net sees it.
+    ``before`` is the number of halvings before the U-Net.
 
     Example:
       >>> check_halved(2000, 5)
     """
     whole = 2 ** (levels - 1 + before)
-    first = f", after {before} halvings before it" if before else ""
+    first = f" after {before} earlier halvings" if before else ""
     if time % whole or time < whole:
         near = sorted({max(time // whole, 1) * whole, (time // whole + 1) * whole})
         raise ValueError(
             f"windows must have a multiple of {whole} samples for a U-Net of {levels} "
-            f"widths, which halves them {levels - 1} times{first}; got {time}. Cut "
-            f"windows of {' or '.join(map(str, near))} samples, or give fewer widths."
+            f"widths, which halves them {levels - 1} times{first}, got {time}; use "
+            f"windows of {' or '.join(map(str, near))} samples, or fewer widths."
         )
 
 
 def check_heads(widths: Sequence[int], heads: int) -> None:
-    """Raises ValueError unless the narrowest level divides into heads, others by two.
+    """Raises ValueError unless ``heads`` divides the last width and 2 the first.
 
     Example:
       >>> check_heads((32, 64), 4)
     """
     if widths[-1] % heads:
         raise ValueError(
-            f"widths must end in a multiple of heads, {heads}, got {tuple(widths)}."
+            f"widths must end in a multiple of heads={heads}, got {tuple(widths)}."
         )
     if widths[0] % 2:
         raise ValueError(
-            f"widths must begin with an even one, which sines and cosines share, got "
+            f"widths must begin with an even number, for sines and cosines, got "
             f"{tuple(widths)}."
         )
 
 
-SIDE = 3  # Samples that a convolution sees.
+SIDE = 3  # kernel size, in samples
 
 GROUPS = 8
 
@@ -154,15 +151,15 @@ DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
 def norm(features: int, name: str, dtype) -> nn.GroupNorm:
-    """Of groups of channels in each window alone; its sums are in float32."""
+    """Returns group norm, separate for each window, with float32 statistics."""
     return nn.GroupNorm(math.gcd(GROUPS, features), name=name, dtype=dtype)
 
 
 class Convolution(nn.Module):
-    """Over three samples, zero beyond the edges; as long as before."""
+    """Zero-padded convolution over three samples."""
 
     features: int
-    zero: bool = False  # Whether it starts as nothing, so that its block does.
+    zero: bool = False  # whether weights start at zero
 
     @nn.compact
     def __call__(self, x):
@@ -177,23 +174,23 @@ class Convolution(nn.Module):
 
 
 class Residual(nn.Module):
-    """Two convolutions, scaled and shifted in between by what is known; and a way past.
+    """Residual block of two convolutions, with a scale and shift from the embedding.
 
     References:
-      Ho et al., NeurIPS 2020, appendix B; Nichol and Dhariwal, ICML 2021, section 3 for
-      the scale beside the shift.
+      Ho et al., NeurIPS 2020, appendix B; Nichol and Dhariwal, ICML 2021, section 3,
+      for the scale.
     """
 
     features: int
 
     @nn.compact
-    def __call__(self, x, told):
+    def __call__(self, x, embedded):
         """``float[batch, time, d_in], float[batch, d] -> float[batch, time, f]``."""
         dtype = x.dtype
         y = nn.silu(norm(x.shape[-1], "norm_1", dtype)(x))
         y = Convolution(self.features, name="conv_1")(y)
-        told = nn.Dense(2 * self.features, name="told", dtype=dtype)(nn.silu(told))
-        scale, shift = jnp.split(told[:, None], 2, axis=-1)
+        terms = nn.Dense(2 * self.features, name="told", dtype=dtype)(nn.silu(embedded))
+        scale, shift = jnp.split(terms[:, None], 2, axis=-1)
         y = norm(self.features, "norm_2", dtype)(y) * (1 + scale) + shift
         y = Convolution(self.features, zero=True, name="conv_2")(nn.silu(y))
         if x.shape[-1] != self.features:
@@ -202,7 +199,7 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """A transformer block: every sample looks at all others, then at itself.
+    """Transformer block: self-attention over samples, then a dense network.
 
     References:
       Vaswani et al., Attention is all you need, NeurIPS 2017.
@@ -212,23 +209,23 @@ class Attention(nn.Module):
 
     @nn.compact
     def __call__(self, x):
-        """``float[batch, time, features]`` to the same; features in whole heads."""
+        """``float[batch, time, features]`` to the same; ``heads`` divides features."""
         batch, time, features = x.shape
-        dense = lambda size, name, **given: nn.Dense(
-            size, name=name, dtype=x.dtype, **given
+        dense = lambda size, name, **options: nn.Dense(
+            size, name=name, dtype=x.dtype, **options
         )
-        nothing = {"kernel_init": nn.initializers.zeros}
+        zero = {"kernel_init": nn.initializers.zeros}
         y = dense(3 * features, "query_key_value")(norm(features, "norm_1", x.dtype)(x))
         parts = y.reshape(batch, time, 3, self.heads, features // self.heads)
         query, key, value = jnp.moveaxis(parts, 2, 0)
         seen = jax.nn.dot_product_attention(query, key, value)
-        x = x + dense(features, "seen", **nothing)(seen.reshape(batch, time, features))
+        x = x + dense(features, "seen", **zero)(seen.reshape(batch, time, features))
         y = dense(2 * features, "inner")(norm(features, "norm_2", x.dtype)(x))
-        return x + dense(features, "outer", **nothing)(nn.silu(y))
+        return x + dense(features, "outer", **zero)(nn.silu(y))
 
 
 class Halve(nn.Module):
-    """Each two samples become one."""
+    """Linear map of each pair of samples to one sample."""
 
     @nn.compact
     def __call__(self, x):
@@ -239,7 +236,7 @@ class Halve(nn.Module):
 
 
 class Double(nn.Module):
-    """Each sample becomes two, and a convolution tells them apart."""
+    """Repetition of each sample, followed by a convolution."""
 
     features: int
 
@@ -250,11 +247,11 @@ class Double(nn.Module):
 
 
 def sinusoids(t, size: int):
-    """Sines and cosines of a step, at frequencies from 1 down to 1/10,000.
+    """Returns sines and cosines of steps, at frequencies from 1 down to 1/10,000.
 
     Args:
       t: ``int[batch]``.
-      size: even.
+      size: number of features, even.
 
     Returns:
       ``float32[batch, size]``, sines first.

@@ -1,4 +1,4 @@
-"""Sweeps over hyper-parameters and seeds as one program."""
+"""Sweeps over settings, seeds and splits, trained as one program."""
 
 from jaxanon.sweeps.runner import Member, Sweep, sweep
 

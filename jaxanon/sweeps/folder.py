@@ -1,4 +1,4 @@
-"""The folder of a sweep: a run per member, and ``sweep.json`` beside them."""
+"""The folder of a sweep: ``sweep.json`` and a run folder per member."""
 
 import contextlib
 import json
@@ -17,25 +17,31 @@ FILE = "sweep.json"
 
 
 def claim(folder, description: dict, *, resume: bool) -> None:
-    """Makes ``folder`` the home of the sweep that ``description`` describes.
+    """Creates the folder of a sweep, or checks the existing one.
+
+    Args:
+      folder: folder of the sweep.
+      description: settings that identify the sweep.
+      resume: whether the folder may hold this sweep already.
 
     Raises:
-      FileExistsError: if it holds a sweep and ``resume`` is False, or something else.
-      ValueError: if ``resume`` is True and the sweep there is another one, or damaged.
+      FileExistsError: if the folder holds a sweep and ``resume`` is False, or other
+        files.
+      ValueError: if the sweep in the folder is damaged or has other settings.
     """
     folder = pathlib.Path(folder)
     path = folder / FILE
     if path.exists():
         if not resume:
             raise FileExistsError(
-                f"{folder} holds a sweep already; go on with it by resume=True "
+                f"{folder} holds a sweep already; continue it with resume=True "
                 "(--resume), or choose another folder."
             )
-        found = read(folder)
+        saved = read(folder)
         for name, value in json.loads(json.dumps(description)).items():
-            if _told(name, found.get(name)) != _told(name, value):
+            if _comparable(name, saved.get(name)) != _comparable(name, value):
                 raise ValueError(
-                    f"{folder} holds another sweep: {name} was {found.get(name)!r} "
+                    f"{folder} holds another sweep: {name} was {saved.get(name)!r} "
                     f"there and is {value!r} now; resume with the same settings or "
                     "choose another folder."
                 )
@@ -49,38 +55,38 @@ def claim(folder, description: dict, *, resume: bool) -> None:
     write(folder, description)
 
 
-def _told(name, value):
-    """What two descriptions have to have in common."""
+def _comparable(name, value):
+    """Value of an entry in the form that must be equal in both descriptions."""
     if name == "grid" and isinstance(value, dict):
-        return [*value.items()]  # Members are numbered by the order of its axes.
-    return value or None  # What nobody asked for may be empty, or not there at all.
+        return [*value.items()]  # The order of the axes numbers the members.
+    return value or None  # An unused option may be empty or missing.
 
 
 def read(folder) -> dict:
-    """What ``sweep.json`` says.
+    """Returns the content of ``sweep.json``.
 
     Raises:
       ValueError: if it is damaged.
     """
     path = pathlib.Path(folder) / FILE
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(told, dict):
-            raise ValueError(f"it holds a {type(told).__name__}")
-        return told
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError(f"it holds a {type(content).__name__}")
+        return content
     except (RecursionError, ValueError) as error:
         raise ValueError(
-            f"{path} is damaged ({error}); sweep anew in another folder."
+            f"{path} is damaged ({error}); start the sweep in another folder."
         ) from error
 
 
 def add(folder, **entries) -> None:
-    """Puts entries into ``sweep.json``, in the place of those of their names."""
+    """Adds entries to ``sweep.json``, replacing entries of the same name."""
     write(folder, read(folder) | entries)
 
 
 def write(folder, content: dict) -> None:
-    """Replaces ``sweep.json``; a loss that is not finite is null there."""
+    """Replaces ``sweep.json``; numbers that are not finite become null."""
     text = json.dumps(_finite(content), indent=1, allow_nan=False)
     writing.write(pathlib.Path(folder) / FILE, text + "\n")
 
@@ -96,33 +102,33 @@ def _finite(value):
 
 
 def member_folder(folder, index: int) -> pathlib.Path:
-    """Where member number ``index`` lies."""
+    """Returns the run folder of member ``index``."""
     return pathlib.Path(folder) / f"member-{index:04d}"
 
 
 def save(run: Run) -> Run:
-    """Writes a trained member as a run that ``open_run`` opens; returns it."""
+    """Writes a trained member as a run for ``open_run``; returns the member."""
     assert run.folder is not None
     with checkpoint.alone(run.folder):
         run_folder.claim(run.folder, run.config, resume=True)
         metrics_log.write(run.folder, run.history)
-        # Before the checkpoint: the ledger never shows less than was spent.
+        # Before the checkpoint, so that the ledger never shows less than was spent.
         ledger.write(run.folder, run.method, run.state, asked=int(run.state.round))
         with contextlib.closing(checkpoint.Checkpoints(run.folder)) as saved:
             saved.save(run.state)
     return run
 
 
-def opened(folder, index: int, method) -> Run | None:
-    """Member number ``index`` as it was saved last, else None.
+def open_member(folder, index: int, method) -> Run | None:
+    """Returns the last saved state of a member as a run, or None.
 
     Args:
-      folder: of the sweep.
-      index: of the member.
-      method: that it is a run of.
+      folder: folder of the sweep.
+      index: index of the member.
+      method: method of the run.
 
     Raises:
-      ValueError: if it is damaged.
+      ValueError: if the saved run is damaged.
     """
     path = member_folder(folder, index)
     try:
@@ -133,11 +139,11 @@ def opened(folder, index: int, method) -> Run | None:
         return None
     except ValueError as error:
         raise ValueError(
-            f"{error} Or delete {path} and go on with the sweep by resume=True "
-            "(--resume), which trains this member anew."
+            f"{error} Or delete {path} and continue the sweep with resume=True "
+            "(--resume), which retrains this member."
         ) from error
     history = metrics_log.read(path, int(state.round))
     if not history:
-        return None  # How it came there is lost; it is trained anew.
-    state = jax.tree.map(np.asarray, state)  # Devices are for those who train.
+        return None  # Its history is lost, so it is retrained.
+    state = jax.tree.map(np.asarray, state)  # Frees device memory for training.
     return Run(method, state, method.spec, path, history, config)

@@ -1,4 +1,4 @@
-"""Successive halving: settings that others beat are not trained to the end."""
+"""Successive halving: stops settings early that others dominate."""
 
 import math
 from typing import NamedTuple
@@ -12,71 +12,70 @@ from jaxanon.datasets.own_split import TEST, TRAIN, by_time_block
 from jaxanon.datasets.spec import take
 from jaxanon.evaluation import attackers, protocol
 
-ATTACKER = "logistic"  # Who is retrained: quick, and the same for all settings.
+ATTACKER = "logistic"  # A fast attacker, retrained for each setting.
 
-MOST = 2000  # Windows of either part; more would be tried for long and tell no more.
+MAX_WINDOWS = 2000  # Windows of either part; more are slow and change little.
 
 
 class Score(NamedTuple):
-    """What a member keeps of held-out windows, and what it leaks."""
+    """Utility and leakage of a member on held-out windows."""
 
-    kept: float  # accuracy of the public attribute, by a classifier of raw windows
-    leaked: tuple[float, ...]  # balanced accuracy of each private one, retrained
-
-
-NOTHING = Score(-math.inf, (math.inf,))  # Of a setting all of whose members diverged.
+    utility: float  # accuracy of the public attribute by a raw-data classifier
+    leaked: tuple[float, ...]  # balanced accuracy of retrained attackers, by attribute
 
 
-def rungs(epochs: int, eta: int, settings: int, least: int = 1) -> list[int]:
-    """The epochs after which settings are compared.
+DIVERGED = Score(-math.inf, (math.inf,))  # All members of the setting diverged.
 
-    These are ``epochs / eta ** k``, rounded up, for k as long as ``settings``, divided
-    by ``eta`` each time, leave one.
+
+def rungs(epochs: int, eta: int, settings: int, min_epochs: int = 1) -> list[int]:
+    """Returns the epochs after which settings are compared.
+
+    These are ``epochs / eta ** k``, rounded up, for all k with ``eta ** k`` at most
+    ``epochs`` and ``settings``.
 
     Args:
-      epochs: of those who are trained to the end.
-      eta: which share goes on, one in so many at least.
-      settings: how many there are.
-      least: epochs that the method's last phase needs to begin; there is none before.
+      epochs: epochs of a complete training.
+      eta: halving factor.
+      settings: number of settings.
+      min_epochs: first epoch of the method's last phase, before which settings cannot
+        be compared.
 
     Example:
       >>> rungs(27, 3, 12), rungs(20, 4, 3), rungs(4, 2, 100)
       ([3, 9], [], [1, 2])
     """
-    found, power = [], eta
+    levels, power = [], eta
     while power <= settings and power <= epochs:
-        found.append(math.ceil(epochs / power))
+        levels.append(math.ceil(epochs / power))
         power *= eta
-    return sorted({each for each in found if least <= each < epochs})
+    return sorted({level for level in levels if min_epochs <= level < epochs})
 
 
-def held_out(data: Data) -> Data:
-    """Training windows parted into those to learn from and those to judge by.
+def hold_out(data: Data) -> Data:
+    """Splits training windows into a part to learn from and a held-out part.
 
-    The last of everybody's windows of everything are held out, and what overlaps them
-    is left out. Test windows are not among either.
+    Each subject's last windows of each class are held out, and windows that overlap
+    them are dropped. Test windows are in neither part.
 
     Raises:
-      ValueError: for a private class of which one window is left to learn from: nobody
-        could be compared.
+      ValueError: if a private class has too few windows to learn from.
     """
     windows, labels = data.train
-    told = {name: labels[name] for name in data.spec.classes if name in labels}
-    side = by_time_block(None, windows, told, None)
+    classes = {name: labels[name] for name in data.spec.classes if name in labels}
+    side = by_time_block(None, windows, classes, None)
     parts = []
     for kind in (TRAIN, TEST):
         rows = np.flatnonzero(side == kind)
-        few = np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(int)
-        parts.append(take(data.train, rows[few]))
+        subset = np.linspace(0, len(rows) - 1, min(MAX_WINDOWS, len(rows))).astype(int)
+        parts.append(take(data.train, rows[subset]))
     held = Data(data.spec, *parts)
     for name in _private(held):
-        left = held.train.labels[name]
         try:
-            attacker_data.check_counts(left, 1.0, name)
+            attacker_data.check_counts(held.train.labels[name], 1.0, name)
         except ValueError as error:
             raise ValueError(
                 f"halving holds out some training windows, and without them {error} "
-                "Or leave halving out."
+                "Or disable halving."
             ) from None
     return held
 
@@ -85,22 +84,22 @@ def _private(held):
     return [name for name in protocol.attacked(held) if name in held.spec.private]
 
 
-def judge(held: Data):
-    """Classifiers of raw windows, for ``tried``."""
+def train_classifiers(held: Data):
+    """Trains raw-data classifiers for ``score_member``."""
     return protocol.train_raw_classifiers(protocol.root(0), held, _quiet)
 
 
-def tried(run, held: Data, judges, seed: int) -> Score | None:
-    """What a member keeps and leaks, as ``evaluate`` would say, by one quick attacker.
+def score_member(run, held: Data, classifiers, seed: int) -> Score | None:
+    """Evaluates a partly trained member with one fast attacker.
 
     Args:
-      run: of the member, as far as it was trained.
-      held: of ``held_out``; the attacker knows all labels of its first part.
-      judges: of ``judge``.
-      seed: of the member.
+      run: run of the member.
+      held: data from ``hold_out``; the attacker knows all labels of its first part.
+      classifiers: raw-data classifiers, from ``train_classifiers``.
+      seed: seed of the member.
 
     Returns:
-      ``Score``; None if the member diverged.
+      A ``Score``; None if the member diverged.
     """
     if not programs.sound(run.state):
         return None
@@ -108,67 +107,70 @@ def tried(run, held: Data, judges, seed: int) -> Score | None:
         one = protocol.prepare_evaluation(run, seed, held, (ATTACKER,), 1.0, _quiet)
         names = _private(held)
         (evidence,) = attackers.reidentify([one], names)
-    # What is nearly no number any more, scikit-learn refuses.
+    # scikit-learn rejects values that are too large for float32.
     except (FloatingPointError, ValueError):
         return None
     public = held.spec.public
-    kept = protocol.score(held, public, judges.read[public](one.safe))["accuracy"]
-    told = [protocol.score(held, name, evidence[name][ATTACKER]) for name in names]
-    return Score(kept, tuple(score["balanced_accuracy"] for score in told))
+    logits = classifiers.read[public](one.safe)
+    utility = protocol.score(held, public, logits)["accuracy"]
+    scores = [protocol.score(held, name, evidence[name][ATTACKER]) for name in names]
+    return Score(utility, tuple(score["balanced_accuracy"] for score in scores))
 
 
-def mean(scores) -> Score:
-    """Of a setting's members; those that diverged are left out.
+def mean_score(scores) -> Score:
+    """Returns the mean score of a setting's members that did not diverge.
 
     Example:
-      >>> mean([Score(1.0, (0.5,)), None, Score(0.5, (1.0,))])
-      Score(kept=0.75, leaked=(0.75,))
+      >>> mean_score([Score(1.0, (0.5,)), None, Score(0.5, (1.0,))])
+      Score(utility=0.75, leaked=(0.75,))
     """
     known = [score for score in scores if score is not None]
     if not known:
-        return NOTHING
-    kept = math.fsum(score.kept for score in known) / len(known)
+        return DIVERGED
+    utility = math.fsum(score.utility for score in known) / len(known)
     columns = zip(*(score.leaked for score in known), strict=True)
-    return Score(kept, tuple(math.fsum(each) / len(known) for each in columns))
+    return Score(utility, tuple(math.fsum(each) / len(known) for each in columns))
 
 
-def stopped(scores: dict[int, Score], eta: int) -> list[int]:
-    """Which settings to stop: the most beaten ones, of those that others beat.
+def settings_to_stop(scores: dict[int, Score], eta: int) -> list[int]:
+    """Returns the settings to stop, those dominated by the most others first.
 
-    A setting is beaten by one that keeps more and leaks less of every private
-    attribute. At most ``1 - 1 / eta`` of the settings are stopped, and never one that
-    nobody beats.
+    A setting is dominated by one with higher utility and less leakage of every private
+    attribute. At most a fraction ``1 - 1 / eta`` of the settings is stopped, and only
+    dominated ones.
 
     Args:
-      scores: of each setting that is still trained.
-      eta: at least 2.
+      scores: score of each setting that is still trained.
+      eta: halving factor, at least 2.
 
     Example:
-      >>> stopped({0: Score(0.9, (0.6,)), 1: Score(0.8, (0.7,)), 2: Score(0.7, (0.8,)),
-      ...          3: Score(0.5, (0.5,))}, 2)
+      >>> scores = {0: Score(0.9, (0.6,)), 1: Score(0.8, (0.7,))}
+      >>> scores |= {2: Score(0.7, (0.8,)), 3: Score(0.5, (0.5,))}
+      >>> settings_to_stop(scores, 2)
       [2, 1]
     """
-    beaten = {
-        own: sum(beats(other, score) for other in scores.values())
-        for own, score in scores.items()
+    counts = {
+        number: sum(beats(other, score) for other in scores.values())
+        for number, score in scores.items()
     }
-    worst = sorted((own for own in beaten if beaten[own]), key=lambda own: -beaten[own])
-    return worst[: len(scores) - math.ceil(len(scores) / eta)]
+    dominated = [number for number in counts if counts[number]]
+    dominated.sort(key=lambda number: -counts[number])
+    return dominated[: len(scores) - math.ceil(len(scores) / eta)]
 
 
 def beats(one: Score, other: Score) -> bool:
-    """Whether one keeps more, and leaks less of everything.
+    """Returns whether one has higher utility and less leakage of all attributes.
 
     Example:
       >>> good = Score(0.9, (0.5,))
       >>> beats(good, Score(0.8, (0.6,))), beats(good, Score(0.9, (0.6,)))
       (True, False)
     """
-    if NOTHING in (one, other):
-        return other == NOTHING != one
+    if DIVERGED in (one, other):
+        return other == DIVERGED != one
     pairs = zip(one.leaked, other.leaked, strict=True)
-    return one.kept > other.kept and all(own < its for own, its in pairs)
+    return one.utility > other.utility and all(a < b for a, b in pairs)
 
 
-def _quiet(what):
-    del what
+def _quiet(line):
+    del line

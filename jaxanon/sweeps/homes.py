@@ -1,4 +1,4 @@
-"""A grid of settings of a street times seeds: α, β and γ are arrays of one program."""
+"""Sweeps of PFDRL over settings and seeds, with hyper-parameters as traced arrays."""
 
 import dataclasses
 import os
@@ -33,11 +33,11 @@ _OF_DATA = ("homes", "devices", "kinds", "days", "test_days", "joining", "homes_
 
 
 class Member(NamedTuple):
-    """One of a search's runs."""
+    """Settings and scores of one run of a sweep."""
 
-    settings: dict  # its values of the grid
+    settings: dict  # values of the grid
     seed: int
-    scores: dict[str, float | None]  # on held-out days, and the day that reached them
+    scores: dict[str, float | None]  # on held-out days; see ``search``
 
 
 @single
@@ -52,46 +52,49 @@ def search(
     chunk_size: int | None = None,
     progress=None,
 ) -> tuple[list[Member], list[dict]]:
-    """Trains a street with every combination of ``grid`` and every seed, and tests it.
+    """Trains and tests homes with every combination of ``grid`` and every seed.
 
-    ``alpha``, ``beta_hours``, ``gamma_hours`` and the rates are arrays of one program;
-    for every value of other settings there is one more.
+    ``alpha``, ``beta_hours``, ``gamma_hours`` and the rates are arrays of one program.
+    Each value of another setting has a separate program.
 
     Args:
-      settings: ``PFDRLSettings``, where the grid has nothing else.
-      homes: as ``train`` takes them.
-      grid: name of a setting -> its values; not of those that choose the homes.
-      num_seeds: how many; 0, 1, ...
+      settings: settings outside the grid.
+      homes: homes, as for ``train``.
+      grid: dict from names of settings to lists of values; settings that select homes
+        are not allowed.
+      num_seeds: number of seeds; they are 0, 1, ...
       output_dir: folder for ``sweep.json``, written after every call of the program,
-        and ``sweep.png``; None keeps nothing.
-      resume: go on with the search in ``out``.
-      chunk_size: members of a call, side by side; None is one on a CPU, else all of a
-        program.
-      progress: called as ``progress(done, total, what)``.
+        and ``sweep.png``; None writes no files.
+      resume: whether to continue the sweep in ``output_dir``.
+      chunk_size: number of members trained side by side; None is one on a CPU, else all
+        members of a program.
+      progress: function called as ``progress(done, total, what)``.
 
     Returns:
-      ``Member`` each, seeds running fastest; and a row for each setting of the grid:
-      ``settings``, ``seeds`` and ``scores``, with ``{"mean", "std"}`` of each:
-      ``saved_share``, ``switched_off_share`` and ``optimal_share`` of held-out days,
-      and ``reached_day``, what ``energy.days_to_reach`` finds of all homes together:
-      None of a member that never does, means being over the others, and ``"never"``
-      how many do not. Of a member whose networks are no longer finite all are None, and
-      a warning names its settings.
+      A list of ``Member``, where seeds vary fastest, and a list with a row per setting
+      of the grid. A row has ``settings``, ``num_seeds`` and ``scores``, with ``{"mean",
+      "std"}`` for each score:
+
+      - ``saved_share``, ``switched_off_share`` and ``optimal_share`` on held-out days;
+      - ``reached_day``, the result of ``energy.days_to_reach`` for all homes together;
+        None for a member that never reaches it. Its mean is over the other members, and
+        ``"never"`` counts these members.
+
+      All scores are None for a member whose networks are not finite, with a warning.
 
     Raises:
-      ValueError: for a name that is no setting or chooses the homes, an axis without
-        values, seeds or a chunk below 1, a value that the settings refuse; for another
-        search in ``out``.
-      TypeError: for seeds or a chunk that is no whole number.
-      FileExistsError: if ``out`` holds a search and ``resume`` is False.
+      ValueError: for an unknown setting, a setting that selects homes, an empty axis,
+        ``num_seeds`` or ``chunk_size`` below 1, an invalid value, or another sweep in
+        ``output_dir``.
+      TypeError: if ``num_seeds`` or ``chunk_size`` is not an integer.
+      FileExistsError: if ``output_dir`` holds a sweep and ``resume`` is False.
 
     Example:
       >>> from jaxanon import energy
-      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1,
-      test_days=1)
+      >>> days = {"days": 1, "test_days": 1}
+      >>> homes = energy.load_homes("simulated", homes=2, devices=1, **days)
       >>> small = energy.PFDRLSettings(
-      ...     days=1, test_days=1, forecaster="lr", hidden_sizes=(4,), alpha=1,
-      slot_min=720)
+      ...     **days, forecaster="lr", hidden_sizes=(4,), alpha=1, slot_min=720)
       >>> members, rows = search(small, homes, grid={"alpha": [0, 2]})
       >>> [row["settings"] for row in rows]
       [{'alpha': 0}, {'alpha': 2}]
@@ -100,7 +103,7 @@ def search(
     if chunk_size is not None:
         whole("chunk_size", chunk_size, least=1)
     cells = _cells(settings, grid)
-    built = _built(settings, homes)
+    built = _build(settings, homes)
     members = [(cell, seed) for cell in cells for seed in range(num_seeds)]
     described = {
         "method": "pfdrl",
@@ -110,113 +113,116 @@ def search(
         "fingerprint": run_folder.fingerprint(homes, built),
     }
     with checkpoint.alone(output_dir):
-        found: dict[int, dict] = {}
+        scores: dict[int, dict] = {}
         if output_dir is not None:
             folder.claim(output_dir, described, resume=resume)
             rows = folder.read(output_dir).get("members", [])
             with naming(f"{pathlib.Path(output_dir) / folder.FILE}, its members"):
-                found = {row["index"]: row["scores"] for row in rows}
-        tell = progress or (lambda done, total, what: None)
-        for static, indices in space.alike(members, _ARRAYS):
-            left = [index for index in indices if index not in found]
+                scores = {row["index"]: row["scores"] for row in rows}
+        show = progress or (lambda done, total, what: None)
+        for static, indices in space.group_by_static(members, _ARRAYS):
+            left = [index for index in indices if index not in scores]
             if not left:
                 continue
-            own = dataclasses.replace(settings, **static)
-            street = _built(own, homes).prepare(homes)
-            system = energy_system.pfdrl(of_settings.config_of(own))
-            at_once = _at_once(chunk_size, len(left))
-            for first in range(0, len(left), at_once):
-                some = left[first : first + at_once]
-                tell(len(found), len(members), _words(members[some[0]]))
-                told = _scores(own, system, street, [members[i] for i in some], at_once)
-                found |= dict(zip(some, told, strict=True))
+            group_settings = dataclasses.replace(settings, **static)
+            prepared = _build(group_settings, homes).prepare(homes)
+            system = energy_system.pfdrl(of_settings.config_of(group_settings))
+            size = _chunk_size(chunk_size, len(left))
+            for first in range(0, len(left), size):
+                some = left[first : first + size]
+                chunk_members = [members[i] for i in some]
+                show(len(scores), len(members), _label(chunk_members[0]))
+                rows = _scores(group_settings, system, prepared, chunk_members, size)
+                scores |= dict(zip(some, rows, strict=True))
                 if output_dir is not None:
-                    _write(output_dir, described, members, found, ())
-        done = [Member(*member, found[i]) for i, member in enumerate(members)]
+                    _write(output_dir, described, members, scores, ())
+        done = [Member(*member, scores[i]) for i, member in enumerate(members)]
         _warn(done)
         summary = [
             {
                 "settings": cell,
                 "num_seeds": int(num_seeds),
-                "scores": _over([one.scores for one in done if one.settings == cell]),
+                "scores": _mean([one.scores for one in done if one.settings == cell]),
             }
             for cell in cells
         ]
         if output_dir is not None:
-            _write(output_dir, described, members, found, summary)
+            _write(output_dir, described, members, scores, summary)
             report.write_search(output_dir, summary)
         return done, summary
 
 
-def settings_of(method, homes, given: dict):
-    """The settings that ``sweep`` is to begin with.
+def settings_of(method, homes, settings: dict):
+    """Returns the base settings of a sweep of homes.
 
     Args:
-      method: a name, a builder, or a ``Method`` that is built already.
-      homes: ``Homes``.
-      given: settings, of a method that is not built.
+      method: a name, a builder, or a built ``Method``.
+      homes: homes to train on.
+      settings: settings of the builder; must be empty for a built ``Method``.
 
     Raises:
-      ValueError: for another method than one of homes; for settings of a ``Method``.
+      ValueError: if the method does not train on homes, or for settings of a built
+        ``Method``.
     """
     if isinstance(method, str):
-        method, given = registry.build(method, homes.spec, **given), {}
+        method, settings = registry.build(method, homes.spec, **settings), {}
     elif not isinstance(method, Method):
-        method, given = method(homes.spec, **given), {}
-    if given or method.own_data is None:
+        method, settings = method(homes.spec, **settings), {}
+    if settings or method.own_data is None:
         raise ValueError(
-            f"homes are learned from by pfdrl, with settings that stand in a built "
-            f"method; got {method.name} and {sorted(given)}."
+            "method must be pfdrl for homes, without further settings if it is built, "
+            f"got {method.name} and settings {sorted(settings)}."
         )
     return method.config
 
 
-def _built(settings, homes):
-    """The method of settings, for homes that it can learn from."""
+def _build(settings, homes):
+    """Returns the method of settings and checks that homes fit it."""
     method = registry.rebuild(energy_method.NAME, homes.spec, settings)
     trainer.check_data(method, homes)
     return method
 
 
 def _cells(settings, grid):
-    """The points of the grid, all of which the settings allow."""
+    """Returns the checked points of the grid."""
     names = {field.name for field in dataclasses.fields(settings)}
     for name, values in grid.items():
         if name not in names:
             raise ValueError(
-                f"grid names {name!r}, which is no setting; there are {sorted(names)}."
+                f"grid must name settings among {sorted(names)}, got {name!r}."
                 f"{did_you_mean(name, names)}"
             )
         if name in _OF_DATA:
             raise ValueError(
-                f"grid names {name!r}, which chooses the homes; sweep each by itself."
+                f"grid must not name settings that select homes, got {name!r}; run a "
+                "separate sweep for each value."
             )
         space.check_values(name, values)
-    cells = space.points(grid)
+    cells = space.grid_points(grid)
     for cell in cells:
-        dataclasses.replace(settings, **cell)  # Checks itself.
+        dataclasses.replace(settings, **cell)  # Raises for invalid values.
     return cells
 
 
-def _at_once(chunk_size, count):
+def _chunk_size(chunk_size, count):
     on_cpu = jax.default_backend() == "cpu"
     return min(count, chunk_size or (1 if on_cpu else count))
 
 
-def _scores(settings, system, street, members, at_once):
-    """What becomes of some members; fewer than at once are filled up with the last."""
-    filled = members + [members[-1]] * (at_once - len(members))
+def _scores(settings, system, prepared, members, size):
+    """Scores of members, which are padded to ``size`` with the last one."""
+    filled = members + [members[-1]] * (size - len(members))
     each = [of_settings.hyper_of(settings) | _arrays(cell) for cell, _ in filled]
     hyper = {name: jnp.array([float(one[name]) for one in each]) for name in each[0]}
     learned, tested, finite = energy_system.lives(
         system,
         jnp.array([seed for _, seed in filled], jnp.int32),
         hyper,
-        street,
+        prepared,
         slots_a_day=DAY // settings.slot_min,
         days=settings.days,
         test_days=settings.test_days,
-        side_by_side=at_once > 1,
+        side_by_side=size > 1,
     )
     names = "saved_wh", "standby_wh", "optimal", "minutes"
     saved, standby, optimal, minutes = (
@@ -229,20 +235,17 @@ def _scores(settings, system, street, members, at_once):
         last=min(LAST_DAYS, settings.days),
     )
     total = {name: np.asarray(x, np.float64).sum(axis=1) for name, x in tested.items()}
-    share = lambda part, whole: saving.share_of(total[part], total[whole]).tolist()
+    fraction = lambda part, of: saving.share_of(total[part], total[of]).tolist()
     columns = {
-        "saved_share": share("saved_wh", "standby_wh"),
-        "switched_off_share": share("switched_off", "in_use"),
-        "optimal_share": share("optimal", "minutes"),
+        "saved_share": fraction("saved_wh", "standby_wh"),
+        "switched_off_share": fraction("switched_off", "in_use"),
+        "optimal_share": fraction("optimal", "minutes"),
         "reached_day": [int(day) or None for day in reached.days],
     }
-    # A network that is no longer finite switches off whatever there is.
+    # A network that is not finite switches off all devices, so its scores are invalid.
     return [
-        {
-            name: column[place] if finite[place] else None
-            for name, column in columns.items()
-        }
-        for place in range(len(members))
+        {name: column[i] if finite[i] else None for name, column in columns.items()}
+        for i in range(len(members))
     ]
 
 
@@ -251,40 +254,39 @@ def _warn(members):
     if broken:
         first = f"{broken[0].settings}, seed {broken[0].seed}"
         warnings.warn(
-            f"{len(broken)} of {len(members)} members have no scores, for a network is "
-            f"no longer finite ({first}); lower "
-            "forecaster_learning_rate or learning_rate.",
+            f"{len(broken)} of {len(members)} members have no scores, because a "
+            f"network is not finite ({first}); reduce the learning rates.",
             UserWarning,
             stacklevel=4,
         )
 
 
-def _over(scores):
-    """Means over seeds; of the day that was reached over those that reached it."""
+def _mean(scores):
+    """Mean scores over seeds; ``reached_day`` is over the members that reached it."""
     days = [one["reached_day"] for one in scores]
-    nothing = {"mean": None, "std": None}
-    found = aggregate(scores)
-    found = {name: nothing if x is None else x for name, x in found.items()}
-    return found | {"reached_day": found["reached_day"] | {"never": days.count(None)}}
+    missing = {"mean": None, "std": None}
+    result = aggregate(scores)
+    result = {name: missing if x is None else x for name, x in result.items()}
+    return result | {"reached_day": result["reached_day"] | {"never": days.count(None)}}
 
 
 def _arrays(cell):
     return {name: value for name, value in cell.items() if name in _ARRAYS}
 
 
-def _words(member):
+def _label(member):
     cell, seed = member
     return ", ".join([*(f"{k}={v}" for k, v in cell.items()), f"seed {seed}"])
 
 
-def _write(output_dir, described, members, found, summary):
+def _write(output_dir, described, members, scores, summary):
     rows = [
         {
             "index": i,
             "settings": members[i][0],
             "seed": members[i][1],
-            "scores": found[i],
+            "scores": scores[i],
         }
-        for i in sorted(found)
+        for i in sorted(scores)
     ]
     folder.write(output_dir, described | {"members": rows, "summary": list(summary)})

@@ -1,4 +1,4 @@
-"""Trains the members of a sweep in chunks, and evaluates them with shared judges."""
+"""Training of a sweep's members in chunks, and evaluation with shared classifiers."""
 
 import dataclasses
 import math
@@ -19,34 +19,34 @@ from jaxanon.sweeps import program, splits
 from jaxanon.sweeps.space import Plan
 from jaxanon.training import progress, run_folder
 
-GROUP = 8  # Members whose attackers train together; a killed sweep loses no more.
+GROUP = 8  # Members whose attackers train together; a killed sweep loses at most these.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """What all members of a sweep have in common."""
+    """Settings and caches shared by all members of a sweep."""
 
     plan: Plan
     data: tuple[datasets.Data, ...]  # by split
-    epochs: int  # that were asked for
+    epochs: int  # epochs of a complete training
     layout: str  # one of ``program.LAYOUTS``
-    chunk: int | None  # members trained at once; None is what fits
+    chunk: int | None  # members trained at once; None is as many as fit
     output_dir: pathlib.Path | None
     show: bool
-    # What was made once for all members: of the last group bundles and configs; judges.
-    kept: dict = dataclasses.field(default_factory=dict)
+    # Bundles and configs of the last group, and raw-data classifiers by split.
+    cache: dict = dataclasses.field(default_factory=dict)
 
 
 def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
     """Evaluates members of a sweep, each on the test windows of its split.
 
     Args:
-      job: of the sweep.
-      runs: by member, trained to the end.
-      attacks: of ``evaluate``.
+      job: the sweep.
+      runs: completely trained runs by member.
+      attacks: attacks, as for ``evaluate``.
 
     Yields:
-      ``(index, report)`` of each; None of one that diverged.
+      ``(index, report)`` of each member; the report is None if the member diverged.
     """
     members = job.plan.members
     if job.plan.groups[0].method.predict is not None:
@@ -58,31 +58,32 @@ def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
         return
     for split in dict.fromkeys(members[index].split for index in runs):
         data = job.data[split]
-        if ("judges", split) not in job.kept:
-            progress.note("training judges of raw windows ...", show=job.show)
-            job.kept["judges", split] = anonymizers.train_raw_classifiers(data)
-        sound = []
+        if ("classifiers", split) not in job.cache:
+            progress.note("training raw-data classifiers ...", show=job.show)
+            classifiers = anonymizers.train_raw_classifiers(data)
+            job.cache["classifiers", split] = classifiers
+        finite = []
         for index in (index for index in runs if members[index].split == split):
-            if _sound(runs[index], members[index].seed, data):
-                sound.append(index)
+            if _can_anonymize(runs[index], members[index].seed, data):
+                finite.append(index)
             else:
                 yield index, None
-        size = memory.even(len(sound), GROUP) if sound else 1
-        for group in (sound[at : at + size] for at in range(0, len(sound), size)):
-            which = ", ".join(map(str, group))
-            progress.note(f"attacking members {which} ...", show=job.show)
+        size = memory.even(len(finite), GROUP) if finite else 1
+        for group in (finite[at : at + size] for at in range(0, len(finite), size)):
+            names = ", ".join(map(str, group))
+            progress.note(f"attacking members {names} ...", show=job.show)
             reports = anonymizers.evaluate_each(
                 [runs[index] for index in group],
                 data,
                 [members[index].seed for index in group],
                 attacks=attacks,
-                judges=job.kept["judges", split],
+                judges=job.cache["classifiers", split],
             )
             yield from zip(group, reports, strict=True)
 
 
-def _sound(run, seed, data):
-    """Whether a member is fit for an evaluation, or diverged."""
+def _can_anonymize(run, seed, data):
+    """Returns whether a member's state and its anonymized windows are finite."""
     if not _all_finite(run):
         return False
     try:
@@ -93,83 +94,83 @@ def _sound(run, seed, data):
 
 
 def _all_finite(run):
-    """Whether a member's last losses and its state are finite."""
+    """Returns whether a member's last losses and its state are finite."""
     losses = run.history[-1]["losses"].values()
     return all(map(math.isfinite, losses)) and programs.sound(run.state)
 
 
 def chunks(indices: list[int], size: int) -> list[list[int]]:
-    """Members of each chunk; all chunks have one size, so one program serves them.
+    """Splits members into chunks of equal size, so that one program serves them.
 
-    The last member comes again where the last chunk would be short.
+    The last chunk repeats the last member if necessary.
 
     Example:
       >>> chunks([3, 5, 7, 8, 9], 2)
       [[3, 5], [7, 8], [9, 9]]
     """
-    places = range(size * math.ceil(len(indices) / size))
-    padded = [indices[min(place, len(indices) - 1)] for place in places]
+    count = size * math.ceil(len(indices) / size)
+    padded = [indices[min(i, len(indices) - 1)] for i in range(count)]
     return [padded[at : at + size] for at in range(0, len(padded), size)]
 
 
-def found(job: Job, indices) -> dict[int, Run | None]:
-    """Members, in order, as they were saved; None of those that were not."""
+def load_runs(job: Job, indices) -> dict[int, Run | None]:
+    """Returns the saved runs of members, in order; None for members without one."""
     runs: dict[int, Run | None] = dict.fromkeys(indices)
     if job.output_dir is not None:
         for group in job.plan.groups:
             for index in set(group.indices) & set(runs):
                 method = group.methods[job.plan.members[index].split]
-                runs[index] = sweeps_folder.opened(job.output_dir, index, method)
+                runs[index] = sweeps_folder.open_member(job.output_dir, index, method)
     return runs
 
 
 def train_all(job: Job, runs: dict[int, Run | None], epochs: int) -> Iterator:
-    """Trains those of some members that are not done, group after group.
+    """Trains members up to an epoch, group after group.
 
     Args:
-      job: of the sweep.
-      runs: by member, as far as they are; None of one that is new.
-      epochs: to the end of which they are to be trained.
+      job: the sweep.
+      runs: current runs by member; None for a new member.
+      epochs: number of epochs that members have afterwards.
 
     Yields:
-      ``(index, Run)`` of each one trained, saved, as soon as its chunk is done.
+      ``(index, Run)`` of each trained and saved member, when its chunk is finished.
     """
     for number, group in enumerate(job.plan.groups):
-        own = {index: runs[index] for index in group.indices if index in runs}
-        if own:
-            if job.kept.get("group") != number:
-                made = splits.bundles(job.data, group, job.layout, job.chunk)
-                job.kept.update(group=number, bundles=made, configs={})
-            yield from _train_group(job, group, own, epochs)
+        group_runs = {index: runs[index] for index in group.indices if index in runs}
+        if group_runs:
+            if job.cache.get("group") != number:
+                bundles = splits.bundles(job.data, group, job.layout, job.chunk)
+                job.cache.update(group=number, bundles=bundles, configs={})
+            yield from _train_group(job, group, group_runs, epochs)
 
 
 def _train_group(job, group, runs, epochs):
-    parts = job.kept["bundles"]
+    parts = job.cache["bundles"]
     work = [
         chunk
         for bundle in parts
         for chunk in _work(job, group, bundle, runs, epochs * bundle.shared.per_epoch)
     ]
-    total, told = sum(chunk.last - chunk.first for chunk in work), 0
-    with progress.rounds(total, 0, show=job.show, epochs=epochs) as tell:
+    total, done = sum(chunk.last - chunk.first for chunk in work), 0
+    with progress.rounds(total, 0, show=job.show, epochs=epochs) as show:
         for chunk in work:
-            ago = told - chunk.first
-            say = lambda row, ago=ago: tell(row | {"round": row["round"] + ago})
-            yield from _train(job, group, chunk, runs, say)
-            told += chunk.last - chunk.first
+            offset = done - chunk.first
+            show_row = lambda row, n=offset: show(row | {"round": row["round"] + n})
+            yield from _train(job, group, chunk, runs, show_row)
+            done += chunk.last - chunk.first
 
 
 class _Chunk(NamedTuple):
     """Members that are trained at once."""
 
     shared: program.Program
-    indices: list[int]  # of several splits, as many of each in turn
-    first: int  # rounds that they have done
-    last: int  # rounds that they are to have done
+    indices: list[int]  # equal numbers of each split, one split after another
+    first: int  # rounds done before
+    last: int  # rounds done afterwards
 
 
 def _work(job, group, bundle, runs, last) -> list[_Chunk]:
-    """The chunks of a bundle that are left, up to a round."""
+    """Remaining chunks of a bundle, up to a round."""
     left: dict[int, dict[int, list[int]]] = {}
     for split in bundle.splits:
         for index, run in runs.items():
@@ -180,12 +181,14 @@ def _work(job, group, bundle, runs, last) -> list[_Chunk]:
     for done, members in left.items():
         if len(members) == len(bundle.splits):
             parts = [(bundle.shared, [*members.values()])]
-        else:  # Some are done with all of theirs.
-            parts = [(bundle.alone(split), [own]) for split, own in members.items()]
+        else:  # Some splits are finished.
+            parts = [(bundle.for_split(split), [i]) for split, i in members.items()]
         for shared, columns in parts:
-            most = max(map(len, columns))
-            size = min(_size(job, group, shared, most), most)
-            level = [column + column[-1:] * (most - len(column)) for column in columns]
+            longest = max(map(len, columns))
+            size = min(_size(job, group, shared, longest), longest)
+            level = [
+                column + column[-1:] * (longest - len(column)) for column in columns
+            ]
             for rows in zip(*(chunks(column, size) for column in level), strict=True):
                 work.append(
                     _Chunk(shared, [i for row in rows for i in row], done, last)
@@ -193,17 +196,17 @@ def _work(job, group, bundle, runs, last) -> list[_Chunk]:
     return work
 
 
-def _size(job, group, shared, most):
-    """Members of each split to train at once."""
+def _size(job, group, shared, count):
+    """Number of members of each split to train at once."""
     if job.chunk is not None:
         return max(1, job.chunk // shared.splits)
     key = jax.random.key(job.plan.members[group.indices[0]].seed)
     like = jax.eval_shape(group.method.init, key)
-    return program.chunk_size(shared, most, like)
+    return program.chunk_size(shared, count, like)
 
 
-def _train(job, group, chunk, runs, tell):
-    """Trains one chunk, and saves it."""
+def _train(job, group, chunk, runs, show_row):
+    """Trains and saves one chunk."""
     places = [job.plan.members[index] for index in chunk.indices]
     seeds = [place.seed for place in places]
     if chunk.first:
@@ -213,9 +216,14 @@ def _train(job, group, chunk, runs, tell):
         hyper = [hyper[index] for index in chunk.indices]
         states = program.start(chunk.shared.method, seeds, hyper)
     trained = program.run_members(
-        chunk.shared, seeds, states, first=chunk.first, last=chunk.last, tell=tell
+        chunk.shared,
+        seeds,
+        states,
+        first=chunk.first,
+        last=chunk.last,
+        show_row=show_row,
     )
-    configs = job.kept["configs"]  # Of a group and split, for all data is read.
+    configs = job.cache["configs"]  # Cached, because a fingerprint reads all data.
     for split in {place.split for place in places} - set(configs):
         configs[split] = run_folder.describe(
             group.methods[split],
@@ -226,17 +234,17 @@ def _train(job, group, chunk, runs, tell):
         )
     done = {}
     for index, place, one in zip(chunk.indices, places, trained, strict=True):
-        if index not in done:  # Else it was there to fill the chunk.
+        if index not in done:  # Else it only pads the chunk.
             config, before = configs[place.split], runs[index]
             run = _run(job, group, index, place, one, config, before)
             ended = chunk.last == job.epochs * chunk.shared.per_epoch
-            _tell_useless(run, index, ended)
+            _warn_if_useless(run, index, ended)
             done[index] = run
     yield from done.items()
 
 
 def _run(job, group, index, place, trained, config, before):
-    """A trained member as a run, saved where there is a folder."""
+    """Returns a trained member as a run and saves it if there is a folder."""
     state, history = trained
     values = {name: float(value) for name, value in state.hyper.items()}
     config = config | {"seed": place.seed, "hyper": values}
@@ -251,8 +259,8 @@ def _run(job, group, index, place, trained, config, before):
     return sweeps_folder.save(run)
 
 
-def _tell_useless(run, index, ended):
-    """Warns where a method would have stopped; the others are none the worse."""
+def _warn_if_useless(run, index, ended):
+    """Warns instead of raising, so that the other members continue."""
     check_history = run.method.schedule.check_history
     if check_history is not None:
         try:

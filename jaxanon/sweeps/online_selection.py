@@ -1,4 +1,4 @@
-"""DySan's models, one of which is chosen for each window, as an anonymizer on trial."""
+"""DySan's online selection of a model for each window, for evaluation."""
 
 import dataclasses
 import functools
@@ -21,51 +21,51 @@ from jaxanon.training import run_folder
 
 NAMES = ("dysan", "dysan_gen", "olympus", "dysan_msda")
 
-ROOT = 0x6F6E6C69  # "onli"; what an evaluation's key is folded with.
+ROOT = 0x6F6E6C69  # "onli"; folded into the key of an evaluation.
 
-CHUNK = 512  # Windows that all models try at a time.
+CHUNK = 512  # Windows per call of all models.
 
 
 @dataclasses.dataclass(frozen=True)
 class OnlineRun:
-    """Several trained models, and which of them rewrites each window of a data set.
+    """Trained models with a selected model for each window of a data set.
 
-    A class, for ``evaluate`` asks it what it asks a ``Run``.
+    It has the interface of ``Run`` that ``evaluate`` needs.
     """
 
     method: Method
     spec: Spec
     runs: tuple[Run, ...]
-    chosen: dict[bytes, int]  # number of a run, by a window's digest
+    chosen: dict[bytes, int]  # index of a run, by digest of a window
     folder: pathlib.Path | None = None
 
     @single
     def choices(self, key, windows) -> np.ndarray:
-        """Numbers of the models that rewrite windows, ``int[N]``.
+        """Returns the indices of the models for windows, ``int[N]``.
 
         Args:
-          key: not used: what was chosen stays.
-          windows: ``float[N, time, channels]`` of the data that models were chosen for.
+          key: ignored; the selection is fixed.
+          windows: ``float[N, time, channels]`` of the data given to ``choose_online``.
 
         Raises:
           ValueError: for other windows.
         """
         del key
-        found = [self.chosen.get(_digest(window)) for window in np.asarray(windows)]
-        if others := sum(number is None for number in found):
+        indices = [self.chosen.get(_digest(window)) for window in np.asarray(windows)]
+        if others := sum(index is None for index in indices):
             raise ValueError(
                 f"windows must be of the data that models were chosen for, got "
-                f"{others} others; choose for those by choose_online."
+                f"{others} others; call choose_online with their data."
             )
-        return np.array(found, int)
+        return np.array(indices, int)
 
     @single
     def anonymize(self, key, windows) -> np.ndarray:
-        """Each window by its own model; as ``Run.anonymize``, of such windows.
+        """Anonymizes each window by its selected model.
 
         Args:
           key: typed PRNG key.
-          windows: as ``choices`` takes them.
+          windows: ``float[N, time, channels]`` of the data given to ``choose_online``.
 
         Returns:
           ``float32[N, time, channels]`` in the same units.
@@ -76,10 +76,10 @@ class OnlineRun:
         windows = np.asarray(windows, np.float32)
         choices = self.choices(key, windows)
         safe = np.empty_like(windows)
-        for number in np.unique(choices):
-            own = choices == number
-            one = jax.random.fold_in(key, int(number))
-            safe[own] = self.runs[number].anonymize(one, windows[own])
+        for index in np.unique(choices):
+            rows = choices == index
+            run_key = jax.random.fold_in(key, int(index))
+            safe[rows] = self.runs[index].anonymize(run_key, windows[rows])
         return safe
 
 
@@ -94,55 +94,56 @@ def choose_online(
     folder: pathlib.Path | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> OnlineRun:
-    """Puts DySan's online phase on trial: models chosen as all of ``data`` comes in.
+    """Simulates DySan's online phase, which selects models while data arrives.
 
-    A forest that learned from the training windows tells the activity; every model is
-    tried on each run of five windows of a wearer, who knows his private classes, and
-    the best of one run rewrites the next. A wearer's first run has the model that did
-    best on the training windows. So no test window has had a part in choosing for
-    itself; where windows overlap, one that shares samples with it may have had. Of
-    equal windows the first one's model counts, and a test window's before a training
-    window's.
+    A random forest, trained on training windows, predicts the activity. All models are
+    scored on each block of five windows of a wearer, who knows the private classes, and
+    the best model of one block rewrites the next. A wearer's first block uses the best
+    model on the training windows. A test window therefore has no influence on its own
+    model, although an overlapping window may have.
+
+    Equal windows share the model of the first one; test windows take precedence over
+    training windows.
 
     Args:
       key: typed PRNG key.
-      runs: of ``dysan`` or what it re-implements, alike but for hyper-parameters.
-      data: whose windows are rewritten, training windows and test windows; each
-        subject's in order of time.
-      utility, privacy: weights of ``online_selection.scores``, finite and >= 0.
-      folder: where an evaluation writes its report; None: nowhere.
-      progress: called as ``progress(done, total, what)`` before each piece of work.
+      runs: runs of ``dysan`` or its baselines that differ only in hyper-parameters.
+      data: training and test windows to rewrite, in order of time for each subject.
+      utility: weight of utility in ``online_selection.scores``, finite and >= 0.
+      privacy: weight of privacy in ``online_selection.scores``, finite and >= 0.
+      folder: folder for the report of an evaluation, or None.
+      progress: function called as ``progress(done, total, what)`` before each step.
 
     Returns:
-      ``OnlineRun``, which ``evaluate`` takes, its attack ``fingerprint`` too.
+      ``OnlineRun`` for ``evaluate``, including its attack ``fingerprint``.
 
     Raises:
-      ValueError: without runs, for runs of another method, of several settings that are
-        compiled in, or trained for other windows; for weights out of range.
+      ValueError: without runs, for runs of another method, with different compiled
+        settings or trained for other windows, or if a weight is out of range.
 
     Example:
       >>> import jaxanon as ja
       >>> data = ja.load("smartwatch", private=["side"])
       >>> few = lambda side: jax.tree.map(lambda rows: rows[::200], side)
       >>> data = data._replace(train=few(data.train), test=few(data.test))
-      >>> small = {"filters": (2, 2), "hidden": (4, 4), "predictor_filters": (4,)}
-      >>> small |= {"discriminator_filters": 2, "classifier_hidden_sizes": 4, "batch":
-      8}
-      >>> found = ja.sweep(
+      >>> small = {"filters": (2, 2), "hidden_sizes": (4, 4), "predictor_filters": (4,)}
+      >>> small |= {"discriminator_filters": 2, "classifier_hidden_sizes": 4}
+      >>> small |= {"batch_size": 8}
+      >>> result = ja.sweep(
       ...     "dysan", data, grid={"alpha": [0.2, 0.5]}, epochs=1, progress=False,
       ...     **small)
-      >>> both = choose_online(jax.random.key(0), found.runs, data)
-      >>> both.anonymize(jax.random.key(1), data.test.windows).shape
+      >>> online = choose_online(jax.random.key(0), result.runs, data)
+      >>> online.anonymize(jax.random.key(1), data.test.windows).shape
       (18, 128, 6)
 
     References:
       Boutet et al., DySan, AsiaCCS 2021, section 3.3.
     """
     finite(zero=True, utility=utility, privacy=privacy)
-    runs = _alike(runs, data.spec)
+    runs = _check_runs(runs, data.spec)
     label_key, *keys = jax.random.split(key, 3)
     spec, public = data.spec, data.spec.public
-    read = online_selection.labeller(
+    predict = online_selection.labeller(
         label_key, spec, data.train.windows, data.train.labels[public]
     )
     method: Any = runs[0].method
@@ -151,78 +152,79 @@ def choose_online(
     prior, chosen = None, {}
     for number, name in enumerate(("train", "test")):
         if progress:
-            progress(number, 2, f"{len(runs)} models are tried on {name} windows")
+            progress(number, 2, f"scoring {len(runs)} models on {name} windows")
         part = getattr(data, name)
-        known = read(part.windows)
-        own = np.stack([part.labels[each] for each in spec.private])
-        tried = _tried(keys[number], trier, part.windows, known)
+        public_classes = predict(part.windows)
+        private_classes = np.stack([part.labels[each] for each in spec.private])
+        tried = _try_models(keys[number], trier, part.windows, public_classes)
         score = functools.partial(
             online_selection.scores,
             tried,
-            public=known,
-            private=own,
+            public=public_classes,
+            private=private_classes,
             num_classes=classes,
             utility=utility,
             privacy=privacy,
         )
         if prior is None:
-            prior = score(np.zeros(len(known), int))[:, 0]
-        groups, subject = (
-            online_selection.runs(part.labels["subject"]),
-            part.labels["subject"],
-        )
+            prior = score(np.zeros(len(public_classes), int))[:, 0]
+        subject = part.labels["subject"]
+        groups = online_selection.runs(subject)
         models = online_selection.choose(score(groups), groups, subject, prior).tolist()
-        # Backwards, so that of equal windows the first one stays.
+        # In reverse order, so that the first of equal windows counts.
         pairs = zip(part.windows[::-1], models[::-1], strict=True)
         chosen |= {_digest(window): model for window, model in pairs}
-    told = lambda run: {name: float(x) for name, x in run.state.hyper.items()}
-    about = {
-        "models": [told(run) for run in runs],
+    hyper = lambda run: {name: float(x) for name, x in run.state.hyper.items()}
+    config = {
+        "models": [hyper(run) for run in runs],
         "utility": utility,
         "privacy": privacy,
     }
-    method = method._replace(name=f"{method.name}, online", config=about)
+    method = method._replace(name=f"{method.name}, online", config=config)
     return OnlineRun(method, spec, tuple(runs), chosen, folder)
 
 
 def members(folder) -> tuple[list[Run], int]:
-    """The runs of a sweep that an online choice is among, and how many others it has.
+    """Returns the runs of a sweep for online selection and the number of other members.
 
-    One of each setting, by the first seed on the first split, that was trained to the
-    end and did not diverge.
+    These are the completely trained, finite runs with the first seed on the first
+    split, one per setting.
 
     Raises:
-      ValueError: if the sweep is of another method, was not finished, or has none.
+      ValueError: if the sweep is of another method, unfinished, or without such runs.
     """
-    told = sweeps_folder.read(folder)
-    _check_names({told.get("method")})
-    if "members" not in told:
-        raise ValueError(f"{folder} holds an unfinished sweep; go on by --resume.")
-    found = []
-    for index, member in enumerate(told["members"]):
+    content = sweeps_folder.read(folder)
+    _check_names({content.get("method")})
+    if "members" not in content:
+        raise ValueError(f"{folder} holds an unfinished sweep; continue with --resume.")
+    selected = []
+    for index, member in enumerate(content["members"]):
         first = member["seed"] == member["split"] == 0
         if first and member["stopped"] is None and member["losses"]:
             run = run_folder.open_run(sweeps_folder.member_folder(folder, index))
             if sound(run.state):
-                found.append(run)
-    if not found:
-        raise ValueError(f"{folder} has no member that did not diverge; sweep anew.")
-    return found, len(told["members"]) - len(found)
+                selected.append(run)
+    if not selected:
+        raise ValueError(
+            f"{folder} must hold a completely trained, finite run with seed 0 on "
+            "split 0, got none; sweep with other settings."
+        )
+    return selected, len(content["members"]) - len(selected)
 
 
 def _check_names(names):
     if not names <= set(NAMES):
         raise ValueError(
-            f"models are chosen among those of {', '.join(NAMES)}, got "
+            f"runs must be of {', '.join(NAMES)} for online selection, got "
             f"{sorted(map(str, names))}; evaluate members one by one."
         )
 
 
-def _alike(runs, spec) -> list[Run]:
-    """Runs of one method, that their programs compile once, with states on the host.
+def _check_runs(runs, spec) -> list[Run]:
+    """Runs with one shared method, so that it compiles once, and states on the host.
 
     Raises:
-      ValueError: as ``choose_online``, of its runs.
+      ValueError: for the errors of ``choose_online`` about runs.
     """
     if not runs:
         raise ValueError("runs must hold at least one trained model, got none.")
@@ -241,8 +243,8 @@ def _alike(runs, spec) -> list[Run]:
         differ = {name for name in settings if settings[name] != others.get(name)}
         if differ - set(hyper) or settings.keys() != others.keys():
             raise ValueError(
-                f"runs must differ in {sorted(hyper)} alone, got several of "
-                f"{sorted(differ - set(hyper))}; choose among those that are alike."
+                f"runs must differ only in {sorted(hyper)}, got different "
+                f"{sorted(differ - set(hyper))}; choose among runs with equal settings."
             )
     host = lambda state: jax.tree.map(np.asarray, state)
     return [
@@ -250,19 +252,19 @@ def _alike(runs, spec) -> list[Run]:
     ]
 
 
-def _tried(key, trier, windows, known) -> online_selection.Tried:
-    """What all models make of windows, but for the windows themselves."""
+def _try_models(key, trier, windows, public) -> online_selection.Tried:
+    """Scores of all models on windows, without their rewritten windows."""
     parts = []
     for number, start in enumerate(range(0, len(windows), CHUNK)):
         rows = np.arange(start, start + CHUNK) % len(windows)  # One shape, one program.
-        made = trier(jax.random.fold_in(key, number), windows[rows], known[rows])
+        tried = trier(jax.random.fold_in(key, number), windows[rows], public[rows])
         count = min(CHUNK, len(windows) - start)
-        parts.append((made.public[:, :count], made.private[..., :count]))
-    both = zip(*parts, strict=True)
-    public, private = (np.concatenate(part, axis=-1) for part in both)
-    return online_selection.Tried(np.empty(0), public, private)
+        parts.append((tried.public[:, :count], tried.private[..., :count]))
+    columns = zip(*parts, strict=True)
+    of_public, of_private = (np.concatenate(part, axis=-1) for part in columns)
+    return online_selection.Tried(np.empty(0), of_public, of_private)
 
 
 def _digest(window) -> bytes:
-    whole = np.asarray(window, np.float32).tobytes()
-    return hashlib.blake2b(whole, digest_size=16).digest()
+    content = np.asarray(window, np.float32).tobytes()
+    return hashlib.blake2b(content, digest_size=16).digest()

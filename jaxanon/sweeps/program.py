@@ -1,4 +1,4 @@
-"""One program for many members of a sweep, and how many fit into memory."""
+"""One program for many members of a sweep, with a chunk size that fits memory."""
 
 import functools
 import time
@@ -14,41 +14,41 @@ from jaxanon.federated.engine.layout import num_bytes
 from jaxanon.federated.engine.memory import even
 from jaxanon.training import loop, progress
 
-SHARE = 0.8  # Of the free memory; the rest is for what comes and goes beside.
+MEMORY_FRACTION = 0.8  # Fraction of free memory to use; the rest is for other arrays.
 
 
-def needed(compiled, there) -> int:
-    """Bytes that a compiled program takes, beside arguments that lie there anyway.
+def memory_needed(compiled, resident) -> int:
+    """Returns the bytes of a compiled program without arguments already in memory.
 
     Args:
-      compiled: of ``jax.jit(...).lower(...).compile()``.
-      there: tree of those arguments; arrays, or their shapes.
+      compiled: result of ``jax.jit(...).lower(...).compile()``.
+      resident: tree of arguments already in memory; arrays or their shapes.
 
     Returns:
-      0 where the backend does not say.
+      Number of bytes; 0 if the backend does not report it.
     """
-    told = compiled.memory_analysis()
-    if told is None:
+    usage = compiled.memory_analysis()
+    if usage is None:
         return 0
-    whole = told.argument_size_in_bytes + told.temp_size_in_bytes
-    whole += told.output_size_in_bytes - told.alias_size_in_bytes
-    return max(0, whole - num_bytes(there))
+    total = usage.argument_size_in_bytes + usage.temp_size_in_bytes
+    total += usage.output_size_in_bytes - usage.alias_size_in_bytes
+    return max(0, total - num_bytes(resident))
 
 
-def fitting(need: Callable[[int], int], count: int, budget: int | None) -> int:
-    """How many of ``count`` members to take at once.
+def fit_chunk(need: Callable[[int], int], count: int, budget: int | None) -> int:
+    """Returns the number of members to train at once.
 
     Args:
-      need: bytes of a program of so many members, which it compiles to find out.
-      count: how many there are, at least 1.
-      budget: bytes; None is no bound.
+      need: function from a number of members to the bytes of their program, which it
+        compiles.
+      count: number of members, at least 1.
+      budget: available bytes; None is unlimited.
 
     Returns:
-      All of them if they fit, else the largest even chunk found that does; 1 where
-      not even that fits, for there is no smaller one to try.
+      ``count`` if all members fit, else a smaller even chunk that fits, at least 1.
 
     Example:
-      >>> fitting(lambda size: 10 * size, 120, 505)
+      >>> fit_chunk(lambda size: 10 * size, 120, 505)
       40
     """
     size = count
@@ -62,23 +62,23 @@ def fitting(need: Callable[[int], int], count: int, budget: int | None) -> int:
 
 LAYOUTS = ("vmap", "scan")
 
-# Where nothing is gained by more of them, members are saved after so many.
-SAVED = 8
+# Chunk size of members trained one after another; larger chunks are not faster.
+SAVE_EVERY = 8
 
 
 class Program(NamedTuple):
-    """What all members of a program share."""
+    """State shared by all members of a program."""
 
     method: Any  # ``Method``
-    data: Any  # of ``method.prepare``; all members read the same
+    data: Any  # result of ``method.prepare``
     layout: str  # one of ``LAYOUTS``
-    per_epoch: int  # rounds
-    work: int  # of a round
-    splits: int = 1  # where there are several, a leading axis of ``data``
+    per_epoch: int  # rounds per epoch
+    work: int  # work per round
+    splits: int = 1  # if > 1, the leading axis of ``data``
 
 
 def program(method, prepared, layout: str) -> Program:
-    """The program of a method on prepared data."""
+    """Returns the program of a method on prepared data."""
     per_epoch = method.schedule.rounds_per_epoch(prepared)
     work = method.schedule.work_per_round(prepared)
     data = jax.tree.map(jnp.asarray, prepared)
@@ -86,10 +86,12 @@ def program(method, prepared, layout: str) -> Program:
 
 
 def choose_layout(layout: str | None) -> str:
-    """``layout``, or what is fast here: a CPU's caches hold one member's weights.
+    """Returns ``layout``; for None, the faster layout on this backend.
+
+    On a CPU, members run one after another, because its caches hold the weights of one.
 
     Raises:
-      ValueError: for a layout that there is not.
+      ValueError: if the layout is unknown.
     """
     if layout is None:
         return LAYOUTS[jax.default_backend() == "cpu"]
@@ -99,12 +101,12 @@ def choose_layout(layout: str | None) -> str:
 
 
 def start(method, seeds, hyper):
-    """New members' states, with a leading axis.
+    """Returns the initial states of members, with a leading axis.
 
     Args:
-      method: ``Method``.
+      method: a ``Method``.
       seeds: Python ints, one per member.
-      hyper: one dict of floats per member, of the same names.
+      hyper: one dict of floats per member, with equal keys.
     """
     arrays = {
         name: jnp.asarray([each[name] for each in hyper], jnp.result_type(float))
@@ -114,66 +116,64 @@ def start(method, seeds, hyper):
 
 
 def stack(states):
-    """Members' states, each a tree of arrays, as one with a leading axis."""
+    """Stacks members' states along a new leading axis."""
     join = lambda *leaves: jnp.stack([np.asarray(leaf) for leaf in leaves])
     return jax.tree.map(join, *states)
 
 
 def chunk_size(shared: Program, count: int, like) -> int:
-    """How many of ``count`` members to train at once.
+    """Returns the number of members of each split to train at once.
 
-    Side by side, as many as fit the memory. One after another their memory does not
-    add up, nor is anything gained by more of them, and a killed sweep loses only
-    members that are under way: at most ``SAVED``.
+    Side by side, it is the largest number that fits in memory. One after another, more
+    members are not faster, so it is at most ``SAVE_EVERY``; a killed sweep loses only
+    the members of one chunk.
 
     Args:
-      shared: their program.
-      count: of each split, at least 1.
-      like: a member's state, arrays or their shapes.
-
-    Returns:
-      As many of each split.
+      shared: program of the members.
+      count: number of members of each split, at least 1.
+      like: state of one member; arrays or their shapes.
     """
     free = memory.free()
-    budget = None if free is None else int(SHARE * free)
+    budget = None if free is None else int(MEMORY_FRACTION * free)
     if shared.layout == LAYOUTS[1]:
-        most = count if budget is None else budget // (2 * num_bytes(like))
-        return memory.even(count, min(SAVED, most))
+        largest = count if budget is None else budget // (2 * num_bytes(like))
+        return memory.even(count, min(SAVE_EVERY, largest))
 
     def need(size):
         many = size * shared.splits
         seeds = jax.ShapeDtypeStruct((many,), jnp.int32)
         wide = lambda leaf: jax.ShapeDtypeStruct((many, *leaf.shape), leaf.dtype)
         compiled = _compiled(shared, seeds, jax.tree.map(wide, like))
-        return needed(compiled, shared.data)
+        return memory_needed(compiled, shared.data)
 
-    return fitting(need, count, budget)
+    return fit_chunk(need, count, budget)
 
 
-def run_members(shared: Program, seeds, states, *, first: int, last: int, tell):
+def run_members(shared: Program, seeds, states, *, first: int, last: int, show_row):
     """Trains members at once.
 
     Args:
-      shared: their program.
-      seeds: Python ints, one per member; of several splits, as many of each in turn.
-      states: of ``start`` or ``stack``; given away.
-      first: rounds that they have done.
-      last: rounds that they are to have done.
-      tell: called with a row that is of all of them, after every call.
+      shared: program of the members.
+      seeds: Python ints, one per member; members of several splits are ordered by
+        split, with equal numbers of each.
+      states: states from ``start`` or ``stack``; the arrays are donated.
+      first: number of rounds done before.
+      last: number of rounds done afterwards.
+      show_row: function called with a summary row after every call of the program.
 
     Returns:
-      A list of ``(state, history)`` as ``train`` makes them; arrays are on the host.
+      A list of ``(state, history)`` as in ``train``, with arrays on the host.
     """
     method, done = shared.method, first
     seeds = jnp.asarray(seeds, jnp.int32)
     call = _compiled(shared, seeds, states)
     histories: list[list[dict]] = [[] for _ in seeds]
     while done < last:
-        begun = time.monotonic()
+        start_time = time.monotonic()
         num = loop.rounds_of_call(done, shared.per_epoch)
         states, infos = call(seeds, states, shared.data, np.int32(num))
         infos = {name: np.asarray(value) for name, value in infos.items()}
-        seconds = time.monotonic() - begun
+        duration_s = time.monotonic() - start_time
         done += num
         work = num * shared.work
         losses = [
@@ -181,19 +181,19 @@ def run_members(shared: Program, seeds, states, *, first: int, last: int, tell):
             for i in range(len(seeds))
         ]
         rows = [
-            progress.row(method, done, shared.per_epoch, own, seconds, work)
-            for own in losses
+            progress.row(method, done, shared.per_epoch, each, duration_s, work)
+            for each in losses
         ]
         for history, row in zip(histories, rows, strict=True):
             history.append(row)
-        tell(_of_all(rows))
+        show_row(_summary_row(rows))
     host = jax.tree.map(np.asarray, states)
     pick = lambda index: jax.tree.map(lambda leaf: leaf[index], host)
     return [(pick(index), history) for index, history in enumerate(histories)]
 
 
-def _of_all(rows):
-    """What to show of the members' rows: mean losses, work done together."""
+def _summary_row(rows):
+    """Row with the mean losses and the total rate of all members."""
     mean = {
         name: float(np.mean([row["losses"][name] for row in rows]))
         for name in rows[0]["losses"]
@@ -205,15 +205,15 @@ def _of_all(rows):
 
 @functools.partial(jax.jit, static_argnames="init")
 def _init(init, seeds, hyper):
-    def of_member(seed, values):
-        init_key, _ = jax.random.split(jax.random.key(seed))  # As ``train`` does.
+    def init_member(seed, values):
+        init_key, _ = jax.random.split(jax.random.key(seed))  # Same as in ``train``.
         return init(init_key, **values)
 
-    return jax.vmap(of_member)(seeds, hyper)
+    return jax.vmap(init_member)(seeds, hyper)
 
 
 def _compiled(shared, seeds, states):
-    """The program for arrays of these shapes, whose memory can be asked for."""
+    """Returns the cached compiled program for arrays of these shapes."""
     shape = lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
     shapes = jax.tree.map(shape, (seeds, states, shared.data))
     leaves, tree = jax.tree.flatten(shapes)
@@ -221,8 +221,8 @@ def _compiled(shared, seeds, states):
     return _compile(*fixed, tree, tuple(leaves))
 
 
-def programs() -> int:
-    """How many programs of rounds this process has compiled so far."""
+def num_compiled() -> int:
+    """Returns the number of round programs that this process has compiled."""
     return _compile.cache_info().misses
 
 
@@ -239,29 +239,29 @@ def _compile(update, layout, splits, tree, leaves):
     donate_argnames="states",
 )
 def _rounds(update, layout, splits, seeds, states, data, num):
-    """``num`` rounds of every member, and the mean of each one's info over them."""
+    """Runs ``num`` rounds of every member; returns states and mean info."""
 
-    a_round = jax.jit(update, inline=True)  # Traced once for its shape and the loop.
+    step = jax.jit(update, inline=True)  # Traced once for eval_shape and the loop.
 
-    def of_member(seed, state, data):
+    def run_member(seed, state, data):
         _, key = jax.random.split(jax.random.key(seed))
-        _, like = jax.eval_shape(a_round, key, state, data)
+        _, like = jax.eval_shape(step, key, state, data)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
 
         def body(_, carry):
             state, total = carry
-            state, info = a_round(key, state, data)
+            state, info = step(key, state, data)
             return state, jax.tree.map(jnp.add, total, info)
 
         state, total = jax.lax.fori_loop(0, num, body, (state, zeros))
         return state, jax.tree.map(lambda leaf: leaf / num, total)
 
     if layout == LAYOUTS[1]:
-        return jax.lax.map(lambda own: of_member(own[0], own[1], data), (seeds, states))
-    of_split = jax.vmap(of_member, in_axes=(0, 0, None))
+        return jax.lax.map(lambda x: run_member(x[0], x[1], data), (seeds, states))
+    run_split = jax.vmap(run_member, in_axes=(0, 0, None))
     if splits == 1:
-        return of_split(seeds, states, data)
+        return run_split(seeds, states, data)
     fold = lambda leaf: leaf.reshape(splits, -1, *leaf.shape[1:])
     seeds, states = jax.tree.map(fold, (seeds, states))
-    found = jax.vmap(of_split)(seeds, states, data)
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), found)
+    results = jax.vmap(run_split)(seeds, states, data)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), results)

@@ -1,4 +1,4 @@
-"""A sweep's chunks as tasks of Ray, on the cores and machines of a cluster."""
+"""Ray backend of sweeps: chunks of members as tasks on a cluster."""
 
 import contextlib
 import dataclasses
@@ -18,7 +18,7 @@ from jaxanon.core.checks import first_line
 from jaxanon.datasets.extras import need
 from jaxanon.federated.engine import memory
 from jaxanon.sweeps import members, program
-from jaxanon.sweeps.members import Job, found, train_all
+from jaxanon.sweeps.members import Job, load_runs, train_all
 from jaxanon.sweeps.space import Plan, plan
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
@@ -27,80 +27,80 @@ TOKEN = ".shared-by-all"
 
 
 class Cluster(NamedTuple):
-    """A Ray cluster that sees the sweep's folder, and holds what its members share."""
+    """Ray cluster with access to the sweep's folder."""
 
     ray: Any  # the module
-    task: Any  # a remote function, of the arguments of ``work``
-    sweep: tuple  # the sweep's name, and a reference to what it is made from, in a list
-    workers: int  # tasks that run at once
+    task: Any  # remote function with the arguments of ``work``
+    sweep: tuple  # name of the sweep, and a list with a reference to its definition
+    workers: int  # number of tasks that run at once
 
 
 @contextlib.contextmanager
 def cluster(address: str | None, recipe: tuple, job: Job, output_dir: pathlib.Path):
-    """Connects to a cluster, or starts one of this machine's cores and ends it.
+    """Connects to a Ray cluster, or starts a local one and shuts it down afterwards.
 
     Args:
-      address: of a cluster, as ``ray.init`` takes it; None starts a local one. Where
-        Ray is connected already, that is used, and stays.
-      recipe: arguments of ``space.plan``, by which a machine lays out the plan.
-      job: of the sweep.
-      out: its folder, one that all machines see.
+      address: address of a cluster for ``ray.init``; None starts a local one. An
+        existing connection is reused and stays open.
+      recipe: arguments of ``space.plan``, from which workers rebuild the plan.
+      job: the sweep.
+      output_dir: folder of the sweep, shared by all machines.
 
     Yields:
       ``Cluster``.
 
     Raises:
       ImportError: if Ray is not installed.
-      FileNotFoundError: if a machine does not see the folder.
+      FileNotFoundError: if a machine cannot access the folder.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # What Ray says of itself.
+        warnings.simplefilter("ignore")  # Ray's own warnings.
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         ray = need("ray", "sweep", "a sweep by Ray")
-        own = not ray.is_initialized()
-        if own:
-            alone = {"include_dashboard": False} if address is None else {}
+        started = not ray.is_initialized()
+        if started:
+            local = {"include_dashboard": False} if address is None else {}
             ray.init(
-                address or "local", log_to_driver=False, logging_level="ERROR", **alone
+                address or "local", log_to_driver=False, logging_level="ERROR", **local
             )
     try:
         _check_folder(ray, output_dir)
         cloudpickle = need("ray.cloudpickle", "sweep", "a sweep by Ray")
-        there = dataclasses.replace(
+        remote_job = dataclasses.replace(
             job,
             plan=Plan([], []),
             output_dir=output_dir.absolute(),
             show=False,
-            kept={},
+            cache={},
         )
         sweep = (
             uuid.uuid4().hex,
-            [ray.put(cloudpickle.dumps((recipe, there, registry.plugins())))],
+            [ray.put(cloudpickle.dumps((recipe, remote_job, registry.plugins())))],
         )
-        has = ray.cluster_resources()
-        gpus = int(has.get("GPU", 0))
-        asked = {"num_gpus": 1} if gpus else {"num_cpus": 1}
-        task = ray.remote(**asked, max_retries=1)(_by_value(_strays()))
-        yield Cluster(ray, task, sweep, gpus or max(1, int(has.get("CPU", 1))))
+        available = ray.cluster_resources()
+        gpus = int(available.get("GPU", 0))
+        needed = {"num_gpus": 1} if gpus else {"num_cpus": 1}
+        task = ray.remote(**needed, max_retries=1)(_by_value(_strays()))
+        yield Cluster(ray, task, sweep, gpus or max(1, int(available.get("CPU", 1))))
     finally:
-        if own:
+        if started:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 ray.shutdown()
 
 
-def train(of: Cluster, job: Job, runs: dict, epochs: int) -> Iterator:
-    """``members.train_all``, by tasks; None in place of a run that got lost.
+def train(cluster: Cluster, job: Job, runs: dict, epochs: int) -> Iterator:
+    """Runs ``members.train_all`` as tasks; yields None for a lost run.
 
-    A task that fails costs its members, of which a warning tells; the others go on.
+    If a task fails, its members are lost, with a warning; other tasks continue.
     """
     parts = []
     for group in job.plan.groups:
         left = [i for i in group.indices if i in runs and not _trained(runs[i], epochs)]
-        parts += _parts(left, _most(of, job, len(left)))
-    for indices, _ in _done(of, job, parts, "trained", "train", epochs):
-        for index, run in found(job, indices).items():
+        parts += _parts(left, _task_size(cluster, job, len(left)))
+    for indices, _ in _results(cluster, job, parts, "trained", "train", epochs):
+        for index, run in load_runs(job, indices).items():
             yield index, run if _trained(run, epochs) else None
 
 
@@ -108,71 +108,73 @@ def _trained(run, epochs):
     return run is not None and run.history[-1]["epoch"] >= epochs
 
 
-def evaluate(of: Cluster, job: Job, runs: dict, attacks) -> Iterator:
-    """``members.evaluate_all``, by tasks; an empty report of a lost one."""
-    parts = _parts([*runs], max(1, len(runs) // (4 * of.workers)))
-    for indices, told in _done(of, job, parts, "evaluated", "evaluate", attacks):
-        yield from (told or {index: {} for index in indices}).items()
+def evaluate(cluster: Cluster, job: Job, runs: dict, attacks) -> Iterator:
+    """Runs ``members.evaluate_all`` as tasks; yields empty reports of lost members."""
+    parts = _parts([*runs], max(1, len(runs) // (4 * cluster.workers)))
+    results = _results(cluster, job, parts, "evaluated", "evaluate", attacks)
+    for indices, reports in results:
+        yield from (reports or {index: {} for index in indices}).items()
 
 
-def _most(of, job, count):
-    """Members of a task: every worker has some, and no more than are saved at once."""
+def _task_size(cluster, job, count):
+    """Members per task, so that all workers have tasks and save regularly."""
     if job.chunk is not None:
         return job.chunk
-    most = math.ceil(max(count, 1) / of.workers)
-    few = job.layout == program.LAYOUTS[1]
-    return min(most, program.SAVED) if few else most
+    size = math.ceil(max(count, 1) / cluster.workers)
+    sequential = job.layout == program.LAYOUTS[1]
+    return min(size, program.SAVE_EVERY) if sequential else size
 
 
-def _parts(indices, most):
-    size = memory.even(len(indices), most) if indices else 1
+def _parts(indices, max_size):
+    size = memory.even(len(indices), max_size) if indices else 1
     return [indices[at : at + size] for at in range(0, len(indices), size)]
 
 
-def _done(of: Cluster, job: Job, parts, said, name, argument):
-    """``(members, result)`` of each task when it is done; None of one that failed."""
-    wait = {of.task.remote(*of.sweep, name, part, argument): part for part in parts}
+def _results(cluster: Cluster, job: Job, parts, verb, name, argument):
+    """Yields ``(members, result)`` of finished tasks; None for a failed task."""
+    submit = lambda part: cluster.task.remote(*cluster.sweep, name, part, argument)
+    pending = {submit(part): part for part in parts}
     try:
-        yield from _as_done(of, job, wait, said)
-    finally:  # Else they would write beside those who go on.
-        for task in wait:
-            of.ray.cancel(task, force=True)
+        yield from _as_completed(cluster.ray, job, pending, verb)
+    finally:  # Running tasks would write to the folder while the caller continues.
+        for task in pending:
+            cluster.ray.cancel(task, force=True)
 
 
-def _as_done(of, job, wait, said):
-    total, ready, console = sum(map(len, wait.values())), 0, Console()
-    while wait:
-        (first,), _ = of.ray.wait([*wait], num_returns=1)
-        part, result = wait.pop(first), None
+def _as_completed(ray, job, pending, verb):
+    total, done, console = sum(map(len, pending.values())), 0, Console()
+    while pending:
+        (first,), _ = ray.wait([*pending], num_returns=1)
+        part, result = pending.pop(first), None
         try:
-            result = of.ray.get(first)
-        except of.ray.exceptions.RayError as error:
+            result = ray.get(first)
+        except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None) or error
             line = first_line(cause)
             warnings.warn(
-                f"members {part} of the sweep were not {said}, for their task failed "
-                f"({type(cause).__name__}: {line[:300]}); go on with them by "
+                f"members {part} of the sweep were not {verb}, because their task "
+                f"failed ({type(cause).__name__}: {line[:300]}); continue them with "
                 "resume=True (--resume).",
                 UserWarning,
                 stacklevel=2,
             )
-        ready += len(part)
+        done += len(part)
         if job.show:
-            console.print(f"member {ready}/{total} {said}", highlight=False)
+            console.print(f"member {done}/{total} {verb}", highlight=False)
         yield part, result
 
 
 def _strays() -> list[str]:
-    """Folders that Ray puts first on its workers' path, and Python not on ours.
+    """Working folder, if Ray adds it to the path of workers and Python does not here.
 
-    In a checkout the folder of that name would be taken for the installed package.
+    In a checkout, a folder there could shadow the installed package.
     """
     here = str(pathlib.Path.cwd())
     return [] if here in sys.path or "" in sys.path else [here]
 
 
 def _by_value(strays):
-    """``work`` for a task: it travels whole, and imports jaxanon where it arrives."""
+    """Returns ``work`` as a function that is pickled by value and imports jaxanon."""
 
     def task(*arguments):
         import importlib
@@ -184,76 +186,76 @@ def _by_value(strays):
     return task
 
 
-_HERE: dict[str, Job] = {}  # The sweep that this worker works for, by its name.
+_JOBS: dict[str, Job] = {}  # The current sweep of this worker, by name.
 
 
-def work(sweep: str, made_from: list, name: str, indices: list[int], argument) -> dict:
-    """What a task does on its machine: trains members, or evaluates them.
+def work(sweep: str, definition: list, name: str, indices: list[int], argument) -> dict:
+    """Trains or evaluates members on a worker.
+
+    Members are read from the sweep's folder and written to it.
 
     Args:
-      sweep: its name.
-      made_from: a reference to what it is made from, in a list.
+      sweep: name of the sweep.
+      definition: list with a reference to the sweep's definition.
       name: ``"train"`` or ``"evaluate"``.
-      indices: of the members, which are read from the sweep's folder and written there.
-      argument: epochs, or attacks.
+      indices: indices of the members.
+      argument: epochs for ``"train"``, attacks for ``"evaluate"``.
 
     Returns:
-      Reports by member, or nothing.
+      Reports by member; empty for ``"train"``.
     """
-    job = _job(sweep, made_from)
-    runs = found(job, indices)
+    job = _job(sweep, definition)
+    runs = load_runs(job, indices)
     if name == "evaluate":
-        whole = {index: run for index, run in runs.items() if run is not None}
-        return dict(members.evaluate_all(job, whole, argument))
+        saved = {index: run for index, run in runs.items() if run is not None}
+        return dict(members.evaluate_all(job, saved, argument))
     for _ in train_all(job, runs, argument):
         pass
     return {}
 
 
-def _job(sweep, made_from):
-    if sweep not in _HERE:
+def _job(sweep, definition):
+    if sweep not in _JOBS:
         ray = need("ray", "sweep", "a sweep by Ray")
         cloudpickle = need("ray.cloudpickle", "sweep", "a sweep by Ray")
-        recipe, job, plugins = cloudpickle.loads(ray.get(made_from[0]))
+        recipe, job, plugins = cloudpickle.loads(ray.get(definition[0]))
         registry.load_plugins(*plugins)
-        _HERE.clear()
+        _JOBS.clear()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # It has been said.
-            _HERE[sweep] = dataclasses.replace(job, plan=plan(*recipe), kept={})
-    return _HERE[sweep]
+            warnings.simplefilter("ignore")  # The main process has shown them.
+            _JOBS[sweep] = dataclasses.replace(job, plan=plan(*recipe), cache={})
+    return _JOBS[sweep]
 
 
 def _check_folder(ray, output_dir: pathlib.Path) -> None:
-    """FileNotFoundError unless all machines find in ``out`` what is put there."""
+    """Raises FileNotFoundError unless all machines can access ``output_dir``."""
     path = (output_dir / TOKEN).absolute()
     path.write_text(uuid.uuid4().hex, encoding="utf-8")
     try:
-        blind = [
+        unable = [
             node["NodeManagerAddress"]
             for node in ray.nodes()
-            if node["Alive"] and not _sees(ray, node["NodeID"], path)
+            if node["Alive"] and not _can_read(ray, node["NodeID"], path)
         ]
     finally:
         path.unlink(missing_ok=True)
-    if blind:
+    if unable:
         raise FileNotFoundError(
-            f"{output_dir} is not seen by {blind}: a sweep by Ray keeps its members in "
-            "one "
-            "folder that all machines share; choose one on a shared disk "
-            "(--output-dir)."
+            f"{output_dir} must be shared by all machines of the cluster, but is "
+            f"missing on {unable}; choose a folder on a shared disk (--output-dir)."
         )
 
 
-def _sees(ray, node, path) -> bool:
-    text, place = path.read_text(encoding="utf-8"), str(path)
+def _can_read(ray, node, path) -> bool:
+    text, name = path.read_text(encoding="utf-8"), str(path)
 
-    def look():
+    def read():
         import pathlib
 
-        path = pathlib.Path(place)
+        path = pathlib.Path(name)
         return path.is_file() and path.read_text(encoding="utf-8") == text
 
     scheduling = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-    there = scheduling(node_id=node, soft=False)
-    task = ray.remote(num_cpus=0, scheduling_strategy=there)(look)
+    strategy = scheduling(node_id=node, soft=False)
+    task = ray.remote(num_cpus=0, scheduling_strategy=strategy)(read)
     return ray.get(task.remote())

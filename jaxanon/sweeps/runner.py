@@ -23,34 +23,34 @@ from jaxanon.sweeps import halving as sweeps_halving
 from jaxanon.sweeps import homes as sweeps_homes
 from jaxanon.sweeps import members as sweeps_members
 from jaxanon.sweeps import splits as sweeps_splits
-from jaxanon.sweeps.summary import reference, summarise, table
+from jaxanon.sweeps.summary import reference, summarize, table
 from jaxanon.training import checkpoint, run_folder, trainer
 
 __all__ = ["Member", "Sweep", "sweep", "table"]
 
 
 class Member(NamedTuple):
-    """One of a sweep's runs."""
+    """Settings and final losses of one run of a sweep."""
 
-    settings: dict[str, Any]  # its values of the grid
+    settings: dict[str, Any]  # values of the grid
     seed: int
-    losses: dict[str, float]  # means over the last rounds; nan if it diverged; none if
-    # it got lost, for the task that was to train it failed
+    # Means over the last rounds; nan if it diverged, empty if its Ray task failed.
+    losses: dict[str, float]
     split: int = 0  # 0 is ``data``, 1 the first of ``splits``
-    stopped: int | None = None  # after which epoch, by ``halving``; else None
+    stopped: int | None = None  # epoch at which halving stopped it, or None
 
 
 class Sweep(NamedTuple):
-    """What ``sweep`` returns; the i-th entry of each belongs to the i-th member."""
+    """Result of ``sweep``; entry i of members, runs and reports is member i."""
 
-    members: tuple[Any, ...]  # ``Member``; of homes, ``sweeps.homes.Member``
-    runs: tuple[Run | None, ...]  # None of one that got lost
-    # Of ``evaluate``, if asked for: None of who diverged, {} where it got lost.
+    members: tuple[Any, ...]  # ``Member``, or ``sweeps.homes.Member`` for homes
+    runs: tuple[Run | None, ...]  # None for a lost member
+    # With ``evaluate``: None for a diverged or stopped member, {} for a lost one.
     reports: tuple[dict | None, ...]
-    summary: list[dict]  # by setting: mean and deviation over seeds, splits
+    summary: list[dict]  # mean and standard deviation by setting
 
     def run(self, index: int) -> Run | None:
-        """The run of member ``index``, as ``train`` would have returned it."""
+        """Returns the run of member ``index``."""
         return self.runs[index]
 
 
@@ -76,103 +76,99 @@ def sweep(
 ) -> Sweep:
     """Trains every combination of ``grid`` with every seed, on every split.
 
-    Hyper-parameters and seeds are one axis of one program, which is compiled once;
-    with the same ``Method`` another sweep of as many members compiles nothing. A
-    setting that is compiled into the method, such as a layer's width, may be swept as
-    well: for each of its values there is one more program, one after the other.
+    Hyper-parameters and seeds are one axis of one program, which is compiled once.
+    Another sweep with the same ``Method`` and number of members does not recompile. A
+    sweep over a compiled setting, such as the width of a layer, runs one program per
+    value.
+
+    A member equals the run of ``train`` with its seed and hyper-parameters, up to
+    rounding. A diverged member does not affect the others. If training a member alone
+    would raise an error because nothing is learned, the sweep warns instead.
 
     Args:
-      method: a builder such as ``jaxanon.methods.blinder``, its name, or a ``Method``:
+      method: a builder such as ``jaxanon.methods.blinder``, its name, or a ``Method``;
         an anonymizer, a learner or a controller.
-      data: of ``jaxanon.load``; of ``pfdrl`` ``jaxanon.energy.Homes``. Those are tested
-        on their held-out days, and only sums leave the program: members have scores in
-        place of losses, and no runs; see ``jaxanon.sweeps.homes.search``.
-      grid: name of a setting -> its values; ``None`` varies the seed alone.
-      num_seeds: how many; member seeds are 0, 1, ..., as ``train`` takes them.
-      splits: further splits of the data set that ``data`` is one of, such as
-        ``load(..., split="subject", seed=1)``, each a member's own to train on and to
-        be tested on. They are a further axis of the program where their arrays have
-        equal shapes (Blinder's are padded for it) and its method compiles to the same
-        for all of them; else each has a program, or one after the other.
-      epochs: as ``train`` takes it.
-      output_dir: folder for ``sweep.json`` and a run folder for each member, which
-        ``open_run`` opens; written when a chunk ends. Where members are evaluated
-        also ``front.png`` and ``sweep.html``, what each setting keeps over what it
-        leaks. ``None`` keeps nothing.
-      resume: go on with the sweep in ``output_dir``; members that were saved whole are
-        not trained again.
-      evaluate: whether to evaluate every member, with judges that they share.
-      attacks: of ``evaluate``.
-      halving_factor: stop settings early that others beat, by successive halving;
-        ``None`` trains all to the end. With 3, after 1/9 and 1/3 of the epochs (as far
-        as there are settings to third) the settings are compared, by means over seeds
-        and splits: by what a classifier of raw windows reads of the public attribute,
-        and a quick retrained attacker of each private one, in held-out *training*
-        windows, never in test windows. Of those that another beats in all of it the
-        most beaten are stopped, two thirds of the settings at most, and the others go
-        on where they were. One that was stopped keeps its run, is told with its epoch
-        and is not evaluated. A setting that is slow to learn may be stopped wrongly.
-      layout: ``"vmap"`` (``vmap``) or ``"scan"`` inside the
-        program; ``None`` is the latter on a CPU, the former elsewhere. It changes no
-        result beyond rounding.
-      chunk_size: how many members to train at once; ``None`` is as many as fit the
-        memory that the device reports (a CPU: that is free), and at most 8 one after
-        another. All chunks run the same program; one that is done is saved at once, so
-        that a killed sweep goes on after it. It changes no result beyond rounding.
-      ray: train and evaluate by Ray, which takes the extra ``jaxanon[sweep]``: ``True``
-        on the cores (or GPUs) of this machine, or the address of a cluster, all of
-        whose machines must have jaxanon and see ``output_dir``. A task is a chunk, and
-        has a core or a GPU. One that fails costs its members: a warning tells, their
-        losses are empty, and ``resume`` tries them again.
-      progress: show a progress bar, or lines where there is no terminal.
-      **settings: of the builder.
+      data: data from ``jaxanon.load``, or ``jaxanon.energy.Homes`` for ``pfdrl``. For
+        homes, see ``jaxanon.sweeps.homes.search``; members then have scores on held-out
+        days instead of losses and runs.
+      grid: dict from names of settings to lists of values; None varies only the seed.
+      num_seeds: number of seeds; members have the seeds 0, 1, ... of ``train``.
+      splits: further splits of the data set of ``data``, such as
+        ``load(..., split="subject", seed=1)``; each member trains and tests on one.
+        Splits are another axis of the program if their arrays have equal shapes and the
+        method compiles to the same program. Otherwise they run one after another.
+      epochs: number of epochs, as for ``train``.
+      output_dir: folder for ``sweep.json`` and a run folder per member, written after
+        each chunk. With ``evaluate``, the sweep also writes a figure of utility and
+        leakage by setting, and ``sweep.html``. None writes no files.
+      resume: whether to continue the sweep in ``output_dir``; saved members are not
+        retrained.
+      evaluate: whether to evaluate every member, with shared raw-data classifiers.
+      attacks: attacks, as for ``evaluate``.
+      halving_factor: factor of successive halving, which stops dominated settings
+        early; None trains all settings completely. See the notes below.
+      layout: ``"vmap"`` or ``"scan"``, for members side by side or one after another;
+        None is "scan" on a CPU, else "vmap". It only changes rounding.
+      chunk_size: number of members trained at once; None is as many as fit in free
+        memory, and at most 8 one after another. All chunks use one program and are
+        saved when finished, so that an interrupted sweep can resume. It only changes
+        rounding.
+      ray: whether to use Ray, which requires ``jaxanon[sweep]``. True uses the cores or
+        GPUs of this machine; a string is the address of a cluster whose machines have
+        jaxanon and access to ``output_dir``. A task trains a chunk on a core or GPU.
+        Members of a failed task have empty losses; ``resume`` retries them.
+      progress: whether to show a progress bar, or lines without a terminal.
+      **settings: settings of the builder.
 
     Returns:
-      ``Sweep``: members in the order of the grid, seeds running fastest. A member is
-      the run that ``train`` makes of its seed and hyper-parameters, up to rounding; one
-      that diverges stops nobody else, and its report is None.
-
-    Warns where a member learned nothing for which a single run would have stopped, such
-    as fine-tuning whose threshold filters everything.
+      ``Sweep`` with members in the order of the grid; seeds vary fastest.
 
     Raises:
-      ValueError: for a grid name that is no setting of the method, an axis without
-        values, seeds, epochs or a chunk below 1, halving below 2, an unknown layout or
-        attack, splits of other data sets or equal ones, another sweep in
-        ``output_dir``; for ``ray`` without ``out``.
-      ImportError: for ``ray`` where it is not installed.
-      FileNotFoundError: if a machine of the cluster does not see ``output_dir``.
-      TypeError: for seeds, epochs, halving or a chunk that is no whole number.
-      FileExistsError: if ``out`` holds a sweep and ``resume`` is False.
+      ValueError: for an unknown or empty axis of the grid, an unknown layout or attack,
+        a number out of range, splits that are equal or of different data sets, another
+        sweep in ``output_dir``, or ``ray`` without ``output_dir``.
+      ImportError: if ``ray`` is used and not installed.
+      FileNotFoundError: if a machine of the cluster cannot access ``output_dir``.
+      TypeError: if a number of seeds, epochs or members is not an integer.
+      FileExistsError: if ``output_dir`` holds a sweep and ``resume`` is False.
+
+    Notes:
+      With a halving factor of 3, settings are compared after 1/9 and 1/3 of the epochs,
+      as long as there are enough settings. Scores are means over seeds and splits on
+      held-out *training* windows: utility by a raw-data classifier, and leakage of each
+      private attribute by a fast retrained attacker. A setting is dominated if another
+      is better in all scores. The most dominated settings are stopped, at most two
+      thirds; the others continue. A stopped member keeps its run and its epoch and is
+      not evaluated. Halving may stop a setting that learns slowly.
 
     Example:
       >>> import jaxanon as ja
       >>> data = ja.load("smartwatch", public="exercise", private=["side"])
-      >>> found = sweep(
+      >>> result = sweep(
       ...     ja.methods.deeprotect, data, grid={"learning_rate": [1e-3, 1e-2]},
-      epochs=1, ...     progress=False, hidden=(8, 4))
-      >>> [(member.settings, member.seed) for member in found.members]
+      ...     epochs=1, progress=False, hidden_sizes=(8, 4))
+      >>> [(member.settings, member.seed) for member in result.members]
       [({'learning_rate': 0.001}, 0), ({'learning_rate': 0.01}, 0)]
     """
     if isinstance(data, Homes):
-        given = {"splits": splits, "epochs": epochs, "attacks": attacks}
-        given |= {"halving": halving_factor, "layout": layout, "ray": ray}
-        if wrong := sorted(name for name, value in given.items() if value):
+        unsupported = {"splits": splits, "epochs": epochs, "attacks": attacks}
+        unsupported |= {"halving": halving_factor, "layout": layout, "ray": ray}
+        if wrong := sorted(name for name, value in unsupported.items() if value):
             raise ValueError(
-                f"a sweep of homes takes no {' and no '.join(wrong)}; leave them out."
+                f"a sweep of homes does not support {' and '.join(wrong)}; omit them."
             )
         chosen = sweeps_homes.settings_of(method, data, settings)
-        options = {
-            "grid": grid or {},
-            "num_seeds": num_seeds,
-            "output_dir": output_dir,
-            "resume": resume,
-        }
-        found, summary = sweeps_homes.search(
-            chosen, data, chunk_size=chunk_size, **options
+        members, summary = sweeps_homes.search(
+            chosen,
+            data,
+            grid=grid or {},
+            num_seeds=num_seeds,
+            output_dir=output_dir,
+            resume=resume,
+            chunk_size=chunk_size,
         )
-        none = (None,) * len(found)
-        return Sweep(tuple(found), none, none, summary)
+        none = (None,) * len(members)
+        return Sweep(tuple(members), none, none, summary)
     if epochs is not None:
         epochs = whole("epochs", epochs, 1)
     num_seeds = whole("num_seeds", num_seeds, 1)
@@ -182,11 +178,11 @@ def sweep(
     if halving_factor is not None:
         if whole("halving_factor", halving_factor, least=0) < 2:
             raise ValueError(
-                f"halving_factor must be >= 2, for one setting in so many goes on; got "
-                f"{halving_factor!r}; leave it out to train all of them to the end."
+                f"halving_factor must be >= 2, got {halving_factor!r}; omit it to "
+                "train all settings completely."
             )
     if evaluate and attacks is not None:
-        attackers.choose(attacks)  # Refused now, and not after all are trained.
+        attackers.choose(attacks)  # Raises before training.
     grid = dict(grid or {})
     every = (data, *splits)
     prints = sweeps_splits.check(every)
@@ -201,44 +197,42 @@ def sweep(
     if halving_factor is not None and plan.groups[0].method.predict is not None:
         raise ValueError(
             f"halving_factor must be None for a learner such as {name}, got "
-            f"{halving_factor!r}: it "
-            "compares settings by what an attacker infers from anonymized windows."
+            f"{halving_factor!r}; it compares attacks on anonymized windows."
         )
     paid = []
     for group in plan.groups:
         paid.append(paid_for(group.method, epochs, stacklevel=3))
     if len({*paid}) > 1:
         raise ValueError(
-            f"epochs must be at most {min(paid)}, which every budget of the grid pays "
-            f"for, got {epochs}; ask for fewer, or sweep those settings separately."
+            f"epochs must be <= {min(paid)}, the smallest number within all privacy "
+            f"budgets of the grid, got {epochs}; sweep settings with different budgets "
+            "separately."
         )
     epochs = paid[0]
     noisy = [group for group in plan.groups if group.method.guarantee is not None]
     private = sum(len(group.indices) for group in noisy)
     if private and len(plan.members) > 1:
         warnings.warn(
-            f"{private} runs train on the same data, each with a privacy "
-            "budget of its own; whoever sees all of them sees what their budgets add "
-            "up to.",
+            f"{private} runs train on the same data, each with a separate privacy "
+            "budget; releasing all of them costs the sum of their budgets.",
             UserWarning,
             stacklevel=3,
         )
     for group in plan.groups:
-        for method_of, own in zip(group.methods, every, strict=True):
-            trainer.check_data(method_of, own)
+        for split_method, split_data in zip(group.methods, every, strict=True):
+            trainer.check_data(split_method, split_data)
         rounds = sweeps_splits.rounds_per_epoch(group.method, data)
         warn_of_epochs(group.method, epochs, rounds)
     if ray is not False and output_dir is None:
         raise ValueError(
-            "ray needs output_dir (--output-dir), a folder that all machines see: "
-            "members are kept "
-            "there, and collected from there."
+            "ray requires an output folder (--output-dir) that all machines share, got "
+            "None."
         )
     if ray is not False:
-        need("ray", "sweep", "a sweep by Ray")  # Before the folder is anybody's.
+        need("ray", "sweep", "a sweep by Ray")  # Before the folder is created.
     if halving_factor is not None:
         for each in every:
-            sweeps_halving.held_out(each)  # Refuses what could not be compared.
+            sweeps_halving.hold_out(each)  # Raises if settings cannot be compared.
     described = _describe(
         plan.groups[0].method, prints, grid, num_seeds, epochs, halving_factor
     )
@@ -256,15 +250,15 @@ def sweep(
         )
         recipe = (method, data.spec, grid, num_seeds, settings, specs)
         with _where(ray, recipe, job) as (train_fn, evaluate_fn):
-            found, stopped, rungs = scheduler.run(job, train_fn, halving_factor)
+            trained, stopped, rungs = scheduler.run(job, train_fn, halving_factor)
             reports: tuple = ()
             if evaluate:
                 finished = {
-                    i: run for i, run in found.items() if run and i not in stopped
+                    i: run for i, run in trained.items() if run and i not in stopped
                 }
-                told = dict(evaluate_fn(job, finished, attacks))
-                reports = tuple(told.get(index) for index in found)
-        runs = tuple(found.values())
+                by_member = dict(evaluate_fn(job, finished, attacks))
+                reports = tuple(by_member.get(index) for index in trained)
+        runs = tuple(trained.values())
         members = tuple(
             Member(
                 place.settings,
@@ -275,11 +269,11 @@ def sweep(
             )
             for index, (place, run) in enumerate(zip(plan.members, runs, strict=True))
         )
-        summary = summarise(members, reports)
+        summary = summarize(members, reports)
         if output_dir is not None:
             rows = [member._asdict() for member in members]
-            found = {"rungs": rungs, "members": rows, "summary": summary}
-            folder.write(output_dir, described | found)
+            results = {"rungs": rungs, "members": rows, "summary": summary}
+            folder.write(output_dir, described | results)
             raw = reference(members, reports) if reports else None
             title = f"{name} on {data.spec.name}: {len(summary)} settings"
             if raw is not None and "utility" in raw:
@@ -290,7 +284,7 @@ def sweep(
 
 
 def _describe(method, prints, grid, num_seeds, epochs, halving_factor):
-    """What makes a sweep this one; swept settings stand in the grid alone."""
+    """Description that identifies a sweep; swept settings appear only in the grid."""
     settings = run_folder.settings_of(method)
     return {
         "method": method.name,
@@ -307,7 +301,7 @@ def _describe(method, prints, grid, num_seeds, epochs, halving_factor):
 
 @contextlib.contextmanager
 def _where(ray, recipe, job):
-    """Functions that train and that evaluate members, here or by Ray."""
+    """Yields functions that train and evaluate members, locally or with Ray."""
     if ray is False:
         yield sweeps_members.train_all, sweeps_members.evaluate_all
         return

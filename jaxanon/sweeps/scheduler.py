@@ -1,4 +1,4 @@
-"""The course of a sweep: who is trained, how far, and who is stopped on the way."""
+"""Schedule of a sweep: trains members and stops dominated settings."""
 
 import functools
 import pathlib
@@ -11,60 +11,60 @@ from jaxanon.sweeps.members import Job
 
 
 def run(job: Job, train_fn: Callable, eta: int | None):
-    """Trains a sweep's members, those of beaten settings not to the end.
+    """Trains a sweep's members; stops members of dominated settings early.
 
     Args:
-      job: of the sweep.
-      train_fn: ``(job, runs, epochs)``, yields ``(index, Run)`` of members that it has
-        trained, such as ``members.train_all``.
-      eta: of ``halving``; None trains all members to the end.
+      job: the sweep.
+      train_fn: function ``(job, runs, epochs)`` that yields ``(index, Run)`` of trained
+        members, such as ``members.train_all``.
+      eta: halving factor; None trains all members completely.
 
     Returns:
-      Runs by member, None of one that got lost; the epoch at which a member was
-      stopped, by member; and what was found on the way, a dict for each comparison.
+      Runs by member, None for a lost one; epochs of stopped members, by member; and a
+      list with one dict per comparison of settings.
     """
     numbers = _settings(job.plan)
-    alive = set(numbers)
-    levels = [] if eta is None else _levels(job, eta, len(alive))
-    told = [] if job.output_dir is None else _told(job.output_dir)
-    runs = members.found(job, range(len(numbers)))
+    active = set(numbers)
+    levels = [] if eta is None else _levels(job, eta, len(active))
+    saved = [] if job.output_dir is None else _saved_rungs(job.output_dir)
+    runs = members.load_runs(job, range(len(numbers)))
     stopped: dict[int, int] = {}
     rungs: list[dict] = []
-    judges = functools.cache(lambda split: _judges(job.data[split]))
-    for place, epochs in enumerate((*levels, job.epochs)):
-        left = {i: runs[i] for i, number in enumerate(numbers) if number in alive}
-        for index, found in train_fn(job, left, epochs):
-            runs[index] = found
-        if place == len(levels):
+    references = functools.cache(lambda split: _references(job.data[split]))
+    for level, epochs in enumerate((*levels, job.epochs)):
+        current = {i: runs[i] for i, number in enumerate(numbers) if number in active}
+        for index, run in train_fn(job, current, epochs):
+            runs[index] = run
+        if level == len(levels):
             break
-        if place == len(rungs) < len(told):
-            rungs.append(told[place])  # As it was decided before the sweep was killed.
+        if level == len(rungs) < len(saved):
+            rungs.append(saved[level])  # The decision of the interrupted sweep.
         else:
-            rungs.append(_compare(job, runs, numbers, alive, judges, epochs, eta))
+            rungs.append(_compare(job, runs, numbers, active, references, epochs, eta))
             if job.output_dir is not None:
                 folder.add(job.output_dir, rungs=rungs)
-        gone = _gone(rungs[-1])
-        alive -= gone
-        stopped |= {i: epochs for i, number in enumerate(numbers) if number in gone}
+        now_stopped = _stopped(rungs[-1])
+        active -= now_stopped
+        stopped |= {i: epochs for i, n in enumerate(numbers) if n in now_stopped}
     return runs, stopped, rungs
 
 
-def _told(output_dir):
-    """The comparisons that were made before the sweep was killed."""
+def _saved_rungs(output_dir):
+    """Comparisons made by the interrupted sweep."""
     with naming(f"{pathlib.Path(output_dir) / folder.FILE}, its rungs"):
-        told = list(folder.read(output_dir).get("rungs", []))
-        for rung in told:
-            _gone(rung)
-    return told
+        rungs = list(folder.read(output_dir).get("rungs", []))
+        for rung in rungs:
+            _stopped(rung)
+    return rungs
 
 
-def _gone(rung):
+def _stopped(rung):
     """Numbers of the settings that a comparison stopped."""
     return {row["number"] for row in rung["settings"] if row["stopped"]}
 
 
 def _settings(plan) -> list[int]:
-    """The number of each member's setting, in the order of the grid."""
+    """Number of each member's setting, in the order of the grid."""
     cells: list[dict] = []
     numbers = []
     for place in plan.members:
@@ -77,37 +77,37 @@ def _settings(plan) -> list[int]:
 def _levels(job, eta, settings):
     rounds = splits.rounds_per_epoch
     methods = [group.method for group in job.plan.groups]
-    least = max(epochs_needed(each, rounds(each, job.data[0])) for each in methods)
-    return halving.rungs(job.epochs, eta, settings, least)
+    needed = max(epochs_needed(each, rounds(each, job.data[0])) for each in methods)
+    return halving.rungs(job.epochs, eta, settings, needed)
 
 
-def _judges(data):
-    held = halving.held_out(data)
-    return held, halving.judge(held)
+def _references(data):
+    held = halving.hold_out(data)
+    return held, halving.train_classifiers(held)
 
 
-def _compare(job, runs, numbers, alive, judges, epochs, eta) -> dict:
-    """What settings keep and leak so far, and which are stopped."""
-    scores: dict[int, list] = {number: [] for number in sorted(alive)}
+def _compare(job, runs, numbers, active, references, epochs, eta) -> dict:
+    """Scores of the active settings, and whether each is stopped."""
+    scores: dict[int, list] = {number: [] for number in sorted(active)}
     names: dict[int, dict] = {}
     for index, (place, number) in enumerate(
         zip(job.plan.members, numbers, strict=True)
     ):
-        if number in alive:
+        if number in active:
             names[number] = place.settings
             if runs[index] is not None:
-                held, of_raw = judges(place.split)
-                one = halving.tried(runs[index], held, of_raw, place.seed)
+                held, classifiers = references(place.split)
+                one = halving.score_member(runs[index], held, classifiers, place.seed)
                 scores[number].append(one)
-    means = {n: halving.mean(own) for n, own in scores.items() if own}
-    gone = halving.stopped(means, eta)
+    means = {n: halving.mean_score(each) for n, each in scores.items() if each}
+    stopped = halving.settings_to_stop(means, eta)
     rows = [
         {
             "number": number,
             "settings": names[number],
-            "kept": score.kept,
+            "kept": score.utility,
             "leaked": list(score.leaked),
-            "stopped": number in gone,
+            "stopped": number in stopped,
         }
         for number, score in means.items()
     ]

@@ -1,4 +1,4 @@
-"""A grid of settings and seeds taken apart: what is an array, what is compiled in."""
+"""Grids of settings and seeds, split into traced arrays and compiled settings."""
 
 import dataclasses
 import itertools
@@ -14,35 +14,35 @@ from jaxanon.core import registry
 from jaxanon.core.method import Incompatible, Method, check_hyper, check_measured
 from jaxanon.kernels.checks import did_you_mean, whole
 
-# Hyper-parameters that follow from a privacy budget, where there is one.
-FOLLOWS = ("noise_multiplier", "score_multiplier", "weight_epsilon")
+# Hyper-parameters that a privacy budget determines.
+FROM_BUDGET = ("noise_multiplier", "score_multiplier", "weight_epsilon")
 
 
 class Plan(NamedTuple):
-    """The members of a sweep, in order, and which of them share a program."""
+    """Members of a sweep, in order, and groups of members that share a program."""
 
-    members: list["Place"]  # seeds run fastest, then splits
+    members: list["Place"]  # seeds vary fastest, then splits
     groups: list["Group"]
 
 
 class Place(NamedTuple):
-    """What makes a member this one."""
+    """Settings, seed and split of a member."""
 
-    settings: dict[str, Any]  # its values of the grid
+    settings: dict[str, Any]  # values of the grid
     seed: int
-    split: int = 0  # which split of the data
+    split: int = 0  # index of the split
 
 
 class Group(NamedTuple):
-    """Members that differ in nothing but arrays."""
+    """Members that differ only in arrays."""
 
-    methods: tuple[Method, ...]  # by split, whose statistics they know
+    methods: tuple[Method, ...]  # by split, with its statistics
     indices: list[int]  # into the members
     hyper: list[dict[str, float]]  # one per member
 
     @property
     def method(self) -> Method:
-        """That of the first split."""
+        """Method of the first split."""
         return self.methods[0]
 
 
@@ -54,38 +54,37 @@ def plan(
     settings: dict,
     more: tuple = (),
 ) -> Plan:
-    """Lays out the product of ``grid``, splits and seeds 0, 1, ... ``num_seeds - 1``.
+    """Plans the product of ``grid``, splits and seeds 0, 1, ... ``num_seeds - 1``.
 
-    ``more`` holds the specs of further splits of the data than that of ``spec``.
-    Points whose settings may each be, and not together, are left out with a warning.
+    ``more`` holds the specs of further splits. Grid points with incompatible settings
+    are skipped with a warning.
 
     Raises:
-      ValueError: for a name that is no setting of the method, a list without values, a
-        hyper-parameter that is no finite number or out of its range, a grid of which
-        every point is left out, no seeds, a ``Method`` for several splits; and as the
-        method's builder.
-      TypeError: for a builder that cannot be called.
+      ValueError: for an unknown setting, an empty axis, an invalid hyper-parameter, a
+        grid without compatible points, no seeds, or a built ``Method`` with several
+        splits.
+      TypeError: if the builder is not callable.
     """
     whole("num_seeds", num_seeds, least=1)
     build = _builder(builder, settings)
     if more and isinstance(builder, Method):
         raise ValueError(
-            "a method that is built already knows the statistics of one split; pass "
-            f"its builder, such as {builder.name!r}, to train it on several."
+            "method must be a builder for several splits, because a built method has "
+            f"the statistics of one split, got a Method; pass {builder.name!r}."
         )
     method = build(spec)
     check_measured(method)
     known = jax.eval_shape(lambda: method.init(jax.random.key(num_seeds))).hyper
-    if method.guarantee is not None:  # Noise that follows from a budget is no axis.
-        known = {k: v for k, v in known.items() if k not in FOLLOWS}
+    if method.guarantee is not None:  # The budget determines these settings.
+        known = {k: v for k, v in known.items() if k not in FROM_BUDGET}
     config = method.config
     fields = {each.name for each in dataclasses.fields(config)} if config else set()
     for name, values in grid.items():
         _check_axis(name, values, known, fields)
         if name not in known and isinstance(builder, Method):
             raise ValueError(
-                f"grid name {name!r} is compiled into a method that is built already; "
-                f"pass its builder, such as {method.name!r}, in place of the method."
+                f"grid must not name {name!r}, which is compiled into the built "
+                f"method; pass the builder {method.name!r} instead of the method."
             )
     hyper = lambda cell: {name: float(cell[name]) for name in cell if name in known}
     cells = _possible(method, grid, hyper)
@@ -96,18 +95,18 @@ def plan(
         for seed in range(num_seeds)
     ]
     groups = []
-    for static, indices in alike(members, known):
-        own = build(spec, **static) if static else method
-        built = (own, *(build(other, **static) for other in more))
+    for static, indices in group_by_static(members, known):
+        first = build(spec, **static) if static else method
+        built = (first, *(build(other, **static) for other in more))
         groups.append(Group(built, indices, [hyper(members[i][0]) for i in indices]))
     return Plan(members, groups)
 
 
-def points(grid: dict[str, list]) -> list[dict]:
-    """The product of a grid's axes.
+def grid_points(grid: dict[str, list]) -> list[dict]:
+    """Returns the product of a grid's axes.
 
     Example:
-      >>> points({"alpha": [1, 2], "beta": [3]})
+      >>> grid_points({"alpha": [1, 2], "beta": [3]})
       [{'alpha': 1, 'beta': 3}, {'alpha': 2, 'beta': 3}]
     """
     return [
@@ -116,15 +115,18 @@ def points(grid: dict[str, list]) -> list[dict]:
     ]
 
 
-def alike(members, arrays) -> list[tuple[dict, list[int]]]:
-    """What is compiled of members, and which of them share that.
+def group_by_static(members, arrays) -> list[tuple[dict, list[int]]]:
+    """Groups members by the settings that are compiled into their program.
 
     Args:
-      members: ``(settings of the grid, seed, ...)`` each.
-      arrays: names of settings that are not compiled.
+      members: list of ``(settings, seed, ...)``.
+      arrays: names of settings that are traced arrays.
+
+    Returns:
+      List of ``(compiled settings, member indices)``.
 
     Example:
-      >>> alike([({"a": 1, "b": 0}, 0), ({"a": 2, "b": 0}, 0)], {"a"})
+      >>> group_by_static([({"a": 1, "b": 0}, 0), ({"a": 2, "b": 0}, 0)], {"a"})
       [({'b': 0}, [0, 1])]
     """
     groups: list[tuple[dict, list[int]]] = []
@@ -140,7 +142,7 @@ def alike(members, arrays) -> list[tuple[dict, list[int]]]:
 
 
 def check_values(name: str, values) -> None:
-    """Raises ValueError unless an axis is a list of one value or more, none twice.
+    """Raises ValueError unless an axis is a non-empty list of distinct values.
 
     Example:
       >>> check_values("alpha", [1, 2])
@@ -149,16 +151,16 @@ def check_values(name: str, values) -> None:
         raise ValueError(
             f"grid[{name!r}] must be a list with at least one value, got {values!r}."
         )
-    if any(value in values[:place] for place, value in enumerate(values)):
+    if any(value in values[:index] for index, value in enumerate(values)):
         raise ValueError(
-            f"grid[{name!r}] must have each value once, got {values!r}; seeds say how "
-            "often a setting is tried."
+            f"grid[{name!r}] must have each value once, got {values!r}; use more seeds "
+            "to repeat a setting."
         )
 
 
 def _possible(method, grid, hyper_fn):
-    """The points of the grid that the method's settings allow."""
-    all_points = points(grid)
+    """Grid points with compatible settings."""
+    all_points = grid_points(grid)
     cells, reason = [], None
     for cell in all_points:
         try:
@@ -167,11 +169,11 @@ def _possible(method, grid, hyper_fn):
         except Incompatible as error:
             reason = error
     if not cells:
-        raise ValueError(f"no point of the grid is possible: {reason}")
+        raise ValueError(f"grid must have at least one possible point: {reason}")
     if reason is not None:
         number = len(all_points)
         warnings.warn(
-            f"{number - len(cells)} of {number} points of the grid are left out: "
+            f"{number - len(cells)} of {number} points of the grid are skipped: "
             f"{reason}",
             stacklevel=5,
         )
@@ -179,12 +181,12 @@ def _possible(method, grid, hyper_fn):
 
 
 def _builder(builder, settings) -> Callable:
-    """``(spec, **static) -> Method``, whatever way the method was given."""
+    """Returns ``(spec, **static) -> Method`` for a method, its name or its builder."""
     if isinstance(builder, Method):
         if settings:
             raise ValueError(
-                f"settings {sorted(settings)} do not apply to a method that is built "
-                f"already; pass its builder, such as {builder.name!r}."
+                f"settings {sorted(settings)} do not apply to a built method; pass the "
+                f"builder {builder.name!r} instead."
             )
         return lambda spec: builder
     if isinstance(builder, str):
@@ -200,14 +202,13 @@ def _builder(builder, settings) -> Callable:
 def _check_axis(name, values, known, fields):
     if name not in known and name not in fields:
         raise ValueError(
-            f"grid names {name!r}, which is no setting; hyper-parameters are "
-            f"{sorted(known)}, settings that are compiled in "
-            f"{sorted(fields - set(known))}."
+            f"grid must name settings, got {name!r}; hyper-parameters are "
+            f"{sorted(known)}, compiled settings are {sorted(fields - set(known))}."
             f"{did_you_mean(name, {*known, *fields})}"
         )
     check_values(name, values)
     for value in values if name in known else ():
         if not isinstance(value, numbers.Real) or not math.isfinite(value):
             raise ValueError(
-                f"grid[{name!r}] must hold finite numbers, got {value!r}; leave it out."
+                f"grid[{name!r}] must hold finite numbers, got {value!r}; remove it."
             )

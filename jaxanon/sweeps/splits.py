@@ -1,4 +1,4 @@
-"""Several splits of a data set in one sweep: which of them share a program."""
+"""Splits of a data set in one sweep, and the programs that they share."""
 
 import dataclasses
 import hashlib
@@ -14,37 +14,37 @@ from jaxanon.sweeps.program import LAYOUTS, Program
 from jaxanon.sweeps.space import Group
 from jaxanon.training import run_folder
 
-STATISTICS = {"mean", "std", "targets"}  # What splits' specs may differ in.
+STATISTICS = {"mean", "std", "targets"}  # Spec fields that may differ between splits.
 
 
 class Bundle(NamedTuple):
-    """Splits that are trained by one program, side by side where there are several."""
+    """Splits trained side by side by one program."""
 
     splits: tuple[int, ...]
     shared: Program
 
-    def alone(self, split: int) -> Program:
-        """The program for one of the splits."""
+    def for_split(self, split: int) -> Program:
+        """Returns the program for one of the splits."""
         if len(self.splits) == 1:
             return self.shared
-        place = self.splits.index(split)
-        data = jax.tree.map(lambda leaf: leaf[place], self.shared.data)
+        index = self.splits.index(split)
+        data = jax.tree.map(lambda leaf: leaf[index], self.shared.data)
         return self.shared._replace(data=data, splits=1)
 
 
 def check(splits) -> list[str]:
-    """Refuses splits that are not of one data set, or not different.
+    """Checks that splits are different splits of one data set.
 
     Args:
-      splits: ``Data`` each.
+      splits: list of ``Data``.
 
     Returns:
-      Their fingerprints.
+      Fingerprints of the splits.
 
     Raises:
-      ValueError: if specs differ in more than statistics, or windows do not differ.
+      ValueError: if specs differ in more than statistics, or two splits are equal.
     """
-    told = [run_folder.fingerprint(data) for data in splits]
+    prints = [run_folder.fingerprint(data) for data in splits]
     first = splits[0].spec
     for number, data in enumerate(splits):
         spec = data.spec
@@ -53,20 +53,19 @@ def check(splits) -> list[str]:
         if differ:
             raise ValueError(
                 f"split {number} is of another data set than split 0: {differ} differ; "
-                "load all of them with the same arguments but for the seed."
+                "load all splits with the same arguments except the seed."
             )
-        if (same := told.index(told[number])) < number:
+        if (same := prints.index(prints[number])) < number:
             raise ValueError(
-                f"splits {same} and {number} hold the same windows, and deviations "
-                'over them would be too small; load them by split="subject" (--split '
-                "subject), whose test subjects the seed draws, and where it drew the "
-                "same ones twice by another seed."
+                f"splits {same} and {number} hold the same windows, so deviations over "
+                'splits would be too small; use split="subject" (--split subject), '
+                "which draws test subjects by seed, or another seed."
             )
-    return told
+    return prints
 
 
 def rounds_per_epoch(method, data) -> int | None:
-    """Rounds of an epoch; None of a method none of whose phases is counted in them."""
+    """Returns the rounds of an epoch; None if no phase of the method counts rounds."""
     if not method.schedule.min_rounds:
         return None
     return method.schedule.rounds_per_epoch(
@@ -75,24 +74,26 @@ def rounds_per_epoch(method, data) -> int | None:
 
 
 def bundles(splits, group: Group, layout: str, chunk: int | None) -> list[Bundle]:
-    """The programs of a group's methods, each with the data of its splits.
+    """Returns the programs of a group, each with the data of its splits.
 
-    Splits share a program where their arrays have equal shapes and the method compiles
-    to the same for them. Where a method's draws do not heed padding, clients are padded
-    for equal shapes.
+    Splits share a program if their arrays have equal shapes and the method compiles to
+    the same code. If padding does not change a method's random draws, clients are
+    padded to equal shapes.
 
     Args:
-      splits: ``Data`` each.
-      group: whose methods are to be trained.
-      layout: one after another, each split has a bundle of its own; programs are
-        shared all the same.
-      chunk: members trained at once; fewer than splits, and each has its own bundle.
+      splits: list of ``Data``.
+      group: group of members.
+      layout: for "scan", each split has a separate bundle, but splits
+        still share programs.
+      chunk: members trained at once; each split has a separate bundle if there are
+        fewer of them than splits.
     """
     clients = [datasets.by_client(data.train) for data in splits]
     if group.method.federation is not None and group.method.federation.pads:
-        clients = padded(clients)
+        clients = pad_clients(clients)
     prepared = [
-        method.prepare(own) for method, own in zip(group.methods, clients, strict=True)
+        method.prepare(data)
+        for method, data in zip(group.methods, clients, strict=True)
     ]
     alike: dict[tuple, list[int]] = {}
     for number, (method, data) in enumerate(zip(group.methods, prepared, strict=True)):
@@ -100,50 +101,50 @@ def bundles(splits, group: Group, layout: str, chunk: int | None) -> list[Bundle
             method.schedule.rounds_per_epoch(data),
             method.schedule.work_per_round(data),
         )
-        text = lowered(method, data) if len(splits) > 1 else ""
+        text = program_digest(method, data) if len(splits) > 1 else ""
         alike.setdefault((text, *rounds), []).append(number)
-    first: dict[str, int] = {}  # Whose method lends the others its program.
-    found = []
+    first: dict[str, int] = {}  # The split whose method is used for equal programs.
+    result = []
     for (text, *_), numbers in alike.items():
         method = group.methods[first.setdefault(text, numbers[0])]
-        apart = layout == LAYOUTS[1] or (chunk or len(numbers)) < len(numbers)
-        for own in [[number] for number in numbers] if apart else [numbers]:
-            shared = program.program(method, prepared[own[0]], layout)
-            if len(own) > 1:
+        separate = layout == LAYOUTS[1] or (chunk or len(numbers)) < len(numbers)
+        for part in [[number] for number in numbers] if separate else [numbers]:
+            shared = program.program(method, prepared[part[0]], layout)
+            if len(part) > 1:
                 join = lambda *leaves: jnp.stack(leaves)
-                data = jax.tree.map(join, *[prepared[number] for number in own])
-                shared = shared._replace(data=data, splits=len(own))
-            found.append(Bundle(tuple(own), shared))
-    return found
+                data = jax.tree.map(join, *[prepared[number] for number in part])
+                shared = shared._replace(data=data, splits=len(part))
+            result.append(Bundle(tuple(part), shared))
+    return result
 
 
-def padded(clients):
-    """Stacked clients of each split, padded to the most windows that one has.
+def pad_clients(clients):
+    """Pads stacked clients of all splits to the largest number of windows.
 
-    Splits of other numbers of clients stay as they are: nobody is made up.
+    Splits with different numbers of clients are returned unchanged.
 
     Args:
-      clients: ``datasets.Clients`` each.
+      clients: list of ``datasets.Clients``.
     """
-    if len({len(own.mask) for own in clients}) > 1:
+    if len({len(each.mask) for each in clients}) > 1:
         return clients
-    most = max(own.mask.shape[1] for own in clients)
+    longest = max(each.mask.shape[1] for each in clients)
 
     def pad(array):
-        room = [(0, 0), (0, most - array.shape[1])]
-        return np.pad(array, room + [(0, 0)] * (array.ndim - 2))
+        widths = [(0, 0), (0, longest - array.shape[1])]
+        return np.pad(array, widths + [(0, 0)] * (array.ndim - 2))
 
-    return [jax.tree.map(pad, own) for own in clients]
+    return [jax.tree.map(pad, each) for each in clients]
 
 
-def lowered(method, data) -> str:
-    """A digest of what a method's ``init`` and ``update`` are compiled from.
+def program_digest(method, data) -> str:
+    """Returns a digest of the program of a method's ``init`` and ``update``.
 
-    Numbers that a method was built with, such as its split's statistics, are in it.
+    It covers constants of the method, such as the statistics of its split.
 
     Args:
-      method: ``Method``.
-      data: of ``method.prepare``.
+      method: a ``Method``.
+      data: prepared data, from ``method.prepare``.
     """
 
     def whole(init_seed, run_seed, data):

@@ -1,4 +1,4 @@
-"""What a sweep found, by setting: mean and deviation over seeds and splits."""
+"""Summary of a sweep: mean and standard deviation by setting."""
 
 import copy
 import math
@@ -8,20 +8,25 @@ from rich.table import Table
 from jaxanon.evaluation.summary import aggregate
 
 
-def summarise(members, reports) -> list[dict]:
-    """One row per setting of the grid, in order.
+def summarize(members, reports) -> list[dict]:
+    """Returns one row per setting of the grid, in order.
 
     Args:
-      members: with ``settings``, ``seed``, ``split``, ``losses`` and ``stopped``.
-      reports: of ``evaluate``, one per member, None for one that diverged or was
-        stopped, empty for one that got lost; or none at all.
+      members: objects with ``settings``, ``seed``, ``split``, ``losses`` and
+        ``stopped``.
+      reports: one report per member, None for one that diverged or was stopped, empty
+        for a lost one; or an empty sequence.
 
     Returns:
-      Dicts of ``settings``, ``seeds`` and ``splits`` (how many), ``diverged`` (how many
-      members of ``seeds * splits``), ``lost`` (how many nobody trained, or
-      evaluated), ``stopped`` (after which epoch, or None),
-      ``losses`` and ``scores``, the last two with ``{"mean", "std"}`` under each name;
-      ``scores`` are those of members with a report, and empty if there is none.
+      List of dicts with these entries:
+
+      - ``settings``;
+      - ``seeds`` and ``splits``, their numbers;
+      - ``diverged``, the number of diverged members among ``seeds * splits``;
+      - ``lost``, the number of members that were not trained or not evaluated;
+      - ``stopped``, the epoch at which the setting was stopped, or None;
+      - ``losses`` and ``scores``, ``{"mean", "std"}`` by name. ``scores`` covers the
+        members with a report and is empty without any.
     """
     diverged = [
         (report is None and member.stopped is None and bool(member.losses))
@@ -44,79 +49,81 @@ def summarise(members, reports) -> list[dict]:
                 not members[i].losses or (bool(reports) and reports[i] == {})
                 for i in indices
             ),
-            "losses": _losses([members[i].losses for i in indices]),
-            "scores": _of_reports([reports[i] for i in indices if reports]),
+            "losses": _mean_losses([members[i].losses for i in indices]),
+            "scores": _mean_scores([reports[i] for i in indices if reports]),
         }
         for settings, indices in cells
     ]
 
 
 def reference(members, reports) -> dict | None:
-    """A report that tells of raw windows what those of all splits do, on the mean.
+    """Returns a report whose results on raw windows are means over splits.
 
     Args:
-      members, reports: as in ``summarise``.
+      members: members, as for ``summarize``.
+      reports: reports, as for ``summarize``.
+
+    Returns:
+      A report, or None without reports.
     """
-    told = {m.split: r for m, r in zip(members, reports, strict=True) if r}
-    if len(told) < 2 or "utility" not in next(iter(told.values())):
-        return next(iter(told.values()), None)
-    found = copy.deepcopy(next(iter(told.values())))
+    by_split = {m.split: r for m, r in zip(members, reports, strict=True) if r}
+    if len(by_split) < 2 or "utility" not in next(iter(by_split.values())):
+        return next(iter(by_split.values()), None)
+    result = copy.deepcopy(next(iter(by_split.values())))
 
-    def put(of, name):
-        of(found)[name] = math.fsum(of(each)[name] for each in told.values()) / len(
-            told
-        )
+    def average(entry, name):
+        values = [entry(report)[name] for report in by_split.values()]
+        entry(result)[name] = math.fsum(values) / len(values)
 
-    put(lambda each: each["utility"]["raw"], "accuracy")
-    for attribute, judged in found["intrusive"].items():
-        for measure in ("balanced_accuracy", "chance") if judged else ():
-            put(lambda each, at=attribute: each["intrusive"][at]["raw"], measure)
-    return found
-
-
-def _losses(of_members):
-    found = [losses for losses in of_members if losses]
-    return aggregate(found) if found else {}
+    average(lambda report: report["utility"]["raw"], "accuracy")
+    for attribute, measured in result["intrusive"].items():
+        for measure in ("balanced_accuracy", "chance") if measured else ():
+            average(lambda report, a=attribute: report["intrusive"][a]["raw"], measure)
+    return result
 
 
-def _of_reports(reports):
-    found = [scores(report) for report in reports if report]
-    return aggregate(found) if found else {}
+def _mean_losses(losses):
+    known = [each for each in losses if each]
+    return aggregate(known) if known else {}
+
+
+def _mean_scores(reports):
+    known = [scores(report) for report in reports if report]
+    return aggregate(known) if known else {}
 
 
 def scores(report: dict) -> dict[str, float]:
-    """The figures of a report that settings are chosen by, each in [0, 1].
+    """Returns the scores of a report that compare settings, each at most 1.
 
     Returns:
-      Of a learner every mean score over clients, or R² of a target. Of an anonymizer
-      ``"<public> accuracy"``; for each private attribute ``"<name> intrusive"`` and
-      ``"<name> re-identified"``, balanced accuracies of classifiers of raw windows and
-      of the worst adversary retrained on anonymized ones, where there are such.
+      For a learner, all mean scores over clients, or R² of a target. For an anonymizer,
+      ``"<public> accuracy"`` and, for each measured private attribute, ``"<name>
+      intrusive"`` and ``"<name> re-identified"``. These are balanced accuracies of a
+      raw-data classifier and of the strongest attacker retrained on anonymized windows.
     """
     if "utility" not in report:
         public = report["attribute"]
-        if "unit" in report:  # Errors are in the unit of the target, R² is not.
+        if "unit" in report:  # Errors have the unit of the target; R² has none.
             return {f"{public} r2": report["mean"]["r2"]}
         return {f"{public} {name}": value for name, value in report["mean"].items()}
-    kept = report["utility"]
-    found = {f"{kept['attribute']} accuracy": kept["anonymized"]["accuracy"]}
-    for name, of_raw in report["intrusive"].items():
-        if of_raw:
-            balanced = of_raw["anonymized"]["balanced_accuracy"]
-            found[f"{name} intrusive"] = balanced
+    utility = report["utility"]
+    result = {f"{utility['attribute']} accuracy": utility["anonymized"]["accuracy"]}
+    for name, measured in report["intrusive"].items():
+        if measured:
+            balanced = measured["anonymized"]["balanced_accuracy"]
+            result[f"{name} intrusive"] = balanced
         attacked = report["reidentification"].get(name)
         if attacked:
-            worst = attacked["attackers"][attacked["worst"]]
-            found[f"{name} re-identified"] = worst["balanced_accuracy"]
-    return found
+            strongest = attacked["attackers"][attacked["worst"]]
+            result[f"{name} re-identified"] = strongest["balanced_accuracy"]
+    return result
 
 
 def table(summary: list[dict]) -> Table:
-    """The summary as a ``rich`` table: scores in % where there are any, else losses.
+    """Returns the summary as a ``rich`` table of scores in %, or else of losses.
 
-    Where members diverged, a column says how many; scores are those of the others.
-    Where settings were stopped early, a column says after which epoch; where members
-    got lost, one says how many.
+    Columns for diverged and lost members and for early stops appear if necessary.
+    Scores are means over the members that have one.
     """
     shown = "scores" if any(row["scores"] for row in summary) else "losses"
     scale, digits = (100.0, 1) if shown == "scores" else (1.0, 4)
@@ -129,28 +136,29 @@ def table(summary: list[dict]) -> Table:
     names = next((row[shown] for row in summary if row[shown]), ())
     for name in names:
         table.add_column(name + (" %" if shown == "scores" else ""), justify="right")
-    fates = [fate for fate in ("diverged", "lost") if any(row[fate] for row in summary)]
-    for fate in fates:
-        table.add_column(fate, justify="right")
+    counts = [key for key in ("diverged", "lost") if any(row[key] for row in summary)]
+    for key in counts:
+        table.add_column(key, justify="right")
     halved = any(row["stopped"] for row in summary)
     if halved:
         table.add_column("stopped", justify="right")
     for row in summary:
-        found = row[shown]
+        values = row[shown]
         cells = [str(value) for value in row["settings"].values()]
         cells += [
-            _spread(found[name], scale, digits) if found else "-" for name in names
+            _mean_and_std(values[name], scale, digits) if values else "-"
+            for name in names
         ]
-        whole = row["seeds"] * row["splits"]
-        cells += [f"{row[fate]} of {whole}" for fate in fates]
+        total = row["seeds"] * row["splits"]
+        cells += [f"{row[key]} of {total}" for key in counts]
         ended = f"epoch {row['stopped']}" if row["stopped"] else "-"
         cells += [ended] if halved else []
         table.add_row(*cells)
     return table
 
 
-def _spread(found, scale, digits):
-    mean = f"{scale * found['mean']:.{digits}f}"
-    if found["std"] is None:  # One seed.
+def _mean_and_std(values, scale, digits):
+    mean = f"{scale * values['mean']:.{digits}f}"
+    if values["std"] is None:  # One seed.
         return mean
-    return f"{mean} ± {scale * found['std']:.{digits}f}"
+    return f"{mean} ± {scale * values['std']:.{digits}f}"

@@ -17,7 +17,7 @@ def test_the_surest_are_guessed_and_the_rest_left_out():
     )
     # One is "in", 3.0; then -5.0 is "out"; then 1.0 is "in", which is wrong.
     assert [tell(n)[:2] for n in (1, 2, 3, 6)] == [(1, 1), (2, 2), (2, 3), (3, 6)]
-    assert tell(2).epsilon == metrics.epsilon_of_guesses(2, 2, 6, 0.0, confidence=0.5)
+    assert tell(2).epsilon == metrics.epsilon_from_guesses(2, 2, 6, 0.0, confidence=0.5)
 
 
 def test_one_run_proves_what_many_do_and_no_more_than_was_lost():

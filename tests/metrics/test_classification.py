@@ -83,10 +83,10 @@ def test_scores_are_strict_json_with_a_row_per_class():
 @pytest.mark.parametrize(
     ("labels", "guesses", "message"),
     [
-        ([0, 3], [0, 0], r"labels must lie in \[0, 3\), got 0 to 3"),
-        ([0, 1], [0, -1], r"predictions must lie in \[0, 3\), got -1 to 0"),
-        ([0, 1], [0], r"predictions must be one per label: got 1 for 2 labels"),
-        (np.zeros(0, int), np.zeros(0, int), r"labels is empty"),
+        ([0, 3], [0, 0], r"labels must be in \[0, 3\), got 0 to 3"),
+        ([0, 1], [0, -1], r"predictions must be in \[0, 3\), got -1 to 0"),
+        ([0, 1], [0], r"predictions must be one per label, got 1 for 2 labels"),
+        (np.zeros(0, int), np.zeros(0, int), r"labels must not be empty"),
         ([0.0, 1.0], [0, 1], r"labels must be int\[N\], got float64\[2\]"),
         ([[0]], [0], r"labels must be int\[N\], got int64\[1, 1\]"),
     ],

@@ -42,7 +42,7 @@ def test_more_windows_than_a_chunk(monkeypatch):
 def test_statistics_agree_with_numpy_and_scipy():
     raw = RNG.gamma(2.0, size=(20, 16, 2))
     safe = RNG.normal(3.0, 2.0, size=(20, 16, 2))
-    got = metrics.statistics_kept(raw, safe, ["x", "y"])
+    got = metrics.compare_statistics(raw, safe, ["x", "y"])
     json.dumps(got, allow_nan=False)
     oracles = {
         "mean": lambda x: x.mean(1),
@@ -66,7 +66,7 @@ def test_statistics_agree_with_numpy_and_scipy():
 
 def test_a_share_of_nothing_is_none():
     still = np.zeros((2, 4, 1))
-    found = metrics.statistics_kept(still, still + 1, ["x"])["x"]["mean"]
+    found = metrics.compare_statistics(still, still + 1, ["x"])["x"]["mean"]
     assert found["relative_error"] is None and found["absolute_error"] == 1
 
 
@@ -112,7 +112,7 @@ def test_says_what_was_wrong():
     one, other = np.zeros((2, 4, 1)), np.zeros((2, 5, 1))
     for call in (
         lambda: metrics.warping_distances(one, other),
-        lambda: metrics.statistics_kept(one, other, ["x"]),
+        lambda: metrics.compare_statistics(one, other, ["x"]),
         lambda: metrics.step_errors(one, other, 50.0),
     ):
         with pytest.raises(ValueError, match=r"the same windows.*\(2, 4, 1\) and"):
@@ -120,11 +120,11 @@ def test_says_what_was_wrong():
     with pytest.raises(ValueError, match=r"N at least 1, got shapes \(0, 4, 1\)"):
         metrics.warping_distances(one[:0], one[:0])
     with pytest.raises(ValueError, match=r"channels must name the 1 channels"):
-        metrics.statistics_kept(one, one, ["x", "y"])
+        metrics.compare_statistics(one, one, ["x", "y"])
 
 
 def test_a_mean_near_nothing_has_no_percentage():
     raw = np.float32([[[1e-6, 2.0]], [[0.0, 2.0]]])
-    kept = metrics.statistics_kept(raw, raw + np.float32([0.25, 0.5]), "xy")
+    kept = metrics.compare_statistics(raw, raw + np.float32([0.25, 0.5]), "xy")
     assert page.change(kept["x"]["mean"]) == "+0.25"
     assert page.change(kept["y"]["mean"]) == "+25.0 %"

@@ -12,10 +12,12 @@ from jaxanon.privacy import SampledGaussian, epsilon_spent
 
 def test_bounds_on_a_share_are_those_of_scipy():
     for hits, trials in ((0, 7), (3, 50), (7, 7), (400, 1000)):
-        told = [float(bound) for bound in metrics.share_bounds(hits, trials, 0.975)]
+        told = [
+            float(bound) for bound in metrics.proportion_bounds(hits, trials, 0.975)
+        ]
         want = stats.binomtest(hits, trials).proportion_ci(0.95, method="exact")
         assert told == pytest.approx([want.low, want.high])
-    low, high = metrics.share_bounds(np.array([[1], [2]]), np.array([4, 9]), 0.9)
+    low, high = metrics.proportion_bounds(np.array([[1], [2]]), np.array([4, 9]), 0.9)
     assert low.shape == high.shape == (2, 2) and (low < high).all()
 
 
@@ -23,7 +25,7 @@ def test_bounds_hold_where_shares_differ_from_trial_to_trial():
     rng = np.random.default_rng(0)
     shares = np.array([0.01, 0.2, 0.9])
     hits = rng.binomial(10, shares, size=(20_000, 3)).sum(1)
-    low, high = metrics.share_bounds(hits, 30, 0.95)
+    low, high = metrics.proportion_bounds(hits, 30, 0.95)
     wrong = (low > shares.mean()).mean(), (high < shares.mean()).mean()
     assert max(wrong) <= 0.05
 
@@ -124,7 +126,7 @@ def test_says_what_was_wrong():
     with pytest.raises(ValueError, match=r"confidence must be in \[1/2, 1\), got 1"):
         bound(good, good, 0.0, confidence=1.0)
     with pytest.raises(ValueError, match=r"confidence must be in \[1/2, 1\), got 0.2"):
-        metrics.share_bounds(1, 2, 0.2)
+        metrics.proportion_bounds(1, 2, 0.2)
 
 
 def test_right_guesses_without_delta_are_a_binomial_s():
@@ -132,8 +134,8 @@ def test_right_guesses_without_delta_are_a_binomial_s():
     for n in (1, 20, 500):
         q = 0.05 ** (1 / n)
         want = max(0.0, math.log(q / (1 - q)))
-        assert metrics.epsilon_of_guesses(n, n, 2 * n, 0.0) == pytest.approx(want)
-    found = metrics.epsilon_of_guesses(160, 200, 1000, 0.0, confidence=0.9)
+        assert metrics.epsilon_from_guesses(n, n, 2 * n, 0.0) == pytest.approx(want)
+    found = metrics.epsilon_from_guesses(160, 200, 1000, 0.0, confidence=0.9)
     q = 1 / (1 + math.exp(-found))
     assert stats.binom.sf(159, 200, q) == pytest.approx(0.1)
 
@@ -145,16 +147,16 @@ def test_delta_makes_right_guesses_cheaper_by_hand():
     ``max(2 q (1 - q), (1 - q^2) / 2) = 2 q (1 - q)`` for q from 1/3 on.
     """
     delta = 0.01
-    found = metrics.epsilon_of_guesses(2, 2, 4, delta, confidence=0.6)
+    found = metrics.epsilon_from_guesses(2, 2, 4, delta, confidence=0.6)
     q = 1 / (1 + math.exp(-found))
     assert q**2 + 2 * 4 * delta * 2 * q * (1 - q) == pytest.approx(0.4, abs=1e-5)
-    assert found < metrics.epsilon_of_guesses(2, 2, 4, 0.0, confidence=0.6)
+    assert found < metrics.epsilon_from_guesses(2, 2, 4, 0.0, confidence=0.6)
 
 
 @pytest.mark.parametrize("right, guesses", [(0, 0), (0, 10), (5, 10), (8, 200)])
 def test_guesses_no_better_than_coins_prove_nothing(right, guesses):
     for delta in (0.0, 1e-5, 0.5):
-        assert metrics.epsilon_of_guesses(right, guesses, 500, delta) == 0.0
+        assert metrics.epsilon_from_guesses(right, guesses, 500, delta) == 0.0
 
 
 def test_guesses_are_refuted_as_rarely_as_they_say():
@@ -165,7 +167,7 @@ def test_guesses_are_refuted_as_rarely_as_they_say():
     for given in (0.0, delta):
         own = right | (rng.random(right.shape) < given)
         bounds = [
-            metrics.epsilon_of_guesses(int(n), r, m, given)
+            metrics.epsilon_from_guesses(int(n), r, m, given)
             for n in np.unique(own.sum(1))
         ]
         counts = np.unique(own.sum(1), return_counts=True)[1]
@@ -178,13 +180,13 @@ def test_guesses_are_refuted_as_rarely_as_they_say():
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ((3, 2, 5, 0.0), "got 3 right of 2 guesses of 5"),
-        ((-1, 2, 5, 0.0), "got -1 right of 2"),
-        ((1, 6, 5, 0.0), "got 1 right of 6 guesses of 5"),
-        ((0, 0, 0, 0.0), "of 1 canary or more"),
+        ((3, 2, 5, 0.0), "got 3, 2 and 5"),
+        ((-1, 2, 5, 0.0), "got -1, 2 and 5"),
+        ((1, 6, 5, 0.0), "got 1, 6 and 5"),
+        ((0, 0, 0, 0.0), "canaries >= 1"),
         ((1, 2, 5, 1.0), r"delta must be in \[0, 1\), got 1.0"),
     ],
 )
 def test_what_is_refused_of_guesses(given, match):
     with pytest.raises(ValueError, match=match):
-        metrics.epsilon_of_guesses(*given)
+        metrics.epsilon_from_guesses(*given)

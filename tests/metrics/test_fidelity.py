@@ -105,19 +105,19 @@ def test_nearest_windows_are_those_of_a_loop():
 
 def test_copies_are_found_and_others_are_not():
     training, held_out = gaussian(300, seed=1), gaussian(400, seed=2)
-    honest = metrics.memorisation(training, gaussian(400, seed=3), held_out)
+    honest = metrics.memorization(training, gaussian(400, seed=3), held_out)
     assert honest["copies"] == pytest.approx(0.05, abs=0.03)
     assert honest["synthetic"] == pytest.approx(honest["held_out"], rel=0.15)
     half = np.concatenate([training[:100], gaussian(100, seed=4)])
-    found = metrics.memorisation(training, half, held_out, share=0.1)
+    found = metrics.memorization(training, half, held_out, fraction=0.1)
     assert found["copies"] == pytest.approx(0.55, abs=0.05)
     assert found["synthetic"] < 0.5 * found["held_out"]
     # Of eight states two in three windows that nobody copied were seen, too.
     states = np.eye(8)[:, :, None]
     seen, other = states[:6], np.tile(states, (5, 1, 1))
-    found = metrics.memorisation(other, seen, other)
+    found = metrics.memorization(other, seen, other)
     assert found == {"synthetic": 0.0, "held_out": 0.0, "copies": pytest.approx(0.05)}
-    copied = metrics.memorisation(np.tile(seen, (5, 1, 1)), seen, other)
+    copied = metrics.memorization(np.tile(seen, (5, 1, 1)), seen, other)
     assert copied["copies"] == pytest.approx(0.05 / 0.75)
 
 
@@ -126,7 +126,7 @@ def test_copies_are_found_and_others_are_not():
     [
         (
             lambda: metrics.mmd(np.zeros((1, 2, 1)), np.zeros((3, 2, 1))),
-            "at least 2, and",
+            "at least 2, with",
         ),
         (
             lambda: metrics.mmd(np.zeros((3, 2, 1)), np.zeros((3, 2, 1))),
@@ -135,7 +135,7 @@ def test_copies_are_found_and_others_are_not():
         (lambda: metrics.mmd(np.zeros((3, 2, 1)), np.zeros((3, 3, 1))), r"\(3, 3, 1\)"),
         (
             lambda: metrics.frechet_distance(np.zeros((3, 2)), np.zeros((1, 2))),
-            "two rows",
+            "with N >= 2",
         ),
         (
             lambda: metrics.autocorrelation_error(
@@ -147,15 +147,15 @@ def test_copies_are_found_and_others_are_not():
             lambda: metrics.cross_channel_error(
                 np.zeros((1, 4, 1)), np.zeros((1, 4, 1))
             ),
-            "two channels at least to be correlated, got 1",
+            "at least two channels to be correlated, got 1",
         ),
         (
             lambda: metrics.nearest_distances(np.zeros((0, 4, 1)), np.zeros((1, 4, 1))),
             "N at least 1",
         ),
         (
-            lambda: metrics.memorisation(*[np.zeros((2, 4, 1))] * 3, share=1.0),
-            r"share must be in \(0, 1\), got 1.0",
+            lambda: metrics.memorization(*[np.zeros((2, 4, 1))] * 3, fraction=1.0),
+            r"fraction must be in \(0, 1\), got 1.0",
         ),
         (
             lambda: metrics.mmd(*[np.eye(3)[..., None]] * 2, bandwidth=np.inf),
@@ -195,7 +195,9 @@ def test_what_is_not_finite_is_like_nothing(metric, value):
     names = "real", "synthetic"
     if metric is metrics.nearest_distances:
         names = "windows", "training"
-    with pytest.raises(ValueError, match=f"{names[1]} has 2 rows .* the first at 3"):
+    with pytest.raises(
+        ValueError, match=f"{names[1]} must be finite, got 2 rows .* the first at 3"
+    ):
         metric(real, made)
-    with pytest.raises(ValueError, match=f"{names[0]} has 2 rows that are not finite"):
+    with pytest.raises(ValueError, match=f"{names[0]} must be finite, got 2 rows"):
         metric(made, real)

@@ -146,7 +146,7 @@ def test_the_nearest_and_who_copies(three, share):
     want = np.array(each) / math.sqrt(training[0].size)
     assert found.shape == (len(copied),) and found[-1] == 0
     np.testing.assert_allclose(found, want, rtol=1e-9)
-    told = metrics.memorisation(training, made, held, share=share)
+    told = metrics.memorization(training, made, held, fraction=share)
     near = {
         "synthetic": want[:-1],
         "held_out": metrics.nearest_distances(held, training),
@@ -160,9 +160,9 @@ def test_the_nearest_and_who_copies(three, share):
     ]
     assert nearer - 1e-9 <= told["copies"] <= there + 1e-9
     # What was held out has the share, to the window that the quantile lies in.
-    of_held = metrics.memorisation(training, held, held, share=share)["copies"]
+    of_held = metrics.memorization(training, held, held, fraction=share)["copies"]
     assert abs(of_held - share) < 1 / len(held) + 1e-9
-    of_copies = metrics.memorisation(training, training, held, share=share)
+    of_copies = metrics.memorization(training, training, held, fraction=share)
     assert of_copies["synthetic"] == 0 and (of_copies["copies"] == 1) >= (edge > 1e-9)
 
 
@@ -214,7 +214,7 @@ def changes(before, after, found):
 def test_statistics_are_numpy_s_and_scipy_s(pair):
     raw, safe = (x.astype(np.float64) for x in pair)
     names = list("xyz"[: raw.shape[2]])
-    found = metrics.statistics_kept(*pair, names)
+    found = metrics.compare_statistics(*pair, names)
     json.dumps(found, allow_nan=False)
     moment = lambda f: lambda x: f(x, axis=1) if np.ptp(x, axis=1).all() else None
     oracles = {
@@ -231,7 +231,9 @@ def test_statistics_are_numpy_s_and_scipy_s(pair):
             both = [oracle(x[..., column]) for x in (raw, safe)]
             if all(part is not None for part in both):
                 changes(*both, told[name])
-    again = metrics.statistics_kept(*(x[::-1, ::-1, ::-1] for x in pair), names[::-1])
+    again = metrics.compare_statistics(
+        *(x[::-1, ::-1, ::-1] for x in pair), names[::-1]
+    )
     for name in names:
         assert again[name]["std"] == pytest.approx(found[name]["std"], rel=1e-4)
 

@@ -63,8 +63,8 @@ def test_the_key_draws_the_subset():
     ("windows", "labels", "options", "message"),
     [
         (NOISE[0], LABELS, {}, r"windows must be float\[N, time, channels\].*\(8, 2\)"),
-        (NOISE, LABELS[:3], {}, r"labels must be one per window, 400 of them.*\(3,\)"),
-        (NOISE[:5], LABELS[:5], {}, r"at least 10 windows to estimate from, got 5"),
+        (NOISE, LABELS[:3], {}, r"labels must be int\[400\], one per window.*\(3,\)"),
+        (NOISE[:5], LABELS[:5], {}, r"at least 10 windows, got 5"),
         (NOISE, LABELS, {"components": 0}, r"components must be at least 1, got 0"),
     ],
 )
@@ -89,7 +89,7 @@ def test_informativeness_is_a_share_of_the_entropy():
         (np.zeros((20, 2, 1)), LABELS[:20], r"float\[N, features\] and labels"),
         (np.zeros((20, 2)), LABELS[:19], r"got shapes \(20, 2\) and \(19,\)"),
         (np.zeros((9, 2)), LABELS[:9], "at least 10 rows, got 9"),
-        (np.zeros((20, 2)), LABELS[:20] * 0, "two classes at least, got 0 alone"),
+        (np.zeros((20, 2)), LABELS[:20] * 0, "at least two classes, got only 0"),
     ],
 )
 def test_informativeness_says_what_was_wrong(features, labels, message):

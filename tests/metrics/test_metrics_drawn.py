@@ -109,7 +109,7 @@ def test_bounds_of_an_area_are_delong_s(own, others, confidence, seed):
 def test_bounds_on_a_share_leave_as_much_as_they_say(pairs, confidence):
     trials = np.array([n for n, _ in pairs])
     hits = np.array([seed % (n + 1) for n, seed in pairs])
-    low, high = metrics.share_bounds(hits, trials, confidence)
+    low, high = metrics.proportion_bounds(hits, trials, confidence)
     some, not_all = hits > 0, hits < trials
     assert (low[~some] == 0).all() and (high[~not_all] == 1).all()
     assert (low <= hits / trials).all() and (hits / trials <= high).all()
@@ -117,9 +117,11 @@ def test_bounds_on_a_share_leave_as_much_as_they_say(pairs, confidence):
     most = stats.binom.cdf(hits, trials, high)[not_all]
     np.testing.assert_allclose(least, 1 - confidence, rtol=1e-6)
     np.testing.assert_allclose(most, 1 - confidence, rtol=1e-6)
-    turned = metrics.share_bounds(trials - hits, trials, confidence)
+    turned = metrics.proportion_bounds(trials - hits, trials, confidence)
     np.testing.assert_allclose(turned, [1 - high, 1 - low], atol=1e-12)
-    table = metrics.share_bounds(hits[:, None], trials.max() * np.ones(3), confidence)
+    table = metrics.proportion_bounds(
+        hits[:, None], trials.max() * np.ones(3), confidence
+    )
     assert np.shape(table) == (2, len(hits), 3)
 
 
@@ -132,8 +134,8 @@ def proved(halves, delta, confidence, thresholds):
         below = [len(side) - n for side, n in zip(halves, above, strict=True)]
         for called, own in ((above, 1), (below, 0)):
             n, m = len(halves[own]), len(halves[1 - own])
-            low, _ = metrics.share_bounds(called[own], n, both)
-            _, high = metrics.share_bounds(called[1 - own], m, both)
+            low, _ = metrics.proportion_bounds(called[own], n, both)
+            _, high = metrics.proportion_bounds(called[1 - own], m, both)
             if low > delta:
                 found.append(math.log((low - delta) / high))
     return max(found)
@@ -173,7 +175,7 @@ def test_right_guesses_refute_all_below_and_nothing_above(data, delta, confidenc
     canaries = data.draw(st.integers(1, 30))
     guesses = data.draw(st.integers(0, canaries))
     right = data.draw(st.integers(0, guesses))
-    bound = lambda right, delta: metrics.epsilon_of_guesses(
+    bound = lambda right, delta: metrics.epsilon_from_guesses(
         right, guesses, canaries, delta, confidence=confidence
     )
     found = bound(right, delta)

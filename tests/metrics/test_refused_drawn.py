@@ -53,13 +53,15 @@ def test_evidence_and_guesses_that_prove_nothing(outside, row, shape):
     interval, lower = metrics.auc_interval, metrics.epsilon_lower_bound
     refused(lambda: interval(SIDES, told), "evidence must be numbers, got NaN")
     refused(lambda: interval(SIDES, LOADS[:row]), "evidence must be float")
-    refused(lambda: interval(LOADS > 9, LOADS), "own must be of two at least.*1 and 9")
-    refused(lambda: interval(LOADS > row / 9, LOADS), "own must be of two at least")
-    guesses = lambda *given, **kw: metrics.epsilon_of_guesses(*given, **kw)
+    refused(lambda: interval(LOADS > 9, LOADS), "at least two windows.*1 and 9")
+    refused(lambda: interval(LOADS > row / 9, LOADS), "True for at least two windows")
+    guesses = lambda *given, **kw: metrics.epsilon_from_guesses(*given, **kw)
     refused(lambda: interval(SIDES, LOADS, outside), "confidence must be in")
     for least in (outside, 0.49):
         confident = {"confidence": least}
-        refused(lambda c=least: metrics.share_bounds(1, 2, c), "confidence must be in")
+        refused(
+            lambda c=least: metrics.proportion_bounds(1, 2, c), "confidence must be in"
+        )
         refused(lambda c=confident: lower(RUNS, RUNS, 0, **c), "confidence must be in")
         refused(lambda c=confident: guesses(1, 2, 3, 0, **c), "confidence must be in")
     refused(lambda: lower(RUNS, RUNS, outside), "delta must be in")
@@ -71,7 +73,7 @@ def test_evidence_and_guesses_that_prove_nothing(outside, row, shape):
         own = given | {name: told.reshape(2, 5)}
         refused(lambda o=own: lower(**o), f"{name} must be numbers, got NaN")
     for wrong in ((-1 - row, 2, 5), (3 + row, 2, 15), (1, 6 + row, 5), (0, 0, -row)):
-        refused(lambda w=wrong: guesses(*w, 0.0), "of 1 canary or more at most all may")
+        refused(lambda w=wrong: guesses(*w, 0.0), "0 <= right <= guesses <= canaries")
 
 
 @some
@@ -82,7 +84,7 @@ def test_features_that_are_too_few_or_tell_apart_nothing(row, shape):
     refused(lambda: told(np.ones(shape), LABELS), r"features must be float\[N, feat")
     refused(lambda: told(rows, LABELS[:row]), r"features must be float.*labels int\[N")
     refused(lambda: told(rows[:row], LABELS[:row]), f"at least 10 rows, got {row}")
-    refused(lambda: told(rows, 0 * LABELS + row), f"two classes.*, got {row} alone")
+    refused(lambda: told(rows, 0 * LABELS + row), f"two classes, got only {row}")
 
 
 PAIRS = {
@@ -90,8 +92,8 @@ PAIRS = {
     "autocorrelation_error": (metrics.autocorrelation_error, 1),
     "cross_channel_error": (metrics.cross_channel_error, 1),
     "nearest_distances": (metrics.nearest_distances, 1),
-    "memorisation": (lambda x, y: metrics.memorisation(y, x, GOOD), 1),
-    "held_out": (lambda x, y: metrics.memorisation(y, GOOD, x), 1),
+    "memorisation": (lambda x, y: metrics.memorization(y, x, GOOD), 1),
+    "held_out": (lambda x, y: metrics.memorization(y, GOOD, x), 1),
     "frechet_distance": (
         lambda x, y: metrics.frechet_distance(np.mean(x, 1), np.mean(y, 1)),
         2,
@@ -110,7 +112,7 @@ def test_windows_that_are_like_nothing(name, swap, row, broken, what):
     harmed = GOOD.copy()
     harmed[row, row % 4, row % 2] = broken
     refused(
-        lambda: turned(harmed), f"has 1 rows that are not finite, the first at {row}"
+        lambda: turned(harmed), f"must be finite, got 1 rows .*, the first at {row}"
     )
     refused(
         lambda: turned(GOOD[: least - 1]), "got shapes .*must be|must be .*got shapes"
@@ -132,9 +134,11 @@ def test_settings_that_measures_have_no_use_for(outside, time, lag):
         lambda: metrics.autocorrelation_error(one, one), r"max_lag must be in \[1, 1"
     )
     lone = GOOD[..., :1]
-    refused(lambda: metrics.cross_channel_error(lone, lone), "two channels at least")
-    share = {"share": outside}
-    refused(lambda: metrics.memorisation(GOOD, GOOD, GOOD, **share), "share must be in")
+    refused(lambda: metrics.cross_channel_error(lone, lone), "at least two channels")
+    fraction = {"fraction": outside}
+    refused(
+        lambda: metrics.memorization(GOOD, GOOD, GOOD, **fraction), "fraction must be"
+    )
     width = min(outside, 0.0) if outside < 2 else outside
     refused(lambda: metrics.mmd(GOOD, GOOD, bandwidth=width), "bandwidth must be > 0")
     still = np.full((time, 2, 1), 1.5)
@@ -149,11 +153,11 @@ def test_windows_that_are_not_the_same_anonymized(shape):
     other, words = np.ones(shape), "raw and safe must be the same windows"
     for raw, safe in ((GOOD, other), (other, GOOD), (GOOD[:0], GOOD[:0])):
         refused(lambda r=raw, s=safe: metrics.warping_distances(r, s), words)
-        refused(lambda r=raw, s=safe: metrics.statistics_kept(r, s, "xy"), words)
+        refused(lambda r=raw, s=safe: metrics.compare_statistics(r, s, "xy"), words)
         refused(lambda r=raw, s=safe: metrics.step_errors(r, s, 50.0), words)
     for names in ("", "x", "xyz"):
         refused(
-            lambda n=names: metrics.statistics_kept(GOOD, GOOD, n),
+            lambda n=names: metrics.compare_statistics(GOOD, GOOD, n),
             "channels must name the 2 channels",
         )
 

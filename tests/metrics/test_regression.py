@@ -62,7 +62,7 @@ def test_sums_are_not_taken_in_single_precision():
     "truth, told, message",
     [
         ([1.0, 2.0], [1.0], "got 1 for 2"),
-        ([], [], "truth is empty"),
+        ([], [], "truth must not be empty"),
         ([[1.0]], [1.0], r"truth must be float\[N\], got float64\[1, 1\]"),
         ([1.0], ["a"], r"predictions must be float\[N\], got <U1"),
         ([1.0], [np.nan], "predictions must be finite"),

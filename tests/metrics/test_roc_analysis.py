@@ -119,7 +119,9 @@ def test_no_other_rate_is_asked_for(rate):
 
 
 def test_a_curve_needs_both_sides():
-    with pytest.raises(ValueError, match="own must be of some and not of all, got 2"):
+    with pytest.raises(
+        ValueError, match="True for some windows and False for others, got 2"
+    ):
         metrics.roc([True, True], [0.0, 1.0])
     with pytest.raises(ValueError, match=r"evidence must be float\[2, 1\]"):
         metrics.roc([True, False], [0.0, 1.0, 2.0])

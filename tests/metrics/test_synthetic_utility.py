@@ -134,7 +134,7 @@ def test_an_untrained_forecaster_says_that_all_stays():
             lambda key, x: metrics.transfer_scores(
                 key, (x, np.arange(20) % 2), (x[:3], [0, 0, 1]), 2
             ),
-            "synthetic has a single window of class 1, which cannot be both",
+            "synthetic must have at least two windows of class 1, got 1",
         ),
         (
             lambda key, x: metrics.transfer_scores(key, (x, [0]), (x, [0]), 2),
@@ -144,13 +144,13 @@ def test_an_untrained_forecaster_says_that_all_stays():
             lambda key, x: metrics.transfer_scores(
                 key, (x, np.arange(20) % 3), (x, np.arange(20) % 2), 2
             ),
-            r"labels of real windows must lie in \[0, 2\), got 2",
+            r"labels of real windows must be in \[0, 2\), got 2",
         ),
         (
             lambda key, x: metrics.transfer_scores(
                 key, (x, np.arange(20) % 2), (x[:, :2], np.arange(20) % 2), 2
             ),
-            r"of one shape, got shapes \(20, 3, 1\) and \(20, 2, 1\)",
+            r"equal time and channels, got shapes \(20, 3, 1\) and \(20, 2, 1\)",
         ),
         (
             lambda key, x: metrics.discriminative_score(key, x, x[:9]),
@@ -158,7 +158,7 @@ def test_an_untrained_forecaster_says_that_all_stays():
         ),
         (
             lambda key, x: metrics.predictive_score(key, x[:, :1], x[:, :1]),
-            "two samples at least to predict one, got 1",
+            "at least two samples to predict one, got 1",
         ),
     ],
 )

@@ -137,7 +137,7 @@ def draw(key, rows):
         noise=jax.random.normal(keys[4], (rows, 2)),
         shadow=(jnp.roll(true, 1, axis=1), 1 - other),
         renoise=jax.random.normal(keys[5], (2 * rows, 2)),
-        shown=(hot(keys[6], 3), hot(keys[7], 2)),
+        target=(hot(keys[6], 3), hot(keys[7], 2)),
     )
 
 
@@ -152,10 +152,10 @@ def test_a_client_follows_the_lines_of_the_algorithm(shadows, released):
         STEP,
         discriminator_steps=2,
         shadows=shadows,
-        released=released,
+        official=released,
     )
     objectives = blinder.objectives(
-        net, blinder.LossScale(ALPHA, BETA, GAMMA), released=released
+        net, blinder.LossScale(ALPHA, BETA, GAMMA), official=released
     )
 
     @jax.jit

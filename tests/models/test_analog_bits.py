@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.conditions import AnalogBits, check_values, values_of
+from jaxanon.models.conditions import AnalogBits, check_values, parse_categories
 
 BITS = AnalogBits((0, 2, 5), mean=(3.0, 0.5, 2.0), std=(2.0, 0.25, 1.5))
 
@@ -66,13 +66,15 @@ def test_what_is_out_of_range_is_held_in_it():
 
 def test_patterns_name_channels():
     channels = ("door on", "bed on", "mode", "heat")
-    assert values_of(channels, ()) == (0, 0, 0, 0)
-    assert values_of(channels, ("* on", "bed on=3", "mode=17")) == (2, 3, 17, 0)
-    with pytest.raises(ValueError, match=r"must name channels, of \('door on'.*'lamp'"):
-        values_of(channels, ("lamp",))
+    assert parse_categories(channels, ()) == (0, 0, 0, 0)
+    assert parse_categories(channels, ("* on", "bed on=3", "mode=17")) == (2, 3, 17, 0)
+    with pytest.raises(
+        ValueError, match=r"must name channels among \('door on'.*'lamp'"
+    ):
+        parse_categories(channels, ("lamp",))
     for few in ("mode=1", "mode=x"):
         with pytest.raises(ValueError, match="at least 2 values, such as 'mode=4'"):
-            values_of(channels, (few,))
+            parse_categories(channels, (few,))
 
 
 @pytest.mark.parametrize("value", [0.5, -1, 5])
@@ -82,6 +84,6 @@ def test_says_which_channel_holds_something_else(value):
     check_values(windows, names, BITS.values)
     windows[1, 3, 2] = value
     with pytest.raises(
-        ValueError, match=f"'mode' .* from 0 to 4, got {value}.*more va"
+        ValueError, match=f"'mode' .* from 0 to 4, got {value}.*declare more va"
     ):
         check_values(windows, names, BITS.values)

@@ -11,7 +11,7 @@ from flax import linen as nn
 
 from jaxanon.models import fit
 from jaxanon.models.classifiers import ConvClassifier, RecurrentClassifier
-from jaxanon.models.conv2d import PlaneConv, largest
+from jaxanon.models.conv2d import PlaneConv, max_pool
 
 SMALL = {
     "conv": ConvClassifier(2, filters=(4, 4), hidden=(8,)),
@@ -86,7 +86,7 @@ def test_the_convolution_is_flax_s(channels, time, d):
 
 def test_the_larger_of_every_two_samples():
     x = jnp.array([1.0, 3.0, 2.0, 0.0, -5.0]).reshape(1, 1, 5, 1)
-    np.testing.assert_array_equal(largest(x, 2, rest=True).ravel(), [3, 2, -5])
+    np.testing.assert_array_equal(max_pool(x, 2, rest=True).ravel(), [3, 2, -5])
 
 
 @jax.jit

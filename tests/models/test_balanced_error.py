@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.losses import balanced_error, from_chance
+from jaxanon.models.losses import balanced_error, distance_from_chance
 
 
 def _logits(*right):
@@ -44,10 +44,10 @@ def test_a_guess_that_does_not_look_is_at_no_distance_from_chance(classes):
     labels = jnp.arange(20) % classes
     logits = jnp.tile(jnp.arange(float(classes)), (20, 1))
     error = balanced_error(logits, labels, labels, classes)
-    np.testing.assert_allclose(from_chance(error, classes), 0, atol=1e-6)
+    np.testing.assert_allclose(distance_from_chance(error, classes), 0, atol=1e-6)
     # Whoever is always wrong has seen as much as whoever is always right.
     for error in (0.0, 2 - 2 / classes):
-        distance = from_chance(jnp.float32(error), classes)
+        distance = distance_from_chance(jnp.float32(error), classes)
         np.testing.assert_allclose(distance, 1 - 1 / classes, rtol=1e-6)
 
 

@@ -97,7 +97,7 @@ def test_kl_is_the_closed_form_and_uses_log_variance():
 def test_released_adversary_loss_has_the_measured_range(classes, perfect, chance):
     target = jnp.eye(classes)[:1]
     loss = lambda logits: models_losses.cross_entropy(
-        logits, target, jnp.ones(1), released=True
+        logits, target, jnp.ones(1), official=True
     )
     np.testing.assert_allclose(loss(100 * target), perfect, atol=1e-4)
     np.testing.assert_allclose(loss(0 * target), chance, atol=1e-4)
@@ -142,7 +142,7 @@ def test_loss_is_eq_4_and_the_released_scaling_is_its_own():
         z = mean + jnp.exp(log_variance / 2) * batch.noise
         rebuilt = net.decode(params, z, batch.private, batch.public)
         losses = [
-            blinder.vae_loss(net, scale, released=released)(params, batch)[0]
+            blinder.vae_loss(net, scale, official=released)(params, batch)[0]
             for released in (False, True)
         ]
         return mean, log_variance, rebuilt, net.discriminate(params, z), losses
@@ -158,7 +158,7 @@ def test_loss_is_eq_4_and_the_released_scaling_is_its_own():
     np.testing.assert_allclose(paper, expected, rtol=1e-5)
     pairs = zip(told, batch.private, strict=True)
     odd = sum(
-        models_losses.cross_entropy(logits, y, jnp.ones(5), released=True)
+        models_losses.cross_entropy(logits, y, jnp.ones(5), official=True)
         for logits, y in pairs
     )
     # 512 MSE + c * sum(1 + logvar - ...) with c = 2 is 4 KL; here beta is 3.

@@ -21,7 +21,7 @@ def _told(batch):
 
 def test_parts_are_forgotten_each_on_its_own():
     told = _told(20_000)
-    got = conditions.forget(jax.random.key(0), told, SIZES, 0.2)
+    got = conditions.drop_conditions(jax.random.key(0), told, SIZES, 0.2)
     gone = [np.asarray(got.classes[name] == size) for name, size in SIZES.items()]
     gone.append(~np.asarray(got.known))
     for fall in gone:  # Standard deviation 0.003.
@@ -36,10 +36,10 @@ def test_parts_are_forgotten_each_on_its_own():
 
 def test_nothing_is_forgotten_at_rate_0_and_all_at_1():
     told = _told(6)
-    same = conditions.forget(jax.random.key(1), told, SIZES, 0.0)
+    same = conditions.drop_conditions(jax.random.key(1), told, SIZES, 0.0)
     jax.tree.map(np.testing.assert_array_equal, same, told)
-    none = conditions.forget(jax.random.key(1), told, SIZES, 1.0)
-    empty = conditions.nothing(SIZES, 4, 6)
+    none = conditions.drop_conditions(jax.random.key(1), told, SIZES, 1.0)
+    empty = conditions.null_condition(SIZES, 4, 6)
     jax.tree.map(np.testing.assert_array_equal, none.classes, empty.classes)
     np.testing.assert_array_equal(none.known, empty.known)
 

@@ -9,8 +9,8 @@ import pytest
 from jaxanon.models.losses import (
     CONFUSIONS,
     confusion,
+    distance_from_uniform,
     kernel_squares,
-    off_chance,
     weighted_cross_entropy,
 )
 
@@ -25,7 +25,7 @@ def test_by_hand():
     released = -np.log(0.8) - np.log(0.5)
     np.testing.assert_allclose(confusion(ROW, LABEL, "official"), released, rtol=1e-5)
     off = (1 / 3 - 0.2 + 0.5 - 1 / 3 + 1 / 3 - 0.3) / 3
-    np.testing.assert_allclose(off_chance(ROW), off, rtol=1e-5)
+    np.testing.assert_allclose(distance_from_uniform(ROW), off, rtol=1e-5)
 
 
 def test_of_two_classes_chance_is_cross_entropy_against_a_half():
@@ -34,7 +34,7 @@ def test_of_two_classes_chance_is_cross_entropy_against_a_half():
     expected = optax.sigmoid_binary_cross_entropy(one, jnp.full(2, 0.5)).mean()
     np.testing.assert_allclose(confusion(two, jnp.array([0, 1])), expected, rtol=1e-5)
     halves = jnp.mean(jnp.abs(0.5 - jax.nn.sigmoid(one)))
-    np.testing.assert_allclose(off_chance(two), halves, rtol=1e-5)
+    np.testing.assert_allclose(distance_from_uniform(two), halves, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,6 @@ def test_gradients_are_finite_even_of_zeros():
 
 @pytest.mark.parametrize(("rows", "labels"), [(1, 1), (3, 2)])
 def test_says_what_was_wrong(rows, labels):
-    message = rf"two rows at least, .* got shapes \({rows}, 2\) and \({labels},\)"
+    message = rf"n >= 2, .* got shapes \({rows}, 2\) and \({labels},\)"
     with pytest.raises(ValueError, match=message):
         supervised_contrastive_loss(jnp.ones((rows, 2)), jnp.zeros(labels, int), 1.0)

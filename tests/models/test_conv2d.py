@@ -9,10 +9,10 @@ from flax import linen as nn
 from jaxanon.models.conv2d import (
     PlaneConv,
     PlaneConvTranspose,
-    largest,
+    batch_norm,
     logits,
-    normalised,
-    planes,
+    max_pool,
+    to_planes,
 )
 
 DIMENSIONS = ("NHWC", "HWIO", "NHWC")
@@ -70,8 +70,8 @@ def test_a_transposed_one_is_the_gradient_of_xlas(reach, stretch):
 
 def test_the_largest_of_samples():
     x = np.float32([1, 5, 2, 2, 9, 0, 7])[None, None, :, None]
-    assert largest(x, 3).ravel().tolist() == [5, 9]
-    assert largest(x, 3, rest=True).ravel().tolist() == [5, 9, 7]
+    assert max_pool(x, 3).ravel().tolist() == [5, 9]
+    assert max_pool(x, 3, rest=True).ravel().tolist() == [5, 9, 7]
 
 
 def test_two_classes_have_one_unit():
@@ -96,14 +96,14 @@ def test_two_classes_have_one_unit():
 
 def test_planes_are_channels_first():
     x = _windows(2, 5, 3)
-    np.testing.assert_array_equal(planes(x)[..., 0], np.swapaxes(x, 1, 2))
+    np.testing.assert_array_equal(to_planes(x)[..., 0], np.swapaxes(x, 1, 2))
 
 
 def test_normalising_moves_the_averages_by_a_hundredth():
     class Norm(nn.Module):
         @nn.compact
         def __call__(self, x, train):
-            return normalised(x, train)
+            return batch_norm(x, train)
 
     x = 3 + _windows(50, 2, 4, 1)
     variables = Norm().init(jax.random.key(0), x, False)

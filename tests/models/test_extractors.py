@@ -58,7 +58,7 @@ def test_haar_of_an_odd_length_by_hand():
 
 def test_channels_are_transformed_each_by_itself():
     windows = np.random.default_rng(0).normal(size=(3, 8, 2))
-    basis = feature_extraction.of_channels(feature_extraction.cosine(8), 2)
+    basis = feature_extraction.repeat_for_channels(feature_extraction.cosine(8), 2)
     want = scipy.fft.dct(windows, axis=1, norm="ortho")
     found = (windows.reshape(3, -1) @ basis.T).reshape(3, 8, 2)
     np.testing.assert_allclose(found, want, atol=1e-6)
@@ -70,7 +70,7 @@ def test_the_most_varied_rows_and_principal_components_keep_the_most():
     x = x @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
     covariance = np.float32(np.cov(x.T, bias=True))
     basis = np.float32(feature_extraction.haar(6))
-    rows = feature_extraction.most_varied(basis, covariance, 2)
+    rows = feature_extraction.select_most_variable(basis, covariance, 2)
     varied = (x @ basis.T).var(0)
     np.testing.assert_array_equal(rows, basis[np.argsort(-varied)[:2]])
     found = np.asarray(feature_extraction.principal(covariance, 3))
@@ -82,7 +82,7 @@ def test_the_most_varied_rows_and_principal_components_keep_the_most():
 
 def test_codes_are_those_of_the_lasso():
     rng = np.random.default_rng(2)
-    atoms = np.float32(feature_extraction.of_length_one(rng.normal(size=(4, 8))))
+    atoms = np.float32(feature_extraction.normalize_rows(rng.normal(size=(4, 8))))
     x = np.float32(rng.normal(size=(5, 8)))
     found = feature_extraction.sparse_codes(jnp.asarray(atoms), x, 0.3, steps=300)
     # Scikit-learn divides the squares by 2 n.
@@ -97,7 +97,7 @@ def test_codes_are_those_of_the_lasso():
 
 def test_few_steps_are_near():
     rng = np.random.default_rng(3)
-    atoms = feature_extraction.of_length_one(np.float32(rng.normal(size=(7, 30))))
+    atoms = feature_extraction.normalize_rows(np.float32(rng.normal(size=(7, 30))))
     x = np.float32(rng.normal(size=(50, 30)))
     codes = jax.jit(functools.partial(feature_extraction.sparse_codes, penalty=0.05))
     exact = feature_extraction.sparse_codes(atoms, x, 0.05, steps=300)

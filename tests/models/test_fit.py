@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxanon.models import fit
-from jaxanon.models.fit import arrange
+from jaxanon.models.fit import arrange_rows
 
 pytestmark = pytest.mark.slow
 
@@ -111,7 +111,7 @@ def test_sets_of_their_own_windows():
 
 def test_windows_of_other_sets_are_refused():
     windows, labels = toy()
-    with pytest.raises(ValueError, match=r"those of all 1 sets.*\(2, 96, 4, 2\)"):
+    with pytest.raises(ValueError, match=r"for 1 sets.*\(2, 96, 4, 2\)"):
         fit.fit_many(
             jax.random.split(jax.random.key(0), 1),
             np.stack([windows] * 2), labels[None], [3], **SMALL,
@@ -206,14 +206,14 @@ def test_of_many_rows_there_are_epochs_enough(monkeypatch):
 def test_class_weights_are_majority_over_count():
     labels = np.int32([[0, 0, 0, 0, 0, 0, 1, 1, 1, 2]])
     # Class 3 never occurs.
-    rows = arrange(np.zeros((10, 4, 1)), labels, [4], None, labels == 2, 4)
+    rows = arrange_rows(np.zeros((10, 4, 1)), labels, [4], None, labels == 2, 4)
     # Six of class 0 and three of class 1 train, padded to 12 = 3 batches of 4.
     np.testing.assert_array_equal(
         rows.train_weights.ravel(), [1] * 6 + [2] * 3 + [0] * 3
     )
     np.testing.assert_array_equal(rows.valid_weights.ravel(), [1, 0, 0, 0])
     valid = np.arange(10)[None] % 9 > 0  # Five of class 0, three of class 1.
-    scored = arrange(np.zeros((10, 4, 1)), labels, [4], None, valid, 4)
+    scored = arrange_rows(np.zeros((10, 4, 1)), labels, [4], None, valid, 4)
     np.testing.assert_allclose(
         scored.valid_weights.ravel(), [1 / 10] * 5 + [1 / 6] * 3, rtol=1e-6
     )
@@ -246,15 +246,15 @@ def test_logits_come_for_any_number_of_windows():
     ("change", "message"),
     [
         ({"windows": np.zeros((96, 4))}, r"windows must be float\[N, time, channels\]"),
-        ({"labels": np.zeros(5, int)}, r"one integer per window, 96 of them.*\(5,\)"),
-        ({"labels": np.full(96, 3)}, r"labels must lie in \[0, 3\), got 3 to 3"),
-        ({"labels": np.full(96, -1)}, r"labels must lie in \[0, 3\), got -1 to -1"),
+        ({"labels": np.zeros(5, int)}, r"int\[96\], one per window.*\(5,\)"),
+        ({"labels": np.full(96, 3)}, r"labels must be in \[0, 3\), got 3 to 3"),
+        ({"labels": np.full(96, -1)}, r"labels must be in \[0, 3\), got -1 to -1"),
         ({"labels": np.zeros(96)}, r"labels must be integers, got dtype float64"),
         ({"num_classes": 1}, r"num_classes must be at least 2, got 1"),
-        ({"mask": np.zeros(96, bool)}, r"no window is left to train on among 96"),
-        ({"valid": np.ones(96, bool)}, r"no window is left to train on among 96"),
-        ({"valid": np.ones(9, bool)}, r"valid must hold one bool per window, 96"),
-        ({"mask": np.ones(9, bool)}, r"mask must hold one bool per window, 96"),
+        ({"mask": np.zeros(96, bool)}, r"leave windows to train on, got 0 of 96"),
+        ({"valid": np.ones(96, bool)}, r"leave windows to train on, got 0 of 96"),
+        ({"valid": np.ones(9, bool)}, r"valid must be bool\[96\], one per window"),
+        ({"mask": np.ones(9, bool)}, r"mask must be bool\[96\], one per window"),
         ({"batch": 0}, r"batch must be > 0, got 0"),
         ({"epochs": 0}, r"epochs must be > 0, got 0"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from flax import linen as nn
 
 from jaxanon import kernels
-from jaxanon.models.images import POOL, VGG, Convolution, ResNet, neighbours
+from jaxanon.models.images import POOL, VGG, Convolution, ResNet, gather_neighbors
 from jaxanon.models.predictors import predictor
 
 SMALL = {
@@ -91,7 +91,7 @@ def test_gradients_are_those_of_flax_s_convolution():
     kernel = jax.random.normal(jax.random.key(1), (3, 3, 3, 4))
     conv = nn.Conv(4, (3, 3), strides=2, padding=1, use_bias=False)
     of_flax = lambda k, x: jnp.sum(conv.apply({"params": {"kernel": k}}, x) ** 3)
-    ours = lambda k, x: jnp.sum((neighbours(x, 2) @ k.reshape(27, 4)) ** 3)
+    ours = lambda k, x: jnp.sum((gather_neighbors(x, 2) @ k.reshape(27, 4)) ** 3)
     want, got = (jax.grad(fn, argnums=(0, 1))(kernel, x) for fn in (of_flax, ours))
     for a, b in zip(got, want, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
@@ -187,6 +187,6 @@ def test_kernels_are_clipped_from_factors(kind):
     "kind, time", [("resnet32", 128), ("vgg16", 100), ("vgg16", 8)]
 )
 def test_windows_that_are_no_images_are_refused(kind, time):
-    match = rf"{kind} sees a window as an image, .* such as 1024; got {time}. Choose"
+    match = rf"time must be .* for {kind}, .* got {time}; use windows of 1024"
     with pytest.raises(ValueError, match=match):
         predictor(kind, time, 3, 10, hidden=())

@@ -7,14 +7,14 @@ import optax
 import pytest
 
 from jaxanon import kernels
-from jaxanon.models.guided_diffusion import MOST, LatentLaw, surprise
+from jaxanon.models.guided_diffusion import MAX_LOG_VARIANCE, LatentLaw, gaussian_nll
 
 
 def test_surprise_is_the_negative_log_likelihood():
     stats = pytest.importorskip("scipy.stats")
     y, mean, log_variance = np.random.default_rng(0).normal(size=(3, 6, 2))
     own = stats.norm.logpdf(y, mean, np.exp(log_variance / 2)).sum(axis=1)
-    got = surprise(*map(jnp.float32, (y, mean, log_variance)))
+    got = gaussian_nll(*map(jnp.float32, (y, mean, log_variance)))
     np.testing.assert_allclose(got + np.log(2 * np.pi), -own.mean(), rtol=1e-5)
 
 
@@ -29,7 +29,7 @@ def test_a_law_that_was_learned_bounds_gaussians_by_the_closed_form():
 
     @jax.jit
     def learn(params):
-        loss_fn = lambda params: surprise(y, *net.apply(params, x))
+        loss_fn = lambda params: gaussian_nll(y, *net.apply(params, x))
 
         def step(carry, _):
             params, state = carry
@@ -49,4 +49,7 @@ def test_deviations_stay_within_their_bounds():
     net, x = LatentLaw(2), 1e4 * jnp.ones((1, 3))
     params = net.init(jax.random.key(0), x)
     _, log_variance = net.apply(params, x)
-    assert np.all(np.abs(log_variance) <= MOST) and np.abs(log_variance).max() > 2.9
+    assert (
+        np.all(np.abs(log_variance) <= MAX_LOG_VARIANCE)
+        and np.abs(log_variance).max() > 2.9
+    )

@@ -6,9 +6,9 @@ import numpy as np
 
 from jaxanon.models import blinder as models
 from jaxanon.models import losses
-from jaxanon.models.kd_blinder import class_spread, rarity, shifted
+from jaxanon.models.kd_blinder import class_covariance_root, rarity, shift_latents
 
-spread = jax.jit(class_spread, static_argnames="num_classes")
+spread = jax.jit(class_covariance_root, static_argnames="num_classes")
 
 
 def _covariance(z, labels, mask, num_classes):
@@ -66,7 +66,7 @@ def test_moved_latents_are_decoded_and_seen_and_cost_no_divergence():
     )
     shift = jnp.array([[3.0, -1.0]] * 6)
     scale = models.LossScale(0.5, 2.0, 0.3)
-    total, info = models.vae_loss(shifted(net, shift), scale)(params, batch)
+    total, info = models.vae_loss(shift_latents(net, shift), scale)(params, batch)
     mean, log_variance = net.encode(params, windows)
     z = mean + jnp.exp(log_variance / 2) * noise + shift
     error = jnp.sum((windows - net.decode(params, z, [private], public)) ** 2) / 6

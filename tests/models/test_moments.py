@@ -17,8 +17,8 @@ def made():
     x[:, 1] += 2.0 * label
     x = np.float32(0.1 * x)
     seen, add = (
-        feature_extraction.empty(5, {"mode": 3}),
-        jax.jit(feature_extraction.add),
+        feature_extraction.init_moments(5, {"mode": 3}),
+        jax.jit(feature_extraction.update_moments),
     )
     for rows in np.split(np.arange(300), 6):
         seen = add(seen, x[rows], {"mode": label[rows]})

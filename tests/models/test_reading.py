@@ -22,14 +22,14 @@ def test_scores_and_losses_by_hand():
     kernel, bias = rng.normal(size=(3, 3)), rng.normal(size=3)
     params = {"kernel": jnp.asarray(kernel), "bias": jnp.asarray(bias)}
     told = standard(windows) @ kernel + bias
-    got = deeprotect.read(params, jnp.asarray(windows))
+    got = deeprotect.predict_scores(params, jnp.asarray(windows))
     np.testing.assert_allclose(got, told, rtol=1e-4, atol=1e-5)
     ridge = np.mean(np.sum((told - np.where(np.eye(3)[labels], 1, -1)) ** 2, 1))
     entropy = -np.mean(special.log_softmax(told, 1)[np.arange(6), labels])
     for inference, want in (("ridge", ridge), ("logistic", entropy)):
         found = deeprotect.loss(params, inference, jnp.asarray(windows), labels)
         assert float(found) == pytest.approx(want, rel=1e-4)
-    assert float(deeprotect.squares(params)) == pytest.approx(np.sum(kernel**2))
+    assert float(deeprotect.squared_norm(params)) == pytest.approx(np.sum(kernel**2))
 
 
 @EACH
@@ -52,7 +52,7 @@ def test_windows_that_hardly_differ_are_read_all_the_same(inference):
     state = optimizer.init(params)
     for _ in range(100):
         params, state = step(params, state)
-    guesses = deeprotect.read(params, windows).argmax(1)
+    guesses = deeprotect.predict_scores(params, windows).argmax(1)
     assert np.mean(guesses == labels) > 0.95
 
 
@@ -60,4 +60,4 @@ def test_windows_that_hardly_differ_are_read_all_the_same(inference):
 def test_squares_are_of_weights_and_not_of_biases(inference):
     params = deeprotect.init_classifier(jax.random.key(0), inference, 4, 2)
     moved = {n: x + 1 if "bias" in n else x for n, x in params.items()}
-    assert deeprotect.squares(moved) == deeprotect.squares(params) > 0
+    assert deeprotect.squared_norm(moved) == deeprotect.squared_norm(params) > 0

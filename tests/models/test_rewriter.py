@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.conditional_autoencoder import rewriter
+from jaxanon.models.conditional_autoencoder import conditional_autoencoder
 
 MOBI_ACT, MOTION_SENSE = (128, 6), (128, 2)
 FOUR, THREE = (512, 512, 256, 128), (512, 256, 128)
@@ -13,7 +13,9 @@ MOBI_GENERAL = (2048, 1024, 512, 256, 128)
 
 
 def _count(shape, classes, latent, hidden, **options):
-    net = rewriter(*shape, [classes], latent=latent, hidden=hidden, **options)
+    net = conditional_autoencoder(
+        *shape, [classes], latent=latent, hidden=hidden, **options
+    )
     params = jax.eval_shape(net.init, jax.random.key(0))
     size = lambda tree: sum(leaf.size for leaf in jax.tree.leaves(tree))
     return {group: size(own) for group, own in params.items()}
@@ -31,7 +33,7 @@ def _count(shape, classes, latent, hidden, **options):
     ],
 )
 def test_published_sizes(shape, classes, latent, hidden, told, encoder, decoder):
-    found = _count(shape, classes, latent, hidden, told=told)
+    found = _count(shape, classes, latent, hidden, conditional=told)
     assert found == {"encoder": encoder, "decoder": decoder}
 
 
@@ -41,13 +43,15 @@ def test_published_size_of_the_general_autoencoder_for_motion_sense():
 
 
 def test_a_third_class_is_one_more_row_of_the_decoder():
-    two, three = (_count(MOBI_ACT, n, 5, FOUR, told=True)["decoder"] for n in (2, 3))
+    two, three = (
+        _count(MOBI_ACT, n, 5, FOUR, conditional=True)["decoder"] for n in (2, 3)
+    )
     assert three - two == 128
 
 
 def test_a_code_has_no_variance():
-    code = _count(MOTION_SENSE, 2, 10, FOUR, told=True, random=False)
-    latent = _count(MOTION_SENSE, 2, 10, FOUR, told=True)
+    code = _count(MOTION_SENSE, 2, 10, FOUR, conditional=True, random=False)
+    latent = _count(MOTION_SENSE, 2, 10, FOUR, conditional=True)
     assert latent["encoder"] - code["encoder"] == 128 * 10 + 10
     assert latent["decoder"] == code["decoder"]
 
@@ -66,8 +70,14 @@ def windows():
 
 def test_what_is_told_and_drawn_counts(windows):
     noise = jax.random.normal(jax.random.key(8), (3, 4))
-    net = rewriter(
-        8, 2, [2, 3], latent=4, hidden=(6,), told=True, classifier_hidden_sizes=()
+    net = conditional_autoencoder(
+        8,
+        2,
+        [2, 3],
+        latent=4,
+        hidden=(6,),
+        conditional=True,
+        classifier_hidden_sizes=(),
     )
     params = net.init(jax.random.key(0))
     mean, log_variance = net.encode(params, windows)
@@ -81,11 +91,11 @@ def test_what_is_told_and_drawn_counts(windows):
     np.testing.assert_array_equal(
         np.any(shown != changed, axis=(1, 2)), [False, True, False]
     )
-    assert [logits.shape for logits in net.read(params, z)] == [(3, 2), (3, 3)]
+    assert [logits.shape for logits in net.classify(params, z)] == [(3, 2), (3, 3)]
 
 
 def test_a_code_is_the_same_every_time(windows):
-    net = rewriter(8, 2, [2], latent=4, hidden=(6,), random=False)
+    net = conditional_autoencoder(8, 2, [2], latent=4, hidden=(6,), random=False)
     params = net.init(jax.random.key(0))
     code, none = net.encode(params, windows)
     assert none is None
@@ -94,7 +104,7 @@ def test_a_code_is_the_same_every_time(windows):
 
 
 def test_layers_start_as_in_the_released_programs(windows):
-    net = rewriter(8, 2, [2], latent=4, hidden=(400,))
+    net = conditional_autoencoder(8, 2, [2], latent=4, hidden=(400,))
     layer = net.init(jax.random.key(0))["encoder"]["MultiLayer_0"]["Dense_0"]
     for leaf in jax.tree.leaves(layer):  # Biases too.
         np.testing.assert_allclose(jnp.abs(leaf).max(), 16**-0.5, rtol=0.02)

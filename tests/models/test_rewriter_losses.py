@@ -7,10 +7,10 @@ import pytest
 
 from jaxanon.models.conditional_autoencoder import (
     AutoencoderBatch,
+    autoencoder_loss,
     binary_cross_entropy,
-    reader_loss,
-    rewriter,
-    rewriter_loss,
+    classifier_loss,
+    conditional_autoencoder,
 )
 
 BETA, READING = 1.7, -3.0
@@ -20,8 +20,14 @@ BETA, READING = 1.7, -3.0
 def case():
     """Networks for two private attributes, their parameters, a batch."""
     keys = jax.random.split(jax.random.key(0), 5)
-    net = rewriter(
-        8, 2, [2, 3], latent=4, hidden=(6,), told=True, classifier_hidden_sizes=(5,)
+    net = conditional_autoencoder(
+        8,
+        2,
+        [2, 3],
+        latent=4,
+        hidden=(6,),
+        conditional=True,
+        classifier_hidden_sizes=(5,),
     )
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (7,), 0, n), n)
     batch = AutoencoderBatch(
@@ -39,7 +45,7 @@ def _parts(net, params, batch):
     rebuilt = np.float64(net.decode(params, z, batch.private))
     error = np.mean((rebuilt - np.asarray(batch.windows)) ** 2)
     summed = np.sum(1 + log_variance - mean**2 - np.exp(log_variance), axis=1)
-    softmax = [np.float64(jax.nn.softmax(one)) for one in net.read(params, z)]
+    softmax = [np.float64(jax.nn.softmax(one)) for one in net.classify(params, z)]
     return error, summed, softmax
 
 
@@ -51,7 +57,9 @@ def test_the_plain_loss_is_an_evidence_bound_per_window(case):
         for p, y in zip(softmax, batch.private, strict=True)
     )
     kl = np.mean(-0.5 * summed)
-    loss, info = rewriter_loss(net, params, batch, beta=BETA, reading=READING)
+    loss, info = autoencoder_loss(
+        net, params, batch, beta=BETA, classifier_weight=READING
+    )
     np.testing.assert_allclose(
         loss, 512 * 0.5 * error + BETA * kl + READING * entropy, rtol=1e-5
     )
@@ -71,8 +79,8 @@ def test_the_released_loss_is_the_published_program_s(case):
         for p, y in zip(softmax, batch.private, strict=True)
     )
     expected = (512 * error + kld) / 150 - weight * binary
-    loss, _ = rewriter_loss(
-        net, params, batch, beta=BETA, reading=READING, variant="official"
+    loss, _ = autoencoder_loss(
+        net, params, batch, beta=BETA, classifier_weight=READING, variant="official"
     )
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
@@ -81,8 +89,8 @@ def test_a_reader_alone_is_judged_as_in_the_whole(case):
     net, params, batch = case
     z = net.draw(params, batch.windows, batch.noise)
     for variant in ("paper", "official"):
-        _, info = rewriter_loss(net, params, batch, variant=variant)
-        alone = reader_loss(net, params, z, batch.private, variant=variant)
+        _, info = autoencoder_loss(net, params, batch, variant=variant)
+        alone = classifier_loss(net, params, z, batch.private, variant=variant)
         np.testing.assert_allclose(alone, info["reader"], rtol=1e-6)
 
 
@@ -108,8 +116,10 @@ def test_certainty_has_a_finite_loss_and_slope():
 
 def test_a_code_is_judged_by_its_error_alone(case):
     _, _, batch = case
-    net = rewriter(8, 2, [2, 3], latent=4, hidden=(6,), told=True, random=False)
+    net = conditional_autoencoder(
+        8, 2, [2, 3], latent=4, hidden=(6,), conditional=True, random=False
+    )
     params = net.init(jax.random.key(3))
-    loss, info = rewriter_loss(net, params, batch)
+    loss, info = autoencoder_loss(net, params, batch)
     assert info.keys() == {"loss", "reconstruction"}
     np.testing.assert_allclose(loss, 256 * info["reconstruction"], rtol=1e-6)

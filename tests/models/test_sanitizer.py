@@ -12,7 +12,7 @@ from jaxanon.models.sanitizer import (
     Predictor,
     Sanitizer,
     compose,
-    least_time,
+    min_time,
     sanitize,
 )
 
@@ -182,9 +182,9 @@ def test_windows_may_be_so_short_and_no_shorter(filters):
     nets = lambda time: dysan.networks(
         time, 1, ("a", 2), {"b": 2}, dysan.Widths(predictor_filters=filters)
     )
-    least = max(10, least_time(filters))
+    least = max(10, min_time(filters))
     shapes = jax.eval_shape(nets(least).init, jax.random.key(0))
-    if least == least_time(filters):  # One sample is left, of the last filters.
+    if least == min_time(filters):  # One sample is left, of the last filters.
         assert shapes["predictor"]["Dense_0"]["kernel"].shape[0] == filters[-1]
     with pytest.raises(
         ValueError, match=f"at least {least} samples .* got {least - 1}"

@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from jaxanon import kernels
-from jaxanon.models.predictors import embedded, predictor
+from jaxanon.models.predictors import add_embedding, predictor
 
 WINDOWS = jnp.array([[0, 3, 1, 3], [0, 0, 2, 4]], jnp.float32)[..., None]
 
@@ -15,7 +15,7 @@ WINDOWS = jnp.array([[0, 3, 1, 3], [0, 0, 2, 4]], jnp.float32)[..., None]
 @pytest.fixture(scope="module")
 def nets():
     inner = predictor("mlp", 4, 2, 3, hidden=())
-    return inner, embedded(inner, tokens=5, features=2)
+    return inner, add_embedding(inner, tokens=5, features=2)
 
 
 def test_it_is_a_product_with_one_hot_rows(nets):
@@ -36,7 +36,7 @@ def test_the_table_and_the_network_start_apart(nets):
     for name in net.layers:
         pairs = zip(*map(jax.tree.leaves, (first[name], second[name])), strict=True)
         assert any(jnp.any(a != b) for a, b in pairs)
-    big = embedded(predictor("mlp", 4, 50, 3, hidden=()), tokens=400, features=50)
+    big = add_embedding(predictor("mlp", 4, 50, 3, hidden=()), tokens=400, features=50)
     table = big.init(jax.random.key(0))["embed_1"]["embedding"]
     assert float(table.std()) == pytest.approx(1.0, abs=0.02)
 

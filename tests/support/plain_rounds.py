@@ -15,7 +15,7 @@ from jaxanon.federated import Population, sample_cohort
 from jaxanon.methods.blinder.averaged import BlinderSystem
 from jaxanon.methods.blinder.blinder import judging_loss
 from jaxanon.methods.common import client_batches
-from jaxanon.models.kd_blinder import class_spread
+from jaxanon.models.kd_blinder import class_covariance_root
 
 _ADAM = optax.scale_by_adam()
 
@@ -240,7 +240,7 @@ def _heir_draws(losses, key, state, own, without):
     even = in_turn if "balance" in without else even
     counts = np.bincount(public, minlength=num)
     means = losses.means(state.params, own.windows)
-    root = class_spread(means, public, mask, num)
+    root = class_covariance_root(means, public, mask, num)
 
     def draw(key, step):
         plain_key, even_key, chance_key, spread_key, dropout_key = jax.random.split(

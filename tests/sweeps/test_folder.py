@@ -78,13 +78,13 @@ def test_a_member_without_rows_is_none_and_a_damaged_one_is_named(
     out = tmp_path / "copy"
     shutil.copytree(blinders[1], out)
     (out / "member-0001" / "metrics.jsonl").unlink()
-    assert folder.opened(out, 1, method) is None
+    assert folder.open_member(out, 1, method) is None
     for file in (out / "member-0002" / "checkpoints").rglob("*"):
         if file.is_file():
             file.write_bytes(b"")
-    why = r"Or delete .*member-0002 and go on with the"
+    why = r"Or delete .*member-0002 and continue the"
     with pytest.warns(UserWarning), pytest.raises(ValueError, match=why):
-        folder.opened(out, 2, method)
+        folder.open_member(out, 2, method)
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_a_finished_sweep_is_not_trained_again(blinders, data, monkeypatch):
     monkeypatch.setattr(program, "run_members", None)
     again = quick("blinder", data, resume=True, **options, **BLINDER)
     assert again.members == found.members and again.summary == found.summary
-    with pytest.raises(FileExistsError, match="holds a sweep already; go on"):
+    with pytest.raises(FileExistsError, match="holds a sweep already; continue"):
         quick("blinder", data, **options, **BLINDER)
     other = options | {"num_seeds": 3}
     with pytest.raises(ValueError, match="another sweep: seeds was 2 there and is 3"):

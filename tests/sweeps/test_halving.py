@@ -12,7 +12,7 @@ from one_by_one import one_by_one
 
 from jaxanon.evaluation import anonymizers
 from jaxanon.sweeps import halving, program, scheduler
-from jaxanon.sweeps.halving import NOTHING, Score
+from jaxanon.sweeps.halving import DIVERGED, Score
 from jaxanon.sweeps.runner import sweep
 from jaxanon.sweeps.summary import table
 
@@ -48,7 +48,7 @@ def quick(method, data, **options):
 
 
 def test_held_out_windows_are_training_s_and_of_everybody(data):
-    held = halving.held_out(data)
+    held = halving.hold_out(data)
     rows = {row.tobytes() for row in data.train.windows}
     sides = [{row.tobytes() for row in part.windows} for part in held[1:]]
     assert sides[0] | sides[1] <= rows and not sides[0] & sides[1]
@@ -61,8 +61,8 @@ def test_held_out_windows_are_training_s_and_of_everybody(data):
 
 
 def test_many_windows_are_thinned(data, monkeypatch):
-    monkeypatch.setattr(halving, "MOST", 7)
-    held = halving.held_out(data)
+    monkeypatch.setattr(halving, "MAX_WINDOWS", 7)
+    held = halving.hold_out(data)
     assert len(held.train.windows) == len(held.test.windows) == 7
 
 
@@ -86,27 +86,27 @@ def test_a_setting_that_another_beats_in_both_is_stopped(data):
 
 @pytest.mark.slow
 def test_what_is_kept_and_leaked_is_what_windows_tell(data):
-    held = halving.held_out(data)
-    judges = halving.judge(held)
+    held = halving.hold_out(data)
+    judges = halving.train_classifiers(held)
     grid = {"goal": [IDLE, CLEAN, WRONG]}
     runs = quick(front, data, grid=grid, epochs=1).runs
-    idle, clean, wrong = (halving.tried(run, held, judges, 0) for run in runs)
-    assert idle.kept > 0.9 and idle.leaked[0] > 0.9
-    assert clean.leaked[0] < 0.7 and clean.kept > wrong.kept + 0.2
+    idle, clean, wrong = (halving.score_member(run, held, judges, 0) for run in runs)
+    assert idle.utility > 0.9 and idle.leaked[0] > 0.9
+    assert clean.leaked[0] < 0.7 and clean.utility > wrong.utility + 0.2
     assert wrong.leaked[0] > 0.9
     assert halving.beats(clean, wrong) and not halving.beats(idle, clean)
     lost = quick(front, data, grid={"goal": [1e30]}, epochs=1).runs[0]
-    assert halving.tried(lost, held, judges, 0) is None
+    assert halving.score_member(lost, held, judges, 0) is None
 
 
 def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     calls, real = [], program.run_members
 
-    def killed(shared, seeds, states, *, first, last, tell):
+    def killed(shared, seeds, states, *, first, last, show_row):
         calls.append((first, last, len(seeds)))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return real(shared, seeds, states, first=first, last=last, tell=tell)
+        return real(shared, seeds, states, first=first, last=last, show_row=show_row)
 
     monkeypatch.setattr(program, "run_members", killed)
     options = {
@@ -148,13 +148,13 @@ def points(*pairs):
 def test_no_setting_of_the_front_is_stopped_and_no_more_than_may_be():
     # Each keeps more and leaks more than the one before: all are the front.
     line = points((0.1, 0.1), (0.5, 0.5), (0.9, 0.9))
-    assert halving.stopped(line, 10) == []
+    assert halving.settings_to_stop(line, 10) == []
     # As good in one of both is not beaten.
-    assert halving.stopped(points((0.9, 0.5), (0.9, 0.6), (0.8, 0.5)), 3) == []
+    assert halving.settings_to_stop(points((0.9, 0.5), (0.9, 0.6), (0.8, 0.5)), 3) == []
     chain = points((0.9, 0.1), (0.8, 0.2), (0.7, 0.3), (0.6, 0.4), (0.5, 0.5))
     # Of 5 settings, a third rounded up is 2, and 3 go: the most beaten ones.
-    assert sorted(halving.stopped(chain, 3)) == [2, 3, 4]
-    assert sorted(halving.stopped(chain, 2)) == [3, 4]
+    assert sorted(halving.settings_to_stop(chain, 3)) == [2, 3, 4]
+    assert sorted(halving.settings_to_stop(chain, 2)) == [3, 4]
 
 
 def test_a_setting_is_beaten_in_every_private_attribute():
@@ -164,18 +164,18 @@ def test_a_setting_is_beaten_in_every_private_attribute():
 
 
 def test_who_diverged_is_beaten_by_all_others():
-    assert halving.mean([None, None]) == NOTHING
-    scores = points((0.1, 1.0), (0.2, 0.9)) | {2: NOTHING, 3: NOTHING}
-    assert sorted(halving.stopped(scores, 2)) == [2, 3]
-    assert halving.stopped({0: NOTHING, 1: NOTHING}, 2) == []
+    assert halving.mean_score([None, None]) == DIVERGED
+    scores = points((0.1, 1.0), (0.2, 0.9)) | {2: DIVERGED, 3: DIVERGED}
+    assert sorted(halving.settings_to_stop(scores, 2)) == [2, 3]
+    assert halving.settings_to_stop({0: DIVERGED, 1: DIVERGED}, 2) == []
 
 
 def test_settings_are_compared_when_their_last_phase_has_begun():
     # 27 / 9 = 3 and 27 / 3 = 9; with 8 settings there is nothing left to third.
     assert halving.rungs(27, 3, 9) == [3, 9]
     assert halving.rungs(27, 3, 8) == [9]
-    assert halving.rungs(27, 3, 9, least=4) == [9]
-    assert halving.rungs(27, 3, 9, least=28) == []
+    assert halving.rungs(27, 3, 9, min_epochs=4) == [9]
+    assert halving.rungs(27, 3, 9, min_epochs=28) == []
     assert halving.rungs(5, 2, 100) == [2, 3]  # 5/4 and 5/2, rounded up.
     assert halving.rungs(1, 2, 100) == []
 
@@ -213,7 +213,7 @@ def test_a_class_that_nobody_could_compare_is_refused_before_training(data, tmp_
     labels = data.train.labels | {"gender": gender}
     rare = data._replace(train=data.train._replace(labels=labels))
     method = front(data.spec)
-    message = "gender class 0 has one training window, .* Or leave halving out"
+    message = "gender class 0 has one training window, .* Or disable halving"
     with pytest.raises(ValueError, match=message):
         quick(
             method,

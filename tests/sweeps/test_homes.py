@@ -151,7 +151,7 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
     assert done == [[1]] and again[1] == summary
     with pytest.raises(FileExistsError, match="holds a sweep already"):
         sweeping.search(SMALL, homes, grid=GRID, num_seeds=2, output_dir=out)
-    with pytest.raises(ValueError, match="holds another sweep: seeds was 2"):
+    with pytest.raises(ValueError, match="holds another sweep: num_seeds was 2"):
         sweeping.search(SMALL, homes, grid=GRID, output_dir=out, resume=True)
     # Members are numbered by the order of the axes.
     other = dict(reversed(GRID.items()))
@@ -172,16 +172,18 @@ def test_the_common_sweep_takes_homes(searched, homes):
     given = {name: getattr(SMALL, name) for name in ("days", "test_days", "slot_min")}
     given |= {"forecaster": "lr", "hidden_sizes": (6,), "alpha": 1}
     assert runner.sweep("pfdrl", homes, **options, **given).summary == summary
-    with pytest.raises(ValueError, match="takes no epochs and no halving"):
+    with pytest.raises(ValueError, match="does not support epochs and halving"):
         runner.sweep(method, homes, epochs=2, halving_factor=3)
-    with pytest.raises(ValueError, match="settings that stand in a built method"):
+    with pytest.raises(ValueError, match="method must be pfdrl for homes"):
         runner.sweep(method, homes, alpha=1)
 
 
 def test_who_diverges_has_no_scores(homes, tmp_path):
     """Agents that value nothing switch off all that there is, and save it all."""
     grid = {"learning_rate": [1e-3, float(np.finfo(np.float32).max)]}
-    with pytest.warns(UserWarning, match="1 of 2 members have no scores.*learning_rat"):
+    with pytest.warns(
+        UserWarning, match="1 of 2 members have no scores.*learning rates"
+    ):
         members, summary = sweeping.search(
             SMALL, homes, grid=grid, num_seeds=1, output_dir=tmp_path
         )
@@ -195,12 +197,12 @@ def test_who_diverges_has_no_scores(homes, tmp_path):
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ({"gama": [1]}, "grid names 'gama', which is no setting; there are"),
+        ({"gama": [1]}, "grid must name settings among .*, got 'gama'"),
         (
             {"forecaster_learning_rte": [1]},
             "'forecaster_learning_rte', .* Did you mean 'forecaster_learning_rate'",
         ),
-        ({"homes": [1, 2]}, "grid names 'homes', which chooses the homes"),
+        ({"homes": [1, 2]}, "must not name settings that select homes, got 'homes'"),
         ({"alpha": []}, r"grid\['alpha'\] must be a list with at least one value"),
         (
             {"alpha": [1, 3]},
@@ -217,7 +219,7 @@ def test_grids_are_refused_before_anything_is_trained(homes, grid, message):
 def test_counts_are_checked(homes):
     with pytest.raises(ValueError, match="seeds must be >= 1, got 0"):
         sweeping.search(SMALL, homes, grid={}, num_seeds=0)
-    with pytest.raises(ValueError, match="chunk must be >= 1, got 0"):
+    with pytest.raises(ValueError, match="chunk_size must be >= 1, got 0"):
         sweeping.search(SMALL, homes, grid={}, chunk_size=0)
 
 

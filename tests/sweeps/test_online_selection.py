@@ -123,7 +123,9 @@ def test_each_window_goes_through_the_model_chosen_by_the_run_before(
             np.testing.assert_array_equal(safe[row], wanted)
     few = run.choices(jax.random.key(2), test.windows[::7])
     np.testing.assert_array_equal(few, safe[::7, 0, 0])
-    with pytest.raises(ValueError, match="chosen for, got 2 others; choose for those"):
+    with pytest.raises(
+        ValueError, match="chosen for, got 2 others; call choose_online"
+    ):
         run.choices(jax.random.key(2), test.windows[:2] + 1)
 
 
@@ -192,11 +194,13 @@ def test_others_are_refused(data, runs):
     with pytest.raises(ValueError, match="at least one trained model, got none"):
         choose([])
     run = dataclasses.replace(runs[0], method=methods.orf(data.spec))
-    with pytest.raises(ValueError, match=r"among those of dysan, .*, got \['orf'\]"):
+    with pytest.raises(ValueError, match=r"runs must be of dysan, .*, got \['orf'\]"):
         choose([run])
-    config = dataclasses.asdict(runs[0].method.config) | {"standardised": False}
+    config = dataclasses.asdict(runs[0].method.config) | {"standardized": False}
     other = dataclasses.replace(runs[0], method=methods.dysan(data.spec, **config))
-    with pytest.raises(ValueError, match=r"alone, got several of \['standardised'\]"):
+    with pytest.raises(
+        ValueError, match=r"only in .*, got different \['standardized'\]"
+    ):
         choose([runs[0], other])
     spec = dataclasses.replace(data.spec, preset="other")
     match = r"'toy' \(other\), got one for 'toy' \(file\)"
@@ -225,11 +229,13 @@ def test_members_are_one_of_a_setting_that_was_trained_to_the_end(folder, tmp_pa
     sweeps_folder.save(dataclasses.replace(run, state=state))
     assert len(online_selection.members(broken)[0]) == 1
     sweeps_folder.add(broken, members=[first | {"stopped": 1}, second])
-    with pytest.raises(ValueError, match="no member that did not diverge; sweep anew"):
+    with pytest.raises(ValueError, match="must hold a completely trained, finite run"):
         online_selection.members(broken)
     del told["members"]
     sweeps_folder.write(broken, told)
-    with pytest.raises(ValueError, match="holds an unfinished sweep; go on by --res"):
+    with pytest.raises(
+        ValueError, match="holds an unfinished sweep; continue with --res"
+    ):
         online_selection.members(broken)
     sweeps_folder.add(broken, method="pfdrl")
     with pytest.raises(ValueError, match=r"got \['pfdrl'\]; evaluate members one by"):

@@ -110,19 +110,19 @@ def test_as_many_as_fit_are_taken_at_once():
         tried.append(size)
         return 100 + 10 * size
 
-    assert program.fitting(need, 12, 220) == 12 and tried == [12]
+    assert program.fit_chunk(need, 12, 220) == 12 and tried == [12]
     # 12 need 220 bytes, of which 150 / 220 is 8: two chunks, of 6 each, need 160.
     # 6 x 150 / 160 is 5: three chunks, of 4 each, need 140.
     tried.clear()
-    assert program.fitting(need, 12, 150) == 4 and tried == [12, 6, 4]
-    assert program.fitting(need, 12, 0) == 1  # There is no smaller one.
-    assert program.fitting(need, 12, None) == 12  # Nobody says.
+    assert program.fit_chunk(need, 12, 150) == 4 and tried == [12, 6, 4]
+    assert program.fit_chunk(need, 12, 0) == 1  # There is no smaller one.
+    assert program.fit_chunk(need, 12, None) == 12  # Nobody says.
 
 
 def test_a_program_needs_what_it_makes_beside_what_is_there():
     x, y = jnp.zeros(1000), jnp.zeros(10)
     compiled = jax.jit(lambda x, y: x[:10] + y).lower(x, y).compile()
     # Read y and write as many, 40 bytes each; x is there already.
-    assert 80 <= program.needed(compiled, x) < 1000
+    assert 80 <= program.memory_needed(compiled, x) < 1000
     silent = types.SimpleNamespace(memory_analysis=lambda: None)
-    assert program.needed(silent, x) == 0
+    assert program.memory_needed(silent, x) == 0

@@ -12,7 +12,7 @@ from jaxanon.evaluation import anonymizers
 from jaxanon.sweeps import members as sweeps_members
 from jaxanon.sweeps import program, scheduler
 from jaxanon.sweeps.runner import Member, sweep
-from jaxanon.sweeps.summary import scores, summarise, table
+from jaxanon.sweeps.summary import scores, summarize, table
 from jaxanon.training import trainer
 
 build, TRACES = known.build, known.TRACES
@@ -145,7 +145,7 @@ def test_the_table_shows_mean_and_deviation_over_seeds():
         for rate in (0.0, 10.0)
         for seed in (0, 1, 2)
     ]
-    first, second = summarise(members, ())
+    first, second = summarize(members, ())
     # Of 0, 1, 2 the mean is 1 and the deviation (n - 1) is 1.
     assert first["losses"] == {"loss": {"mean": 1.0, "std": 1.0}}
     assert (second["settings"], second["seeds"]) == ({"rate": 10.0}, 3)
@@ -170,7 +170,7 @@ def test_scores_are_the_figures_that_settings_are_chosen_by():
     }
     expected = {"act accuracy": 0.9, "sex intrusive": 0.5, "sex re-identified": 0.7}
     assert scores(report) == expected
-    (row,) = summarise([Member({"rate": 1}, 0, {"loss": 0.5})], [report])
+    (row,) = summarize([Member({"rate": 1}, 0, {"loss": 0.5})], [report])
     assert list(table([row]).columns[1].cells) == ["90.0"]
 
 
@@ -202,10 +202,10 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
     [
         (
             {"grid": {"depth": [1]}},
-            r"'depth', which is no setting; hyper-parameters are \['goal', 'rate'\], "
-            r"settings that are compiled in \['width'\]",
+            r"got 'depth'; hyper-parameters are \['goal', 'rate'\], "
+            r"compiled settings are \['width'\]",
         ),
-        ({"grid": {"rte": [1]}}, r"'rte', which is no setting; .*mean 'rate'"),
+        ({"grid": {"rte": [1]}}, r"got 'rte'; .*mean 'rate'"),
         ({"grid": {"rate": []}}, r"grid\['rate'\] must be a list with at least one"),
         ({"grid": {"rate": "ab"}}, r"grid\['rate'\] must be a list .* got 'ab'"),
         ({"grid": {"rate": 0.5}}, r"grid\['rate'\] must be a list .* got 0.5"),
@@ -213,7 +213,7 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
         ({"grid": {"rate": ["x"]}}, r"must hold finite numbers, got 'x'"),
         ({"num_seeds": 0}, r"num_seeds must be >= 1, got 0"),
         ({"epochs": 0}, r"epochs must be >= 1, got 0"),
-        ({"halving_factor": 1}, r"halving_factor must be >= 2, .* got 1; leave it out"),
+        ({"halving_factor": 1}, r"halving_factor must be >= 2, got 1; omit it"),
         ({"chunk_size": 0}, r"chunk_size must be >= 1, got 0"),
         ({"layout": "round"}, r"layout must be None or one of .* got 'round'"),
     ],
@@ -252,7 +252,7 @@ def test_a_grid_is_refused_as_settings_are(data):
 
 def test_a_built_method_takes_no_settings(data):
     method = build(data.spec)
-    with pytest.raises(ValueError, match="'width' is compiled into a method"):
+    with pytest.raises(ValueError, match="'width', which is compiled into the built"):
         quick(method, data, grid={"width": [2, 3]})
     with pytest.raises(ValueError, match=r"settings \['width'\] do not apply"):
         quick(method, data, width=3)

@@ -55,11 +55,11 @@ def quick(method, splits, **options):
 @pytest.mark.parametrize("layout", program.LAYOUTS)
 @pytest.mark.parametrize("chunk", [None, 2, 7])  # 2 is fewer than there are splits.
 def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits):
-    before = program.programs()
+    before = program.num_compiled()
     grid = {"goal": [1.0, 50.0]}
     options = {"num_seeds": 2, "layout": layout, "chunk_size": chunk}
     found = quick(moved, splits, grid=grid, **options)
-    assert program.programs() == before + 1
+    assert program.num_compiled() == before + 1
     places = [(one.settings["goal"], one.split, one.seed) for one in found.members]
     assert places == [(g, p, s) for g in (1.0, 50.0) for p in range(3) for s in (0, 1)]
     people = [np.unique(data.train.labels["subject"]) for data in splits]
@@ -89,9 +89,9 @@ def test_a_method_that_knows_its_statistics_has_a_program_for_each(layout, split
         update = lambda key, state, data: method.update(key, state, data + spread[0])
         return method._replace(update=update)
 
-    before = program.programs()
+    before = program.num_compiled()
     found = quick(build, splits, layout=layout, epochs=6)
-    assert program.programs() == before + 3
+    assert program.num_compiled() == before + 3
     for run, data in zip(found.runs, splits, strict=True):
         expected = 1.0 + 100 * data.spec.std[0]
         np.testing.assert_allclose(run.state.params, expected, atol=0.1)
@@ -103,14 +103,14 @@ def test_blinder_does_not_mind_padding(splits):
     """Members of padded splits are the runs that ``train`` makes of the others."""
     clients = [datasets.by_client(data.train) for data in splits]
     assert len({own.mask.shape for own in clients}) > 1
-    level = sweeps_splits.padded(clients)
+    level = sweeps_splits.pad_clients(clients)
     assert len({own.windows.shape for own in level}) == 1
     for own, whole in zip(clients, level, strict=True):
         np.testing.assert_array_equal(own.windows[own.mask], whole.windows[whole.mask])
-    before = program.programs()
+    before = program.num_compiled()
     options = {"epochs": 1, "layout": "vmap", **BLINDER}
     found = quick("blinder", splits, **options)
-    assert program.programs() == before + 1
+    assert program.num_compiled() == before + 1
     method = blinder(splits[1].spec, **BLINDER)
     alone = trainer.train(method, splits[1], epochs=1, progress=False)
     chex.assert_trees_all_close(
@@ -122,7 +122,7 @@ def test_nobody_is_made_up_to_pad_a_split(splits):
     few, more = (
         datasets.by_client(part) for part in (splits[0].train, toy.data().train)
     )
-    assert sweeps_splits.padded([few, more]) == [few, more]
+    assert sweeps_splits.pad_clients([few, more]) == [few, more]
 
 
 def test_members_of_one_split_that_are_lost_are_trained_again(
@@ -168,7 +168,7 @@ def test_splits_are_different_ones_of_one_data_set(splits):
     other = splits[1]._replace(spec=toy.data().spec)
     with pytest.raises(ValueError, match=r"split 1 is of another .*\['split'\] differ"):
         quick(known.build, [splits[0], other])
-    with pytest.raises(ValueError, match="built already knows the statistics of one"):
+    with pytest.raises(ValueError, match="a built method has the statistics of one"):
         quick(known.build(splits[0].spec), splits)
 
 

@@ -111,7 +111,7 @@ def averaged(
         course = course_fn(course_key, Client(state.params, state.hyper, own, mask))
         batch = course.draw_fn(grade_key, jnp.int32(0))[0]
         scale = system.scale(state.hyper)
-        objective = models.joint_objective(networks, scale, released=system.released)
+        objective = models.joint_objective(networks, scale, official=system.released)
         _, info = objective.loss_fn(state.params, batch)
         _, judged = judging_loss(state.params, batch, dropout_key, spec, judges)
         trained = _train(step_key, state.params, course, _num_steps(config, mask))

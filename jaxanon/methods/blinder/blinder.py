@@ -29,7 +29,7 @@ from jaxanon.models.blinder import (
     guided_objective,
 )
 from jaxanon.models.classifiers import Classifier
-from jaxanon.models.layers import INITIALISATIONS
+from jaxanon.models.layers import INITIALIZATIONS
 
 VARIANTS = ("paper", "official")
 SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
@@ -64,7 +64,7 @@ class BlinderConfig:
     gamma: float = setting(60.0, at_least=0, help="weight of the discriminators' loss")
     initialization: str = setting(
         "lecun",
-        choices=INITIALISATIONS,
+        choices=INITIALIZATIONS,
         help="of the dense layers; released: the published program's, slower to learn",
     )
     variant: str = setting(
@@ -282,19 +282,19 @@ def _algorithm(spec, config, networks, judges, critics):
             discriminator_steps=config.discriminator_steps,
             local_steps=config.local_steps,
             shadows=config.shadows,
-            released=released,
+            official=released,
         )
 
     def main_objective(hyper):
         if not critics:
-            return models.joint_objective(networks, scale(hyper), released=released)
+            return models.joint_objective(networks, scale(hyper), official=released)
         net = judges[spec.public]
         judge_fn = lambda params, windows: net.apply(
             {"params": params["classifiers"][spec.public]}, windows
         )
         guide = GuideScale(hyper["utility"], hyper["output_discriminator_weight"])
         return guided_objective(
-            networks, critics, judge_fn, scale(hyper), guide, released=released
+            networks, critics, judge_fn, scale(hyper), guide, official=released
         )
 
     def objectives_fn(hyper):
@@ -305,7 +305,7 @@ def _algorithm(spec, config, networks, judges, critics):
 
     def alone_fn(hyper):
         del hyper
-        return _on_batch(adversary_objective(networks, critics, released=released))
+        return _on_batch(adversary_objective(networks, critics, official=released))
 
     names = ("alpha", "beta", "gamma", "inner_learning_rate", "server_learning_rate")
     names += (

@@ -12,7 +12,7 @@ from jaxanon.methods.blinder.blinder import VARIANTS
 from jaxanon.methods.common.client_batches import batch_of, in_turn
 from jaxanon.methods.common.target_class import ANONYMIZATIONS
 from jaxanon.models import blinder as losses
-from jaxanon.models.layers import INITIALISATIONS
+from jaxanon.models.layers import INITIALIZATIONS
 
 WEIGHTINGS = ("rows", "clients")
 
@@ -44,7 +44,7 @@ class FedBlinderConfig:
     gamma: float = setting(0.2, at_least=0, help="weight of the discriminators' loss")
     initialization: str = setting(
         "lecun",
-        choices=INITIALISATIONS,
+        choices=INITIALIZATIONS,
         help="of the dense layers; released: Blinder's program's, slower to learn",
     )
     variant: str = setting(
@@ -146,7 +146,7 @@ def build(spec, config, layout=None) -> Method:
             client.hyper["learning_rate"],
             discriminator_steps=config.discriminator_steps,
             shadows=False,
-            released=system.released,
+            official=system.released,
         )
         adversary = adversary._replace(
             learning_rate=client.hyper["discriminator_learning_rate"]

@@ -25,7 +25,12 @@ from jaxanon.methods.common.client_batches import (
     in_turn,
 )
 from jaxanon.models import blinder as losses
-from jaxanon.models.kd_blinder import class_spread, inheritance_loss, rarity, shifted
+from jaxanon.models.kd_blinder import (
+    class_covariance_root,
+    inheritance_loss,
+    rarity,
+    shift_latents,
+)
 
 INHERITING = ("temperature", "distillation", "smoothing")
 
@@ -113,7 +118,7 @@ def _draws(system: BlinderSystem, key, client: Client):
     even = balanced(public, mask, num_classes, config.batch_size)
     mean_of = lambda window: networks.encode(client.params, window[None])[0][0]
     means = jax.lax.map(mean_of, own.windows, batch_size=CHUNK)
-    root = class_spread(means, public, mask, num_classes)
+    root = class_covariance_root(means, public, mask, num_classes)
     rare = rarity(class_counts(public, mask, num_classes))
 
     def draw_fn(key, step):
@@ -179,8 +184,8 @@ def _autoencoder(system: BlinderSystem, client: Client) -> Phase:
 
     def loss_fn(params, drawn):
         batch, shift = drawn
-        networks = shifted(system.networks, shift)
-        graded = losses.vae_loss(networks, scale, released=system.released)
+        networks = shift_latents(system.networks, shift)
+        graded = losses.vae_loss(networks, scale, official=system.released)
         return graded(params, batch)[0]
 
     return Phase(losses.VAE_GROUPS, loss_fn, client.hyper["learning_rate"])

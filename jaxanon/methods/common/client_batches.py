@@ -138,7 +138,7 @@ def draw_batch(
         noise=jax.random.normal(noise_key, (size, latent)),
         shadow=hot(shadow),
         renoise=jax.random.normal(renoise_key, (2 * size, latent)),
-        shown=hot(shown),
+        target=hot(shown),
     )
 
 
@@ -235,5 +235,5 @@ def batch_of(key, spec, own: Own, index, real, latent: int) -> BlinderBatch:
         noise=jax.random.normal(key, (len(index), latent)),
         shadow=(),
         renoise=jnp.zeros((0, latent)),
-        shown=(),
+        target=(),
     )

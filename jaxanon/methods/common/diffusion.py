@@ -10,7 +10,7 @@ from jaxanon import kernels
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.common.generator import Judging
-from jaxanon.models.conditions import Condition, forget
+from jaxanon.models.conditions import Condition, drop_conditions
 from jaxanon.models.unet import DTYPES, check_heads
 
 WARM_UP = 10  # Rounds in which the running mean soon forgets where it began.
@@ -46,7 +46,9 @@ def denoising_loss(nets: Denoising, key, denoiser, condition_dropout, batch):
     """``float[]``, mean squared error over a batch, of noise, x0 or v."""
     step_key, noise_key, told_key = jax.random.split(key, 3)
     t = drawn_steps(nets, step_key, len(batch.windows))
-    condition = forget(told_key, batch.condition, nets.sizes, condition_dropout)
+    condition = drop_conditions(
+        told_key, batch.condition, nets.sizes, condition_dropout
+    )
     x_t, wanted = noised(nets, noise_key, batch.windows, t)
     return jnp.mean(errors(nets, denoiser, x_t, wanted, t, condition))
 

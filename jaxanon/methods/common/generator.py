@@ -11,7 +11,7 @@ from jaxanon.kernels import portable
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import BatchSource, Component
 from jaxanon.models.classifiers import WindowClassifier
-from jaxanon.models.conditions import AnalogBits, check_values, values_of
+from jaxanon.models.conditions import AnalogBits, check_values, parse_categories
 from jaxanon.models.layers import apply
 from jaxanon.models.losses import weighted_cross_entropy
 
@@ -175,7 +175,7 @@ def sizes_and_values(spec, categories):
     sizes = {name: spec.num_classes(name) for name in attributes(spec)}
     if spec.tokens:
         return sizes, (spec.tokens,)
-    return sizes, values_of(spec.channels, categories)
+    return sizes, parse_categories(spec.channels, categories)
 
 
 def shown_classes(nets: Judging, key, found):

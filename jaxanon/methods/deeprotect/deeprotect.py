@@ -31,7 +31,7 @@ from jaxanon.methods.deeprotect.release import release as release_release
 from jaxanon.models import deeprotect as models_deeprotect
 from jaxanon.models import feature_extraction
 from jaxanon.models.deeprotect import Layer
-from jaxanon.models.feature_extraction import of_length_one
+from jaxanon.models.feature_extraction import normalize_rows
 
 OPTIMIZERS = {"sgd": optax.identity(), "adam": optax.scale_by_adam()}
 
@@ -131,11 +131,11 @@ def _method(spec, config, sizes, rounds):
         layer_key, atoms_key, *keys = jax.random.split(key, 2 + len(stages))
         layers = models_deeprotect.init_autoencoder(layer_key, sizes)
         params: dict[str, Any] = {_layer(n): one for n, one in enumerate(layers)}
-        params["moments"] = feature_extraction.empty(inputs, secret)
+        params["moments"] = feature_extraction.init_moments(inputs, secret)
         params["named"] = release.empty(spec, inputs)
         if config.features == "dictionary":
             shape = config.hidden_sizes[-1], inputs
-            params["atoms"] = of_length_one(jax.random.normal(atoms_key, shape))
+            params["atoms"] = normalize_rows(jax.random.normal(atoms_key, shape))
         if learned:
             for key, stage in zip(keys, stages, strict=True):
                 params[_useful(stage)] = _inferences(
@@ -146,7 +146,9 @@ def _method(spec, config, sizes, rounds):
     def finish_fn(key, state, data):
         batch = pool.draw(key, data, config.batch_size)
         unit = in_range(spec, config, batch.windows)
-        seen = feature_extraction.add(state.params["moments"], unit - 0.5, batch.labels)
+        seen = feature_extraction.update_moments(
+            state.params["moments"], unit - 0.5, batch.labels
+        )
         due = release.due(state.round + 1, rounds)
         beta, named = state.hyper["beta"], state.params["named"]
         named = release.learn(spec, config, seen, beta, named, due)
@@ -159,7 +161,7 @@ def _method(spec, config, sizes, rounds):
             return renewed
         atoms = state.params.get("atoms")
         if atoms is not None:
-            renewed["atoms"] = atoms = of_length_one(atoms)
+            renewed["atoms"] = atoms = normalize_rows(atoms)
         renewed[_layer(0)] = layer(spec, config, seen, atoms)
         return renewed
 
@@ -274,7 +276,7 @@ def _learning(spec, config, stage, useful):
             )
             for name in useful
         )
-        size = sum(models_deeprotect.squares(readers[name]) for name in useful)
+        size = sum(models_deeprotect.squared_norm(readers[name]) for name in useful)
         weights = sum(jnp.sum(layer.kernel**2) for layer in layers)
         loss = error + hyper["mu"] * (told + hyper["beta"] * size)
         loss = loss + hyper["weight_decay"] * weights
@@ -314,8 +316,10 @@ def layer(spec, config, seen: feature_extraction.Moments, atoms) -> Layer:
         kernel = orthonormal_rows(atoms)
     else:
         basis = feature_extraction.BASES[config.features](spec.time)
-        basis = feature_extraction.of_channels(basis, len(spec.channels))
-        kernel = feature_extraction.most_varied(jnp.asarray(basis), spread, features)
+        basis = feature_extraction.repeat_for_channels(basis, len(spec.channels))
+        kernel = feature_extraction.select_most_variable(
+            jnp.asarray(basis), spread, features
+        )
     mean = seen.mean + 0.5
     return Layer(kernel, -kernel @ mean, mean)
 
@@ -338,7 +342,7 @@ def dictionary(spec, config, optimizer) -> Component:
         del key, hyper, given
         unit = in_range(spec, config, batch.windows) - 0.5
         away = unit - params["moments"].mean[None]
-        atoms = feature_extraction.of_length_one(params["atoms"])
+        atoms = feature_extraction.normalize_rows(params["atoms"])
         codes = feature_extraction.sparse_codes(
             jax.lax.stop_gradient(atoms), away, PENALTY
         )

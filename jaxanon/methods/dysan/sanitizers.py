@@ -13,7 +13,7 @@ from jaxanon.methods.common import early_stopping, pool
 from jaxanon.methods.common.alternating import BatchSource, Component, central
 from jaxanon.models import dysan as models
 from jaxanon.models.dysan import ERRORS
-from jaxanon.models.losses import from_chance
+from jaxanon.models.losses import distance_from_chance
 
 JUDGES = ("predictor", "discriminators")
 
@@ -124,7 +124,7 @@ def networks(spec, config) -> models.DySanNetworks:
 def sides_of(spec, config, batch):
     """What networks are told beside windows, ``float[batch, sides]`` in [-1, 1]."""
     columns = [
-        models.scaled(batch.labels[name], spec.num_classes(name))[:, None]
+        models.scale_classes(batch.labels[name], spec.num_classes(name))[:, None]
         for name in config.physiology
     ]
     return jnp.concatenate([jnp.zeros((len(batch.windows), 0)), *columns], axis=1)
@@ -157,7 +157,7 @@ def _sanitizers(spec, nets, config, distortion, frozen):
         errors = models.errors(nets, logits, batch.labels, config.errors)
         signed = config.goal == "published"
         left = [
-            from_chance(errors[name], spec.num_classes(name), signed=signed)
+            distance_from_chance(errors[name], spec.num_classes(name), signed=signed)
             for name in spec.private
         ]
         change = jnp.mean(jnp.abs(safe - batch.windows), axis=(0, 1))

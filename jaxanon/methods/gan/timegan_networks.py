@@ -12,7 +12,7 @@ from jaxanon.methods.common import generator, pool
 from jaxanon.methods.common.alternating import BatchSource
 from jaxanon.models.classifiers import WindowClassifier
 from jaxanon.models.conditions import AnalogBits, check_values
-from jaxanon.models.gan import Recurrent, with_classes
+from jaxanon.models.gan import Recurrent, append_classes
 from jaxanon.models.layers import apply
 
 EMBEDDER, RECOVERY, SUPERVISOR = "embedder", "recovery", "supervisor"
@@ -109,7 +109,7 @@ class TimeGANNetworks(NamedTuple):
 
     def judge(self, params, latent, classes):
         """Logits of being embedded, not made up, ``float[batch, time, 1]``."""
-        told = with_classes(latent, classes, self.sizes[self.spec.public])
+        told = append_classes(latent, classes, self.sizes[self.spec.public])
         return self.run(params, CRITIC, told)
 
     def imagine(self, key, params, classes):
@@ -119,7 +119,7 @@ class TimeGANNetworks(NamedTuple):
         """
         shape = (len(classes), self.spec.time, len(self.spec.channels))
         noise = portable.uniform(key, shape)
-        told = with_classes(noise, classes, self.sizes[self.spec.public])
+        told = append_classes(noise, classes, self.sizes[self.spec.public])
         first = self.run(params, GENERATOR, told)
         return first, self.run(params, SUPERVISOR, first)
 

@@ -21,7 +21,7 @@ from jaxanon.methods.guided_diffusion import guidance
 from jaxanon.methods.guided_diffusion.guidance import CloakConfig
 from jaxanon.models.autoencoder import sample
 from jaxanon.models.classifiers import WindowClassifier
-from jaxanon.models.conditions import AnalogBits, Condition, nothing
+from jaxanon.models.conditions import AnalogBits, Condition, null_condition
 from jaxanon.models.guided_diffusion import Compressor, Expander
 from jaxanon.models.layers import apply
 from jaxanon.models.losses import kl_to_standard_normal, supervised_contrastive_loss
@@ -76,7 +76,7 @@ class CloakNetworks(NamedTuple):
 
     def nothing(self, batch: int) -> Condition:
         """The condition that says nothing."""
-        return nothing({}, len(self.sizes) * self.config.latent_dim + 2, batch)
+        return null_condition({}, len(self.sizes) * self.config.latent_dim + 2, batch)
 
     def compress(self, params, windows):
         """Mean and log-variance of latent windows, as the encoder has them."""

@@ -20,8 +20,8 @@ from jaxanon.methods.common.generator import (
 from jaxanon.methods.guided_diffusion import guidance
 from jaxanon.methods.guided_diffusion.guidance import PrivDiffuserConfig
 from jaxanon.models.classifiers import WindowClassifier
-from jaxanon.models.conditions import AnalogBits, Condition, nothing
-from jaxanon.models.guided_diffusion import LatentLaw, surprise
+from jaxanon.models.conditions import AnalogBits, Condition, null_condition
+from jaxanon.models.guided_diffusion import LatentLaw, gaussian_nll
 from jaxanon.models.layers import apply
 from jaxanon.models.unet import UNet, check_halved
 
@@ -68,7 +68,7 @@ class PrivDiffuserNetworks(NamedTuple):
 
     def nothing(self, batch: int) -> Condition:
         """The condition that says nothing."""
-        return nothing({}, len(self.sizes) * self.config.latent_dim + 2, batch)
+        return null_condition({}, len(self.sizes) * self.config.latent_dim + 2, batch)
 
     def read(self, params, public):
         """Mean and log-variance of ``secrets``, as the law has them."""
@@ -164,7 +164,7 @@ def reading(nets: PrivDiffuserNetworks, when_fn) -> Component:
     def loss_fn(key, params, hyper, batch, given):
         del key, hyper, given
         public, _ = guidance.latents(nets, params, batch.windows)
-        loss = surprise(secrets(nets, batch.labels), *nets.read(params, public))
+        loss = gaussian_nll(secrets(nets, batch.labels), *nets.read(params, public))
         return loss, ({"law": loss}, {})
 
     return Component(

@@ -20,8 +20,8 @@ from jaxanon.methods.common.alternating import (
     during,
     with_phases,
 )
-from jaxanon.models.losses import off_chance, weighted_cross_entropy
-from jaxanon.models.malekzadeh import LEAST, Estimator, Guardian
+from jaxanon.models.losses import distance_from_uniform, weighted_cross_entropy
+from jaxanon.models.malekzadeh import MIN_TIME, Estimator, Guardian
 
 HYPER = ("utility", "confusion", "learning_rate")
 
@@ -92,9 +92,9 @@ def gen(spec, config) -> Method:
       Inferences, W-P2DS 2018, section 3.
     """
     spec.num_classes(spec.public)  # A number is refused.
-    if spec.time < LEAST:
+    if spec.time < MIN_TIME:
         raise ValueError(
-            f"gen's windows must have at least {LEAST} samples for its three "
+            f"gen's windows must have at least {MIN_TIME} samples for its three "
             f"convolutions, got {spec.time}; take longer windows."
         )
     classes = tuple((name, spec.num_classes(name)) for name in attributes(spec))
@@ -129,7 +129,7 @@ def gen(spec, config) -> Method:
         found, info = estimate(params, safe, key), {}
         off = jnp.zeros(())
         for name in spec.private:
-            info[f"{name} off chance"] = off_chance(found[name])
+            info[f"{name} off chance"] = distance_from_uniform(found[name])
             off = off + info[f"{name} off chance"]
         utility = _cross_entropy(found[spec.public], batch.labels[spec.public])
         total = hyper["utility"] * utility + hyper["confusion"] * off

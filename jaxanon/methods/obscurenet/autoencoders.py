@@ -19,27 +19,27 @@ from jaxanon.methods.obscurenet import class_means
 from jaxanon.models.classifiers import Classifier
 from jaxanon.models.conditional_autoencoder import (
     AutoencoderBatch,
-    Rewriter,
-    rewriter,
-    rewriter_loss,
+    ConditionalAutoencoder,
+    autoencoder_loss,
+    conditional_autoencoder,
 )
-from jaxanon.models.layers import INITIALISATIONS
+from jaxanon.models.layers import INITIALIZATIONS
 from jaxanon.models.losses import cross_entropy
 
 
 class Design(NamedTuple):
     """What one system of the family differs in from another."""
 
-    networks: Rewriter
+    networks: ConditionalAutoencoder
     players: tuple[Component, ...]  # on ``AutoencoderBatch``
     hyper: dict[str, float]
     by_class: bool = True  # a model for each public class
     last_means: bool = False  # all models move latents by the last one's means
 
 
-def networks(spec, config, **options) -> Rewriter:
-    """The networks of one model; ``options`` as in ``rewriter``."""
-    return rewriter(
+def networks(spec, config, **options) -> ConditionalAutoencoder:
+    """The networks of one model; ``options`` as in ``conditional_autoencoder``."""
+    return conditional_autoencoder(
         spec.time,
         len(spec.channels),
         [spec.num_classes(name) for name in spec.private],
@@ -50,8 +50,10 @@ def networks(spec, config, **options) -> Rewriter:
     )
 
 
-def model_player(nets: Rewriter, groups, weights_fn, variant: str) -> Component:
-    """The player that learns ``groups`` by ``rewriter_loss``.
+def model_player(
+    nets: ConditionalAutoencoder, groups, weights_fn, variant: str
+) -> Component:
+    """The player that learns ``groups`` by ``autoencoder_loss``.
 
     ``weights_fn(hyper)`` are the weights of the KL divergence and of the readers' loss.
     """
@@ -59,8 +61,8 @@ def model_player(nets: Rewriter, groups, weights_fn, variant: str) -> Component:
     def loss_fn(key, params, hyper, batch, given):
         del key, given
         beta, reading = weights_fn(hyper)
-        loss, info = rewriter_loss(
-            nets, params, batch, beta=beta, reading=reading, variant=variant
+        loss, info = autoencoder_loss(
+            nets, params, batch, beta=beta, classifier_weight=reading, variant=variant
         )
         return loss, (info, {})
 
@@ -92,7 +94,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
       ValueError: for ``anonymization="vector"`` where the decoder is told no class.
     """
     nets, by_class = design.networks, design.by_class
-    moved = not nets.told
+    moved = not nets.decoder_classes
     if moved and config.anonymization == "vector":
         raise ValueError(
             f"anonymization must be one of {list(target_class.ANONYMIZATIONS)} for "
@@ -252,7 +254,7 @@ class AutoencoderConfig:
     learning_rate: float = setting(1e-3, above=0, help="step size of Adam")
     initialization: str = setting(
         "official",
-        choices=INITIALISATIONS,
+        choices=INITIALIZATIONS,
         help="of all layers; lecun: variance 1 / fan-in, quicker to learn",
     )
     classifier_batch_size: int = setting(

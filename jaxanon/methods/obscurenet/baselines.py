@@ -13,7 +13,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     networks,
     sized,
 )
-from jaxanon.models.conditional_autoencoder import VALUES, VARIANTS
+from jaxanon.models.conditional_autoencoder import NUM_VALUES, VARIANTS
 
 MEANS = ("predicted", "last")
 
@@ -159,7 +159,7 @@ def general_vae(spec, config) -> Method:
     config = sized(config, spec, GENERAL_VAE_SIZES)
     nets = networks(spec, config)
     # Mean error + 2 beta KL is 256 error + 512 beta KL, over 256, which Adam ignores.
-    times = VALUES if config.variant == "keras" else 1
+    times = NUM_VALUES if config.variant == "keras" else 1
     variant = "paper" if config.variant == "keras" else config.variant
     weights = lambda hyper: (times * hyper["beta"], 0.0)
     design = Design(
@@ -217,7 +217,7 @@ def cvae(spec, config) -> Method:
       a decoder that is told the private classes.
     """
     config = sized(config, spec, CVAE_SIZES)
-    nets = networks(spec, config, told=True)
+    nets = networks(spec, config, conditional=True)
     weights = lambda hyper: (hyper["beta"], 0.0)
     player = model_player(nets, ("encoder", "decoder"), weights, config.variant)
     return autoencoders(
@@ -258,7 +258,7 @@ def cae(spec, config) -> Method:
       released programs). The loss is what ``cvae``'s is without the KL divergence.
     """
     config = sized(config, spec, CVAE_SIZES)
-    nets = networks(spec, config, told=True, random=False)
+    nets = networks(spec, config, conditional=True, random=False)
     weights = lambda hyper: (0.0, 0.0)
     player = model_player(nets, ("encoder", "decoder"), weights, "paper")
     return autoencoders("cae", spec, config, Design(nets, (player,), {}))

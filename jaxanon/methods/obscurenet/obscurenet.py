@@ -14,7 +14,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     networks,
     sized,
 )
-from jaxanon.models.conditional_autoencoder import VARIANTS, reader_loss
+from jaxanon.models.conditional_autoencoder import VARIANTS, classifier_loss
 
 PUBLISHED = {
     "motion_sense": (10, (512, 256, 128)),
@@ -32,7 +32,7 @@ class ObscureNetConfig(AutoencoderConfig):
         15.0,
         at_least=0,
         help="weight of the adversary's loss; released: 0.2, times 75 (see "
-        "rewriter_loss)",
+        "autoencoder_loss)",
     )
     variant: str = setting(
         "paper",
@@ -90,7 +90,7 @@ def obscurenet(spec, config) -> Method:
     nets = networks(
         spec,
         config,
-        told=True,
+        conditional=True,
         classifier_hidden_sizes=config.discriminator_hidden_sizes,
     )
 
@@ -100,7 +100,9 @@ def obscurenet(spec, config) -> Method:
 
     def adversary_loss(key, params, hyper, batch, given):
         del key, hyper
-        loss = reader_loss(nets, params, given, batch.private, variant=config.variant)
+        loss = classifier_loss(
+            nets, params, given, batch.private, variant=config.variant
+        )
         return loss, ({}, {})  # What it comes to is told by the player that follows.
 
     adversary = Component(

@@ -11,7 +11,7 @@ from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.common.diffusion import DENOISER
 from jaxanon.methods.common.generator import CLASSIFIERS, classify
 from jaxanon.methods.privatehub.networks import PrivateHubNetworks
-from jaxanon.models.conditions import forget
+from jaxanon.models.conditions import drop_conditions
 
 PART = 32  # Windows whose gradients are held at once.
 
@@ -46,7 +46,7 @@ def _example(nets, key, condition_dropout, batch):
     step_key, noise_key, told_key = jax.random.split(key, 3)
     t = diffusion.drawn_steps(nets, step_key, len(batch.windows))
     x_t, wanted = diffusion.noised(nets, noise_key, batch.windows, t)
-    told = forget(told_key, batch.condition, nets.sizes, condition_dropout)
+    told = drop_conditions(told_key, batch.condition, nets.sizes, condition_dropout)
     return x_t, wanted, t, told, batch.windows, batch.labels
 
 

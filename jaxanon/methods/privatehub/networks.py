@@ -14,7 +14,7 @@ from jaxanon.methods.common.generator import (
 )
 from jaxanon.methods.privatehub.config import PrivateHubConfig
 from jaxanon.models.classifiers import WindowClassifier
-from jaxanon.models.conditions import AnalogBits, Condition, nothing
+from jaxanon.models.conditions import AnalogBits, Condition, null_condition
 from jaxanon.models.layers import apply
 from jaxanon.models.unet import UNet, check_halved
 
@@ -65,7 +65,7 @@ class PrivateHubNetworks(NamedTuple):
 
     def nothing(self, batch: int) -> Condition:
         """The condition that says nothing."""
-        return nothing(self.sizes, self.num_features, batch)
+        return null_condition(self.sizes, self.num_features, batch)
 
 
 def networks(spec, config: PrivateHubConfig) -> PrivateHubNetworks:

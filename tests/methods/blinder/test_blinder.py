@@ -109,7 +109,7 @@ def test_listed_batches_are_the_same_windows_with_other_noise(data, prepared):
     one, two, other = draw(0, 2), draw(1, 2), draw(0, 1)
     for name in ("windows", "public", "private", "weights"):
         chex.assert_trees_all_equal(getattr(one, name), getattr(two, name))
-    for name in ("noise", "renoise", "shown"):
+    for name in ("noise", "renoise", "target"):
         same = jax.tree.leaves(getattr(one, name))[0]
         assert np.any(same != jax.tree.leaves(getattr(two, name))[0])
     assert np.any(one.windows != other.windows)
@@ -240,7 +240,7 @@ def test_guided_terms_by_hand():
     @jax.jit
     def by_hand(params):
         z = autoencoder.sample(*net.encode(params, batch.windows), batch.noise)
-        safe = net.decode(params, z, batch.shown, batch.public)
+        safe = net.decode(params, z, batch.target, batch.public)
         seen = critic.apply({"params": params["critics"][0]}, safe)
         return judge(None, safe), seen
 

@@ -45,7 +45,7 @@ def test_shadows_are_other_classes_and_shown_ones_any_class_at_all(data):
     for index, num in enumerate((2, 5)):
         true, shadow, shown = (
             np.argmax(kind[index], 1)
-            for kind in (batch.private, batch.shadow, batch.shown)
+            for kind in (batch.private, batch.shadow, batch.target)
         )
         assert not np.any(shadow == true)
         bound = 4.5 * np.sqrt(1000 / num * (1 - 1 / num))

@@ -172,12 +172,12 @@ def test_the_loss_by_hand(data, given_to_central):
         (
             {"hidden_sizes": (8, 9)},
             ValueError,
-            "hidden_sizes must not grow: 9 features of 8",
+            "hidden_sizes must not increase, got 9 features for 8",
         ),
         (
             {"hidden_sizes": (33,)},
             ValueError,
-            "hidden_sizes must not grow: 33 features of 32",
+            "hidden_sizes must not increase, got 33 features for 32",
         ),
         (
             {"extra_public": ("age",)},

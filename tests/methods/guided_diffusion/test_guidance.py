@@ -12,7 +12,7 @@ from jaxanon import kernels
 from jaxanon.methods.common.diffusion import SCHEDULES
 from jaxanon.methods.guided_diffusion import guidance as guided_diffusion_guidance
 from jaxanon.methods.guided_diffusion.guidance import GuidedConfig
-from jaxanon.models.conditions import nothing
+from jaxanon.models.conditions import null_condition
 
 
 @pytest.mark.parametrize("strength", [1.0, 0.6, 0.37, 0.2])
@@ -42,7 +42,7 @@ def test_what_is_not_known_is_not_told():
     assert condition.features.tolist() == want
     assert condition.known.tolist() == [True, True, False]
     alike = jax.tree.map(lambda a, b: a.shape == b.shape and a.dtype == b.dtype,
-                         condition, nothing({}, 5, 3))  # fmt: skip
+                         condition, null_condition({}, 5, 3))  # fmt: skip
     assert all(jax.tree.leaves(alike))
 
 
@@ -62,7 +62,7 @@ SCHEDULE = SCHEDULES["cosine"](400)
 NETS = types.SimpleNamespace(
     config=CONFIG,
     schedule=SCHEDULE,
-    nothing=lambda batch: nothing({}, 4, batch),
+    nothing=lambda batch: null_condition({}, 4, batch),
     denoise=lambda denoiser, x, t, told: (
         -SCHEDULE.noise[t] * (0.5 + told.features @ denoiser)[:, None, None]
         * jnp.ones_like(x)

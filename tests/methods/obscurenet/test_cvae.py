@@ -22,7 +22,7 @@ def _loss(monkeypatch, data, build, **settings):
     design = build(data.spec, **TINY, **settings)
     (player,) = design.players
     assert player.groups == ("encoder", "decoder") and design.by_class
-    assert design.networks.told == (2,) and not design.networks.readers
+    assert design.networks.decoder_classes == (2,) and not design.networks.classifiers
     params = design.networks.init(jax.random.key(0))
     keys = jax.random.split(jax.random.key(1), 2)
     hot = (jnp.eye(2)[jnp.arange(6) % 2],)

@@ -12,7 +12,7 @@ from optimized import optimized
 from jaxanon import datasets, methods
 from jaxanon.core.programs import rounds_program
 from jaxanon.methods.obscurenet import autoencoders
-from jaxanon.models.conditional_autoencoder import AutoencoderBatch, rewriter_loss
+from jaxanon.models.conditional_autoencoder import AutoencoderBatch, autoencoder_loss
 
 pytestmark = pytest.mark.slow
 
@@ -74,8 +74,13 @@ def test_the_released_forms(design_of):
     found, _ = design.players[1].loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
     )
-    expected, _ = rewriter_loss(
-        design.networks, params, batch, beta=2.0, reading=-0.2 * 75, variant="official"
+    expected, _ = autoencoder_loss(
+        design.networks,
+        params,
+        batch,
+        beta=2.0,
+        classifier_weight=-0.2 * 75,
+        variant="official",
     )
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
