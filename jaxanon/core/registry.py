@@ -4,7 +4,8 @@ import dataclasses
 import functools
 import importlib
 import importlib.metadata
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from jaxanon.datasets import Spec
@@ -23,7 +24,7 @@ class Recipe(NamedTuple):
     """
 
     purpose: str  # one sentence
-    settings: dict[str, Any] = {}  # by name
+    settings: Mapping[str, Any] = types.MappingProxyType({})  # by name
     epochs: int | None = None  # None: those of the entry
 
 
@@ -36,7 +37,8 @@ class Entry(NamedTuple):
     kind: str  # one of ``KINDS``
     epochs: int = 20  # that it is trained for by default
     spec: type = Spec  # of ``builder``, with ``from_json``
-    recipes: dict[str, Recipe] = {}  # by name, ``RECOMMENDED`` first
+    # By name, ``RECOMMENDED`` first.
+    recipes: Mapping[str, Recipe] = types.MappingProxyType({})
 
 
 _DEFAULTS = Recipe("The defaults of the method's settings.")
@@ -81,8 +83,7 @@ def register(
       override those of the recipe; of a data set, its description.
 
     Raises:
-      ValueError: if the kind is unknown, the name is taken or not an identifier, or a
-        recipe holds a value that its setting does not allow.
+      ValueError: if the kind is unknown, or the name is taken or not an identifier.
       TypeError: if ``builder`` is not callable, or not a ``Dataset``, or a recipe names
         an unknown setting.
 
@@ -122,7 +123,7 @@ def register(
         )
     recipes = {RECOMMENDED: _DEFAULTS} | (recipes or {})
     for recipe in recipes.values():
-        _configured(name, config, recipe.settings)
+        _check_names(name, config, recipe.settings)
     _ENTRIES[name] = Entry(name, builder, config, kind, epochs, spec, recipes)
 
     @functools.wraps(builder)
@@ -156,22 +157,29 @@ def configured(config_class, settings):
       ...
       TypeError: Settings has no 'latnt'; it has ['latent']. Did you mean 'latent'?
     """
-    known = sorted(field.name for field in dataclasses.fields(config_class))
-    unknown = sorted(set(settings) - set(known))
-    if unknown:
-        raise TypeError(
-            f"{config_class.__name__} has no {', '.join(map(repr, unknown))}; it has "
-            f"{known}.{did_you_mean(unknown[0], known)}"
-        )
+    _check_names("", config_class, settings)
     return config_class(**settings)
 
 
 def _configured(name, config, settings):
     if config is not None:
         return configured(config, settings)
-    if settings:
-        raise TypeError(f"{name} has no settings, got {sorted(settings)}.")
+    _check_names(name, config, settings)
     return None
+
+
+def _check_names(name, config, settings):
+    if config is None:
+        if settings:
+            raise TypeError(f"{name} has no settings, got {sorted(settings)}.")
+        return
+    known = sorted(field.name for field in dataclasses.fields(config))
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise TypeError(
+            f"{config.__name__} has no {', '.join(map(repr, unknown))}; it has "
+            f"{known}.{did_you_mean(unknown[0], known)}"
+        )
 
 
 def names(kind: str) -> tuple[str, ...]:
@@ -238,14 +246,11 @@ def recipe_of(own: Entry, name: str) -> Recipe:
     """Returns an entry's recipe.
 
     Raises:
-      ValueError: if it has none of that name.
+      ValueError: if the entry has no recipe of that name.
 
     Example:
-      >>> recipe_of(entry("blinder"), "papr")
-      Traceback (most recent call last):
-      ...
-      ValueError: recipe must be one of ['recommended', 'paper', 'official', 'fast'] for \
-blinder, got 'papr'. Did you mean 'paper'?
+      >>> recipe_of(entry("blinder"), "fast").epochs
+      5
     """
     if name not in own.recipes:
         known = [*own.recipes]

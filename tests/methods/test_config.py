@@ -7,7 +7,7 @@ import pytest
 
 from jaxanon.core.method import Method, check_hyper
 from jaxanon.core.registry import default_epochs
-from jaxanon.methods import BLINDER_PAPER, BlinderConfig
+from jaxanon.methods import BlinderConfig, recipes
 
 NAN = float("nan")
 
@@ -31,7 +31,7 @@ def test_the_defaults_grade_what_leaves_and_the_paper_s_settings_are_at_hand():
     )
     assert (config.ema_decay, config.inner_learning_rate) == (0.998, 3e-5)
     assert default_epochs("blinder") == 22 and default_epochs("atlas") == 20
-    paper = BlinderConfig(**BLINDER_PAPER)
+    paper = BlinderConfig(**recipes("blinder")["paper"].settings)
     assert not paper.guided and paper.anonymization == "stochastic"
     assert (paper.alpha, paper.beta, paper.gamma, paper.client_fraction) == (
         0.9,
