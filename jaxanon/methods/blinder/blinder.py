@@ -8,14 +8,14 @@ import numpy as np
 import optax
 
 from jaxanon.core.method import Federation, Incompatible, Method, Schedule
-from jaxanon.core.registry import Recipe, register
+from jaxanon.core.registry import register
 from jaxanon.datasets import spec as datasets_spec
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.federated.meta_learning.maml import fed_maml
 from jaxanon.kernels import Objective, portable
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.blinder import scaling
-from jaxanon.methods.common import client_batches
+from jaxanon.methods.common import client_batches, recipes
 from jaxanon.methods.common.target_class import (
     ANONYMIZATIONS,
     AUTOMATIC,
@@ -151,50 +151,9 @@ class BlinderConfig:
             )
 
 
-PAPER = {
-    "guided": False,
-    "alpha": 0.9,
-    "beta": 2.0,
-    "gamma": 0.2,
-    "query_size": 15,
-    "extra": 32,
-    "samples_per_class": 600,
-    "client_fraction": 0.4,
-    "inner_learning_rate": 1e-4,
-    "second_order": True,
-    "ema_decay": 0.0,
-    "discriminator_hidden_sizes": (128, 128),
-    "discriminator_rounds": 0,
-    "utility": 20.0,
-    "output_discriminator_weight": 20.0,
-    "anonymization": "stochastic",
-    "flip_probability": 0.5,
-}
-OFFICIAL = {"variant": "official", "initialization": "official", "fresh_batches": False}
-RECIPES = {
-    "recommended": Recipe(
-        "Keeps and hides the most: grades the windows that leave the device, and "
-        "scales the training to the size of the data."
-    ),
-    "paper": Recipe(
-        "The paper's weights, cohort and discriminators, with cross-entropies on "
-        "logits; the server steps by Adam, as in the authors' program.",
-        PAPER,
-        epochs=30,
-    ),
-    "official": Recipe(
-        "The authors' program: its loss, which takes probabilities for logits, its "
-        "initial weights, and the same batches in each epoch.",
-        PAPER | OFFICIAL,
-        epochs=30,
-    ),
-    "fast": Recipe(
-        "A first look in a quarter of the time, which hides less.", epochs=5
-    ),
-}
-
-
-@register("blinder", config=BlinderConfig, epochs=scaling.EPOCHS, recipes=RECIPES)
+@register(
+    "blinder", config=BlinderConfig, epochs=scaling.EPOCHS, recipes=recipes.BLINDER
+)
 def blinder(spec, config) -> Method:
     """Builds Blinder for windows of ``spec``.
 
