@@ -1,0 +1,1 @@
+"""What recommended recipes keep and hide."""
