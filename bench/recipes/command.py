@@ -126,10 +126,8 @@ def verdicts(rows):
     for (name, recipe), own in grouped(rows):
         if recipe != "recommended":
             continue
-        for figure_name, (sign, limit) in measure.CASES[name].limits.items():
-            values = [
-                row[figure_name] for row in own if row.get(figure_name) is not None
-            ]
+        for measured, (sign, limit) in measure.CASES[name].limits.items():
+            values = [row[measured] for row in own if row.get(measured) is not None]
             if not values:
                 continue
             holds = LIMITS[sign](float(np.mean(values)), limit)
