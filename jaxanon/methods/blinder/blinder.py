@@ -34,6 +34,7 @@ from jaxanon.models.classifiers import Classifier
 from jaxanon.models.layers import INITIALISATIONS
 
 VARIANTS = ("paper", "official")
+GOALS = ("chance", "error")
 SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
 
 
@@ -52,7 +53,7 @@ class BlinderConfig:
 
     latent_dim: int = setting(25, at_least=1, help="size of the latent representation")
     hidden_sizes: tuple[int, ...] = setting(
-        (512, 512, 256, 128), at_least=1, help="encoder's widths; the decoder's mirror"
+        (512, 256, 128), at_least=1, help="encoder's widths; the decoder's mirror"
     )
     filters: tuple[int, ...] = setting(
         (), at_least=1, lengths=(0, 2), help="of two convolutions, if any"
@@ -68,6 +69,12 @@ class BlinderConfig:
         "lecun",
         choices=INITIALISATIONS,
         help="of the dense layers; released: the published program's, slower to learn",
+    )
+    goal: str = setting(
+        "chance",
+        choices=GOALS,
+        help="of the autoencoder: discriminators guess (chance); error, as published: "
+        "their loss grows, without a bound",
     )
     variant: str = setting(
         "paper", choices=VARIANTS, help="loss of eq. 4, or as released"
@@ -93,17 +100,23 @@ class BlinderConfig:
         (256, 256), at_least=1, help="widths of the discriminators' layers"
     )
     discriminator_rounds: int = setting(
-        5, at_least=0, help="further rounds of discriminators and critics alone"
+        2, at_least=0, help="further rounds of discriminators and critics alone"
     )
-    discriminator_steps: int = setting(5, at_least=0, help="of the inner loop")
+    discriminator_steps: int = setting(1, at_least=0, help="of the inner loop")
     local_steps: int = setting(1, at_least=1, help="times that the inner loop is run")
     ema_decay: float = setting(
-        0.998, at_least=0, below=1, help="decay of the averaged parameters; 0: none"
+        0.9995,
+        at_least=0,
+        below=1,
+        help="greatest decay of the averaged parameters, which average the last tenth "
+        "of the rounds until it is reached; 0: none",
     )
     second_order: bool = setting(
         False, help="differentiate through the inner steps; no is first-order MAML"
     )
-    shadows: bool = setting(True, help="train discriminators on shadow samples too")
+    shadows: bool = setting(
+        False, help="train discriminators of the inner loop on shadow samples too"
+    )
     client_fraction: float | None = setting(
         None,
         above=0,
@@ -297,7 +310,8 @@ def _algorithm(spec, config, networks, judges, critics):
         return support, client_batches.Query(query, extra, dropout_key), weight
 
     def scale(hyper):
-        return models.LossScale(hyper["alpha"], hyper["beta"], hyper["gamma"])
+        weights = hyper["alpha"], hyper["beta"], hyper["gamma"]
+        return models.LossScale(*weights, chance=config.goal == "chance")
 
     def phases_fn(hyper):
         return models.phases(

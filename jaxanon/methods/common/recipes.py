@@ -20,7 +20,9 @@ def _fast(epochs: int, **settings) -> Recipe:
 
 
 BLINDER_PAPER = {
+    "hidden_sizes": (512, 512, 256, 128),
     "guided": False,
+    "goal": "error",
     "alpha": 0.9,
     "beta": 2.0,
     "gamma": 0.2,
@@ -33,6 +35,8 @@ BLINDER_PAPER = {
     "ema_decay": 0.0,
     "discriminator_hidden_sizes": (128, 128),
     "discriminator_rounds": 0,
+    "discriminator_steps": 5,
+    "shadows": True,
     "utility": 20.0,
     "output_discriminator_weight": 20.0,
     "anonymization": "stochastic",
