@@ -80,7 +80,7 @@ def test_a_method_keeps_its_recipe_when_it_is_pickled(data):
 
 def test_a_run_records_its_recipe_and_is_reopened_with_its_settings(data, tmp_path):
     method = methods.blinder(data.spec, recipe="paper", **TINY)
-    run = ja.train(method, data, epochs=1, out=tmp_path / "run", progress=False)
+    run = ja.train(method, data, epochs=1, output_dir=tmp_path / "run", progress=False)
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["recipe"] == "paper"
     opened = ja.open_run(tmp_path / "run")
