@@ -36,16 +36,11 @@ class BlinderBatch(NamedTuple):
 
 
 class LossScale(NamedTuple):
-    """The weights of Blinder's eq. 4; each a float or ``float[]``.
-
-    ``chance`` replaces the negative loss of the discriminators, which has no bound, by
-    the divergence of their probabilities from an even guess.
-    """
+    """The weights of Blinder's eq. 4; each a float or ``float[]``."""
 
     alpha: jax.Array | float
     beta: jax.Array | float
     gamma: jax.Array | float
-    chance: bool = False
 
 
 class BlinderNetworks(NamedTuple):
@@ -301,8 +296,6 @@ def _vae_terms(networks, scale, params, batch, released):
         total = RELEASED_SCALE * error / size + 2 * scale.beta * kl / 150
     else:
         total = scale.alpha * error + scale.beta * kl
-    if scale.chance:
-        adversary = -_off_chance(logits, batch.weights)
     total = total - scale.gamma * adversary
     return total, {"loss": total, "reconstruction": error / size, "kl": kl}, z
 
@@ -360,10 +353,7 @@ def guided_objective(
         safe = networks.decode(params, z, batch.shown, batch.public)
         fixed = jax.lax.stop_gradient(params)
         utility = cross_entropy(judge_fn(fixed, safe), batch.public, batch.weights)
-        if scale.chance:
-            fooled = -_off_chance(_read(critics, fixed, safe), batch.weights)
-        else:
-            fooled = _criticise(critics, fixed, safe, batch)
+        fooled = _criticise(critics, fixed, safe, batch)
         seen = _criticise(critics, params, jax.lax.stop_gradient(safe), batch)
         total = total + guide.utility * utility - guide.critic * fooled + seen
         return total, info | {"utility": utility, "critic": seen}
@@ -389,21 +379,10 @@ def adversary_objective(networks: BlinderNetworks, critics, *, released: bool = 
 
 
 def _criticise(critics, params, windows, batch):
-    pairs = zip(_read(critics, params, windows), batch.private, strict=True)
-    return sum(
-        cross_entropy(logits, targets, batch.weights) for logits, targets in pairs
-    )
-
-
-def _read(critics, params, windows):
-    pairs = zip(critics, params["critics"], strict=True)
-    return [net.apply({"params": one}, windows) for net, one in pairs]
-
-
-def _off_chance(logits, weights):
-    """Divergence of an even guess from the probabilities, summed over attributes."""
-    rows = [
-        -jnp.mean(jax.nn.log_softmax(one), axis=-1) - jnp.log(one.shape[-1])
-        for one in logits
+    losses = [
+        cross_entropy(net.apply({"params": one}, windows), targets, batch.weights)
+        for net, one, targets in zip(
+            critics, params["critics"], batch.private, strict=True
+        )
     ]
-    return sum(weighted_mean(one, weights) for one in rows)
+    return sum(losses)

@@ -42,7 +42,9 @@ def test_every_method_has_the_three_recipes_and_each_can_be_built(data):
                 if name != "occupancy_gan":  # Its classes to hide have no default.
                     registry.settings_of(name, recipe)
                 assert registry.default_epochs(name, recipe) >= 1
-            assert registry.default_epochs(name, "fast") <= registry.default_epochs(name)
+            assert registry.default_epochs(name, "fast") <= registry.default_epochs(
+                name
+            )
 
 
 def test_a_recipe_is_selected_and_single_settings_override_it(data):
@@ -58,7 +60,9 @@ def test_a_recipe_is_selected_and_single_settings_override_it(data):
 
 
 def test_unknown_recipes_are_refused_with_the_names_that_there_are(data):
-    with pytest.raises(ValueError, match="recipe must be one of .*'paper'.*Did you mean"):
+    with pytest.raises(
+        ValueError, match="recipe must be one of .*'paper'.*Did you mean"
+    ):
         methods.blinder(data.spec, recipe="papr")
     with pytest.raises(ValueError, match="recipe must be one of"):
         methods.orf(data.spec, recipe="official")
@@ -98,7 +102,9 @@ def test_rounds_grow_with_the_data_and_stay_within_bounds():
     assert rounds == sorted(rounds)
     assert rounds[0] >= scaling.MIN_ROUNDS and rounds[-1] <= scaling.MAX_ROUNDS
     # Four times the windows, or the classes, ask for twice the rounds.
-    assert scaling.rounds(32_000, 4) == pytest.approx(2 * scaling.rounds(8000, 4), abs=1)
+    assert scaling.rounds(32_000, 4) == pytest.approx(
+        2 * scaling.rounds(8000, 4), abs=1
+    )
     assert scaling.rounds(8000, 16) == scaling.rounds(32_000, 4)
     # So each window is visited less often where there are more of them.
     visits = [number / total for number, total in zip(rounds, windows, strict=True)]

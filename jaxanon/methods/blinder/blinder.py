@@ -34,7 +34,6 @@ from jaxanon.models.classifiers import Classifier
 from jaxanon.models.layers import INITIALISATIONS
 
 VARIANTS = ("paper", "official")
-GOALS = ("chance", "error")
 SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
 
 
@@ -70,12 +69,6 @@ class BlinderConfig:
         choices=INITIALISATIONS,
         help="of the dense layers; released: the published program's, slower to learn",
     )
-    goal: str = setting(
-        "chance",
-        choices=GOALS,
-        help="of the autoencoder: discriminators guess (chance); error, as published: "
-        "their loss grows, without a bound",
-    )
     variant: str = setting(
         "paper", choices=VARIANTS, help="loss of eq. 4, or as released"
     )
@@ -100,7 +93,7 @@ class BlinderConfig:
         (256, 256), at_least=1, help="widths of the discriminators' layers"
     )
     discriminator_rounds: int = setting(
-        2, at_least=0, help="further rounds of discriminators and critics alone"
+        3, at_least=0, help="further rounds of discriminators and critics alone"
     )
     discriminator_steps: int = setting(1, at_least=0, help="of the inner loop")
     local_steps: int = setting(1, at_least=1, help="times that the inner loop is run")
@@ -310,8 +303,7 @@ def _algorithm(spec, config, networks, judges, critics):
         return support, client_batches.Query(query, extra, dropout_key), weight
 
     def scale(hyper):
-        weights = hyper["alpha"], hyper["beta"], hyper["gamma"]
-        return models.LossScale(*weights, chance=config.goal == "chance")
+        return models.LossScale(hyper["alpha"], hyper["beta"], hyper["gamma"])
 
     def phases_fn(hyper):
         return models.phases(

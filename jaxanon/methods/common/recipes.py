@@ -22,7 +22,6 @@ def _fast(epochs: int, **settings) -> Recipe:
 BLINDER_PAPER = {
     "hidden_sizes": (512, 512, 256, 128),
     "guided": False,
-    "goal": "error",
     "alpha": 0.9,
     "beta": 2.0,
     "gamma": 0.2,
