@@ -233,7 +233,7 @@ def default_epochs(name: str | None, recipe: str = RECOMMENDED) -> int:
 
     Example:
       >>> default_epochs("obscurenet"), default_epochs("obscurenet", "fast")
-      (20, 2)
+      (47, 10)
     """
     _load()
     if name not in _ENTRIES:

@@ -200,18 +200,21 @@ CLOAK = _recipes(
     _fast(12),
 )
 PRIVATEHUB = _recipes(
-    Recipe(
-        "Best measured: every window is made anew from its predicted public class.",
-        {"strength": 1.0, "guidance_scale": 5.0, "negative_guidance_scale": 0.0},
-        epochs=12,
-    ),
+    _same("windows are noised, and rewritten under their predicted public class."),
     Recipe(
         "The paper's betas, triplet loss and patience, and fine-tuning without replay.",
         {"schedule": "paper", "triplet": "paper", "patience": 30, "replay": 0.0},
         epochs=200,
     ),
     _fast(3),
-)
+) | {
+    "regenerate": Recipe(
+        "Hides the most: every window is made anew from its predicted public class, "
+        "and nothing else of it is left.",
+        {"strength": 1.0, "guidance_scale": 5.0, "negative_guidance_scale": 0.0},
+        epochs=12,
+    )
+}
 DEEPROTECT = _recipes(
     _same("linear features and the least noise for a guarantee."),
     Recipe(
