@@ -98,7 +98,7 @@ ATTRIBUTE_VAE = _recipes(
     ),
 )
 GENERAL_VAE = _recipes(
-    Recipe("Best measured, with larger batches.", {"batch_size": 512}, epochs=10),
+    _same("the corrected loss."),
     _same("the weights of the authors' program for MobiAct.", 20),
     _fast(2),
     Recipe("The authors' program for MobiAct.", {"variant": "official"}),
@@ -142,7 +142,7 @@ DYSAN_GEN = OLYMPUS = DYSAN_MSDA = _recipes(
 
 _RELEASED = "the weights of the authors' program."
 GEN = _recipes(
-    Recipe("Best measured, after a short pretraining.", {"pretraining": 2}, epochs=6),
+    _same("the weights of the authors' program."),
     _same(_RELEASED),
     _fast(2, pretraining=1),
 )
