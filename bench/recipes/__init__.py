@@ -1,1 +1,1 @@
-"""What recommended recipes keep and hide."""
+"""Utility and privacy of Blinder's recipes."""

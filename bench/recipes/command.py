@@ -1,13 +1,12 @@
-"""What Blinder's recommended recipe keeps and hides: python bench recipes [--smoke].
+"""Utility and privacy of Blinder's recipes: python bench recipes [--smoke].
 
-Trains the recipe without any flag, five seeds each on MotionSense (``mag4``, hiding
-gender) and on the smartwatch recordings (hiding the side), and one seed on people that
-training has not seen, on UCI HAPT and on WISDM. Measures the public accuracy by a
-classifier of raw windows, the private balanced accuracy by another, and the strongest
-of three attackers retrained on anonymized windows (MLP, forest, boosting), over single
-windows and over 30 windows of one person. The attacker chooses among the three by
-training windows of his own. ``--json F`` writes a row for each training to F as soon as
-it is measured, and skips those that F has already.
+Trains a recipe without further settings: five seeds on MotionSense (``mag4``, hiding
+gender), five on the smartwatch recordings (hiding the side), and one seed each on
+unseen people of MotionSense, on UCI HAPT and on WISDM. Raw-data classifiers measure the
+public accuracy and the private balanced accuracy. Three attackers (MLP, forest,
+boosting) are retrained on anonymized windows, and the strongest on validation windows
+counts, for single windows and for 30 windows of one person. ``--json F`` writes each
+row to F as soon as it is measured, and skips rows that F already has.
 """
 
 import json
@@ -104,7 +103,7 @@ def grouped(rows):
 
 
 def figure(own, name, digits=1) -> str:
-    """Mean and deviation over seeds; nothing where nobody measured it."""
+    """Mean and standard deviation over seeds, or a dash for missing values."""
     values = [row[name] for row in own if row.get(name) is not None]
     return spread(values, digits) if values else "–"
 

@@ -1,4 +1,4 @@
-"""One training by a recipe, and everything that is measured of it."""
+"""Trains Blinder by a recipe and measures the result."""
 
 import time
 from typing import Any, NamedTuple
@@ -68,11 +68,11 @@ def measure(data, judges, seed: int, recipe: str, epochs=None, settings=None) ->
     """Figures of one training, in percent unless their name says otherwise.
 
     Args:
-      data: of ``jaxanon.load``.
-      judges: of ``train_raw_classifiers``.
-      seed: of training and evaluation.
-      recipe: of Blinder.
-      epochs, settings: in place of the recipe's.
+      data: the result of ``jaxanon.load``.
+      judges: the raw-data classifiers, from ``train_raw_classifiers``.
+      seed: the seed of training and evaluation.
+      recipe: the name of one of Blinder's recipes.
+      epochs, settings: values that override the recipe's.
     """
     method = ja.methods.blinder(data.spec, recipe=recipe, **settings or {})
     wall, cpu = time.monotonic(), time.process_time()
@@ -104,10 +104,10 @@ def measure(data, judges, seed: int, recipe: str, epochs=None, settings=None) ->
 
 
 def retrained(trial, private: str) -> dict:
-    """The strongest attacker retrained on anonymized windows, and each of them.
+    """Scores of the attackers retrained on anonymized windows, and the strongest.
 
     The attacker knows the labels of ``SHARE`` of the training windows, chooses the
-    architecture by other training windows, and is scored on all test windows.
+    architecture on other training windows, and is scored on all test windows.
     """
     spec, train, test = trial.data
     labels = np.asarray(train.labels[private])

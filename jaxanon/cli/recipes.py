@@ -1,4 +1,4 @@
-"""The option ``--recipe``: whose settings are the defaults of a method's flags."""
+"""The option ``--recipe``, whose settings are the defaults of a method's flags."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def chosen(words: Sequence[str] | None = None) -> str:
     It is needed before the words are parsed, for it sets the defaults of other flags.
 
     Args:
-      words: of the command; None takes those of the command line.
+      words: words of the command; None takes those of the command line.
 
     Example:
       >>> chosen(["train", "blinder", "--recipe", "paper"]), chosen(["--recipe=fast"])
@@ -40,7 +40,7 @@ def settings_class(entry) -> type | None:
     """Returns a method's settings class, with the chosen recipe's values as defaults.
 
     Args:
-      entry: of ``registry.entry``.
+      entry: the method's entry, from ``registry.entry``.
 
     Raises:
       ValueError: if the method has no such recipe.

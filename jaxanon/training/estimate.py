@@ -1,4 +1,4 @@
-"""How long a training will take on this device, measured before it begins."""
+"""The expected duration of a training, measured before it begins."""
 
 import time
 
@@ -19,9 +19,9 @@ def announce(loop, state, key, rounds: int, *, show: bool) -> None:
 
     Args:
       loop: ``Loop`` of the training.
-      state: placed for ``loop.spread.call``; not consumed.
-      key: of the run, placed likewise.
-      rounds: that are left.
+      state: the state to train, placed for ``loop.spread.call``; it stays valid.
+      key: the run's key, placed for ``loop.spread.call``.
+      rounds: the number of rounds left.
       show: whether to print; otherwise nothing runs.
     """
     if not show or rounds < MIN_ROUNDS or loop.method.place is not None:

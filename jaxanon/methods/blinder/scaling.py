@@ -1,4 +1,4 @@
-"""How much training Blinder needs, from the size of the data."""
+"""The formula that scales Blinder's training to the size of the data."""
 
 import math
 
@@ -51,9 +51,9 @@ def extra_size(clients: int) -> int:
 def rounds(windows: int, classes: int) -> int:
     """Rounds of the whole training.
 
-    They grow with the square root of the windows, so small data are visited more often
-    than large data, and with that of the public classes, each of which has a windows'
-    share to learn from.
+    They grow with the square root of the number of windows, so training visits each
+    window of a small data set more often. They also grow with the square root of the
+    number of public classes, among which the windows are divided.
 
     Args:
       windows: number of training windows.

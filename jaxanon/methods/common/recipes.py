@@ -128,7 +128,9 @@ _DYSAN_PROGRAM = (
     "each term, on windows in physical units."
 )
 DYSAN = _recipes(
-    Recipe("Best measured, with errors as of guessing as the goal.", epochs=60),
+    Recipe(
+        "Best measured: the sanitizer aims at guesses of the private class.", epochs=60
+    ),
     Recipe("Equation 1 as printed.", {"goal": "published"}, epochs=60),
     _fast(5),
     Recipe(_DYSAN_PROGRAM, _DYSAN_OFFICIAL),
@@ -164,12 +166,12 @@ AAE = _recipes(
     Recipe("The authors' pretraining of 50 epochs.", {"pretraining": 50}, epochs=100),
 )
 RAE = _recipes(
-    Recipe("The defaults, which draw neutral windows anew.", epochs=8),
+    Recipe("The defaults, which draw fresh neutral windows in each batch.", epochs=8),
     Recipe("The paper's fixed replacements.", {"targets": "kept"}),
     _fast(2),
 )
 RAE_AAE = _recipes(
-    Recipe("The defaults, which draw neutral windows anew.", epochs=18),
+    Recipe("The defaults, which draw fresh neutral windows in each batch.", epochs=18),
     Recipe("The paper's fixed replacements.", {"targets": "kept"}, epochs=18),
     _fast(5, replacing=2, pretraining=1),
 )
@@ -209,8 +211,8 @@ PRIVATEHUB = _recipes(
     _fast(3),
 ) | {
     "regenerate": Recipe(
-        "Hides the most: every window is made anew from its predicted public class, "
-        "and nothing else of it is left.",
+        "Hides the most: generates each window from its predicted public class, "
+        "and keeps nothing else of it.",
         {"strength": 1.0, "guidance_scale": 5.0, "negative_guidance_scale": 0.0},
         epochs=12,
     )
