@@ -128,9 +128,7 @@ _DYSAN_PROGRAM = (
     "each term, on windows in physical units."
 )
 DYSAN = _recipes(
-    Recipe(
-        "Best measured: the sanitizer aims at guesses of the private class.", epochs=60
-    ),
+    Recipe("Best measured: discriminators are to guess the private class.", epochs=60),
     Recipe("Equation 1 as printed.", {"goal": "published"}, epochs=60),
     _fast(5),
     Recipe(_DYSAN_PROGRAM, _DYSAN_OFFICIAL),
