@@ -58,7 +58,7 @@ def test_settings_of_the_method_are_options(verb, capsys):
     with pytest.raises(SystemExit):
         app.main([verb, "blinder", "--help"])
     shown = capsys.readouterr().out
-    for option in ("--latent-dim", "--gamma", "--dataset", "--no-second-order"):
+    for option in ("--latent-dim", "--gamma", "--dataset", "--no-guided"):
         assert option in shown
     # Help, bounds and choices come from the config's declarations.
     assert "size of the latent representation; >= 1 (default: 25)" in shown
