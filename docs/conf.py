@@ -33,7 +33,7 @@ exclude_patterns = ["_build", "extensions", "static"]
 
 extensions = [
     *("sphinx.ext.autodoc", "sphinx.ext.napoleon"),
-    *("myst_nb", "reference", "guide", "commands", "fields", "crossings"),
+    *("myst_nb", "reference", "guide", "commands", "recipes", "fields", "crossings"),
 ]
 
 autodoc_member_order = "bysource"

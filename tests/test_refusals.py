@@ -17,7 +17,7 @@ from jaxanon.core import checks
 from jaxanon.federated.engine.algorithm import State
 from jaxanon.training import checkpoint, loop, run_folder, trainer
 
-SETTINGS = methods.BLINDER_PAPER | {
+SETTINGS = methods.recipes("blinder")["paper"].settings | {
     "hidden_sizes": (8,),
     "latent_dim": 3,
     "samples_per_class": 4,

@@ -22,7 +22,7 @@ from jaxanon.datasets.own_split import share_samples
 from jaxanon.evaluation import anonymizers
 from jaxanon.evaluation.summary import aggregate
 
-COMMON = methods.BLINDER_PAPER | {
+COMMON = methods.recipes("blinder")["paper"].settings | {
     "client_fraction": 1.0,
     "alpha": 1.0,
     "beta": 0.5,
@@ -39,7 +39,7 @@ VARIANTS = {
         "output_discriminator_weight": 60.0,
     },
     "published": COMMON,  # The published loss, with the same training.
-    "paper": methods.BLINDER_PAPER,  # The published settings.
+    "paper": methods.recipes("blinder")["paper"].settings,  # The published settings.
 }
 PUBLISHED = (
     "published on MotionSense, gender: Blinder 93.61 / 57.04, ObscureNet 94.87 / "

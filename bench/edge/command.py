@@ -31,7 +31,7 @@ from jaxanon.exporting.exporter import WEIGHTS
 from jaxanon.methods.dysan import online_selection
 
 METHODS = {"blinder": 8, "obscurenet": 40}  # And epochs.
-FULL = {"blinder": methods.BLINDER_PAPER, "obscurenet": {}}
+FULL = {"blinder": methods.recipes("blinder")["paper"].settings, "obscurenet": {}}
 TINY = {"latent_dim": 4, "hidden_sizes": (16,)}
 TINY_OWN = {
     "blinder": {"samples_per_class": 8, "discriminator_steps": 1, "guided": False}

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.cli import arguments, console, files
+from jaxanon.cli import arguments, console, files, recipes
 from jaxanon.cli import data as cli_data
 from jaxanon.cli.data import DataOptions
-from jaxanon.cli.train import epochs_of, fields_of, settings_of
+from jaxanon.cli.train import fields_of, settings_of
 
 Pem = Annotated[pathlib.Path | None, arguments.optional("PEM")]
 
@@ -35,7 +35,8 @@ def command(method: str | None):
         insecure: bool = False,
         secure_aggregation: bool = False,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
-        epochs: int = epochs_of(method),
+        recipe: recipes.Recipe = recipes.DEFAULT,
+        epochs: int = recipes.epochs(method),
         seed: int = 0,
         resume: bool = False,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
@@ -63,6 +64,8 @@ def command(method: str | None):
             public key, as ssh-keygen writes it; needs TLS
           insecure: listen beyond this machine without TLS
           secure_aggregation: refused; see the README
+          recipe: whose settings are the defaults: recommended, paper, fast, or official
+            where there is one
           epochs: passes over the data; a finished run may be served with more
           seed: of everything random
           resume: go on with the run in --output-dir
@@ -92,18 +95,21 @@ def command(method: str | None):
             insecure=insecure,
         )
         folder = output_dir or pathlib.Path("runs") / method
-        _serve(method, data, settings, serving, start, epochs, seed, folder, resume)
+        built = recipe, settings
+        _serve(method, data, built, serving, start, epochs, seed, folder, resume)
 
     return serve
 
 
-def _serve(method, options, settings, serving, start, epochs, seed, output_dir, resume):
+def _serve(method, options, built, serving, start, epochs, seed, output_dir, resume):
     from jaxanon.core import registry
+
+    recipe, settings = built
 
     files.refuse_folder(output_dir, resume)
     data = cli_data.load(options)
     run = start(
-        registry.build(method, data.spec, **fields_of(settings)),
+        registry.build(method, data.spec, recipe=recipe, **fields_of(settings)),
         data,
         serving,
         epochs=epochs,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from jaxanon.cli import arguments, console, train
+from jaxanon.cli import arguments, console, recipes, train
 from jaxanon.cli import data as cli_data
 from jaxanon.cli.data import DataOptions, HomesOptions
 
@@ -25,7 +25,8 @@ def command(method: str | None):
         grid: Annotated[tuple[str, ...], arguments.optional("NAME=A,B,... ...")] = (),
         num_seeds: int = 3,
         num_splits: int = 1,
-        epochs: int = train.epochs_of(method),
+        recipe: recipes.Recipe = recipes.DEFAULT,
+        epochs: int = recipes.epochs(method),
         evaluate: bool = True,
         halving_factor: Annotated[int | None, arguments.optional("N")] = None,
         resume: bool = False,
@@ -48,6 +49,8 @@ def command(method: str | None):
           num_seeds: how many; 0, 1, ...
           num_splits: how many splits of the data everything is trained on; with --split
             subject, whose test subjects --split-seed and the seeds after it draw
+          recipe: whose settings are the defaults: recommended, paper, fast, or official
+            where there is one
           epochs: passes over the data
           evaluate: evaluate every member, report mean and deviation over seeds, and
             draw the settings' scores; --no-evaluate leaves that out
@@ -90,6 +93,7 @@ def command(method: str | None):
             halving_factor=halving_factor,
             chunk_size=chunk_size,
             ray=_address(ray),
+            recipe=recipe,
             **train.fields_of(settings),
         )
         for index, member in enumerate(result.members):
@@ -119,7 +123,7 @@ def _of_homes(method: str):
     """The function behind ``jaxanon sweep pfdrl``."""
     from jaxanon.core import registry
 
-    settings_class: Any = registry.entry(method).config
+    settings_class: Any = recipes.settings_class(registry.entry(method))
 
     def sweep(
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
@@ -129,6 +133,7 @@ def _of_homes(method: str):
         grid: Annotated[tuple[str, ...], arguments.optional("NAME=A,B,... ...")] = (),
         num_seeds: int = 1,
         data: Annotated[HomesOptions, tyro.conf.arg(name="")] = HomesOptions(),  # noqa: B008
+        recipe: recipes.Recipe = recipes.DEFAULT,
         chunk_size: arguments.Whole = None,
         resume: bool = False,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
@@ -144,6 +149,8 @@ def _of_homes(method: str):
           output_dir: folder for sweep.json and sweep.png; default: runs/METHOD-sweep
           grid: NAME=VALUE,VALUE,... or NAME=FIRST:LAST:STEP for each setting to vary
           num_seeds: how many; 0, 1, ...
+          recipe: whose settings are the defaults: recommended, paper, fast, or official
+            where there is one
           chunk_size: runs side by side; default: one on a CPU, else all of a program
           resume: go on with the sweep in --output-dir
         """

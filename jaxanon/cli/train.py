@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from jaxanon.cli import arguments, console, files
+from jaxanon.cli import arguments, console, files, recipes
 from jaxanon.cli import data as cli_data
 from jaxanon.cli.data import DataOptions, HomesOptions
 
@@ -20,7 +20,7 @@ def settings_of(method: str | None) -> type:
     """The dataclass of a method's settings; ValueError for an unknown method."""
     if method is None:
         return NoSettings
-    return registered(method).config or NoSettings
+    return recipes.settings_class(registered(method)) or NoSettings
 
 
 def registered(name: str):
@@ -50,15 +50,6 @@ def registered(name: str):
     return registry.entry(name, "anonymizer", "learner")
 
 
-def epochs_of(method: str | None) -> int:
-    """How many epochs a method is trained for by default."""
-    if method is None:  # Only its help is asked for, which needs no method.
-        return 20
-    from jaxanon.core.registry import default_epochs
-
-    return default_epochs(method)
-
-
 def fields_of(settings) -> dict:
     """A config's fields by name, as a method's builder takes them."""
     fields = dataclasses.fields(settings)
@@ -76,7 +67,7 @@ def _of_homes(method: str):
     """The function behind ``jaxanon train pfdrl``."""
     from jaxanon.core import registry
 
-    settings_class: Any = registry.entry(method).config
+    settings_class: Any = recipes.settings_class(registry.entry(method))
 
     def train(
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
@@ -84,6 +75,7 @@ def _of_homes(method: str):
         *,
         output_dir: arguments.Folder = None,
         data: Annotated[HomesOptions, tyro.conf.arg(name="")] = HomesOptions(),  # noqa: B008
+        recipe: recipes.Recipe = recipes.DEFAULT,
         seed: int = 0,
         resume: bool = False,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
@@ -97,6 +89,8 @@ def _of_homes(method: str):
         Args:
           method: pfdrl; comes first
           output_dir: folder for settings, checkpoints and metrics; default: runs/METHOD
+          recipe: whose settings are the defaults: recommended, paper, fast, or official
+            where there is one
           seed: of everything random but the homes
           resume: go on with the run in --output-dir; where there is none, begin it
         """
@@ -108,7 +102,7 @@ def _of_homes(method: str):
         homes = cli_data.load_homes(data, settings)
         console.homes(homes, settings)
         run = trainer.train(
-            registry.build(method, homes.spec, **fields_of(settings)),
+            registry.build(method, homes.spec, recipe=recipe, **fields_of(settings)),
             homes,
             seed=seed,
             output_dir=folder,
@@ -142,7 +136,8 @@ def command(method: str | None):
         *,
         output_dir: arguments.Folder = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
-        epochs: int = epochs_of(method),
+        recipe: recipes.Recipe = recipes.DEFAULT,
+        epochs: int = recipes.epochs(method),
         seed: int = 0,
         resume: bool = False,
         profile: arguments.Folder = None,
@@ -163,6 +158,8 @@ def command(method: str | None):
         Args:
           method: what to train, such as blinder; comes first
           output_dir: folder for settings, checkpoints and metrics; default: runs/METHOD
+          recipe: whose settings are the defaults: recommended, paper, fast, or official
+            where there is one
           epochs: passes over the data; a finished run may be resumed with more
           seed: of everything random
           resume: go on with the run in --output-dir; where there is none, begin it
@@ -184,6 +181,7 @@ def command(method: str | None):
             joined(num_processes, process_id, coordinator_address, num_devices)
         folder = output_dir or pathlib.Path("runs") / method
         more = {"resume": resume, "profile": profile, "num_devices": num_devices}
+        more["recipe"] = recipe
         train_run(method, data, settings, epochs, seed, folder, **more)
         if (process_id or 0) == 0:
             console.say(f"Next: jaxanon evaluate {folder}")
@@ -224,6 +222,7 @@ def train_run(
     resume,
     profile=None,
     num_devices=None,
+    recipe=recipes.DEFAULT,
 ):
     """Remembers where the data came from, and trains."""
     from jaxanon.training import processes
@@ -239,6 +238,7 @@ def train_run(
             resume,
             profile,
             num_devices,
+            recipe,
         )
     if not processes.first():
         return run, data
@@ -251,7 +251,16 @@ def train_run(
 
 
 def _trained(
-    method, options, settings, epochs, seed, output_dir, resume, profile, num_devices
+    method,
+    options,
+    settings,
+    epochs,
+    seed,
+    output_dir,
+    resume,
+    profile,
+    num_devices,
+    recipe,
 ):
     from jaxanon.core import registry
     from jaxanon.training import trainer
@@ -261,7 +270,7 @@ def _trained(
     if resume and not (pathlib.Path(output_dir) / "config.json").is_file():
         console.say(f"There is no run in {output_dir} yet; this is its beginning.")
     data = cli_data.load(options)
-    built = registry.build(method, data.spec, **fields_of(settings))
+    built = registry.build(method, data.spec, recipe=recipe, **fields_of(settings))
     run = trainer.train(
         built,
         data,

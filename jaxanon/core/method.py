@@ -146,6 +146,7 @@ class Method(NamedTuple):
     own_data: OwnData | None = None
     place: Callable | None = None  # (data, devices) -> ``DevicePlacement``
     tokens: bool = False  # whether windows may hold tokens of events
+    recipe: str = registry.RECOMMENDED  # whose settings ``config`` began from
 
     @property
     def stages(self):
@@ -153,15 +154,15 @@ class Method(NamedTuple):
         return None if self.federation is None else self.federation.algorithm.acts
 
     def __reduce__(self):
-        """Pickles the name, spec and config, from which the registry rebuilds it.
+        """Pickles name, spec, config and recipe, from which the registry rebuilds it.
 
         A method that the registry does not build so is pickled field by field, which
         takes functions that can be pickled.
         """
-        recipe = self.name, self.spec, self.config
+        parts = self.name, self.spec, self.config, self.recipe
         try:
-            if _functions(registry.rebuild(*recipe)) == _functions(self):
-                return registry.rebuild, recipe
+            if _functions(registry.rebuild(*parts)) == _functions(self):
+                return registry.rebuild, parts
         except (TypeError, ValueError):
             pass
         return Method._make, (tuple(self),)

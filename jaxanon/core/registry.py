@@ -4,7 +4,8 @@ import dataclasses
 import functools
 import importlib
 import importlib.metadata
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from jaxanon.datasets import Spec
@@ -12,7 +13,19 @@ from jaxanon.datasets import registry as datasets
 from jaxanon.kernels.checks import did_you_mean, one_of
 
 KINDS = ("anonymizer", "learner", "controller", "dataset")
+RECOMMENDED = "recommended"  # The recipe that applies unless another one is named.
 GROUP = "jaxanon.plugins"  # Entry points of other distributions.
+
+
+class Recipe(NamedTuple):
+    """A named set of settings with a stated purpose.
+
+    Settings that a recipe does not name keep the defaults of the method's config.
+    """
+
+    purpose: str  # one sentence
+    settings: Mapping[str, Any] = types.MappingProxyType({})  # by name
+    epochs: int | None = None  # None: those of the entry
 
 
 class Entry(NamedTuple):
@@ -24,8 +37,11 @@ class Entry(NamedTuple):
     kind: str  # one of ``KINDS``
     epochs: int = 20  # that it is trained for by default
     spec: type = Spec  # of ``builder``, with ``from_json``
+    # By name, ``RECOMMENDED`` first.
+    recipes: Mapping[str, Recipe] = types.MappingProxyType({})
 
 
+_DEFAULTS = Recipe("The defaults of the method's settings.")
 _ENTRIES: dict[str, Entry] = {}
 _PLUGINS: list[str] = []
 _LOADED = False  # Whether entry points are.
@@ -40,6 +56,7 @@ def register(
     kind: str = "anonymizer",
     epochs: int = 20,
     spec: type = Spec,
+    recipes: dict[str, Recipe] | None = None,
 ) -> Any:
     """Registers a method, a learner, a controller or a data set under a name.
 
@@ -58,13 +75,17 @@ def register(
       epochs: that the method is trained for by default.
       spec: class of the specs that ``builder`` takes, with ``to_json`` and
         ``from_json``; controllers have other data than windows.
+      recipes: named sets of settings. ``"recommended"`` applies unless another one is
+        chosen; without an entry of that name it has the config's defaults.
 
     Returns:
-      ``(spec, **settings) -> Method``; of a data set, its description.
+      ``(spec, *, recipe="recommended", **settings) -> Method``, where single settings
+      override those of the recipe; of a data set, its description.
 
     Raises:
       ValueError: if the kind is unknown, or the name is taken or not an identifier.
-      TypeError: if ``builder`` is not callable, or not a ``Dataset``.
+      TypeError: if ``builder`` is not callable, or not a ``Dataset``, or a recipe names
+        an unknown setting.
 
     Example:
       >>> import dataclasses
@@ -88,6 +109,7 @@ def register(
         return datasets.register(name, cast(datasets.Dataset, builder))
     if builder is None:
         given = {"config": config, "kind": kind, "epochs": epochs, "spec": spec}
+        given["recipes"] = recipes
         return functools.partial(register, name, **given)
     if not callable(builder):
         raise TypeError(f"builder must be (spec, config) -> Method, got {builder!r}.")
@@ -99,7 +121,10 @@ def register(
             f"name must be new, got {name!r}, which {_origin(old.builder)} has; choose "
             "another name."
         )
-    _ENTRIES[name] = Entry(name, builder, config, kind, epochs, spec)
+    recipes = {RECOMMENDED: _DEFAULTS} | (recipes or {})
+    for recipe in recipes.values():
+        _check_names(name, config, recipe.settings)
+    _ENTRIES[name] = Entry(name, builder, config, kind, epochs, spec, recipes)
 
     @functools.wraps(builder)
     def build(spec, **settings):
@@ -132,22 +157,29 @@ def configured(config_class, settings):
       ...
       TypeError: Settings has no 'latnt'; it has ['latent']. Did you mean 'latent'?
     """
-    known = sorted(field.name for field in dataclasses.fields(config_class))
-    unknown = sorted(set(settings) - set(known))
-    if unknown:
-        raise TypeError(
-            f"{config_class.__name__} has no {', '.join(map(repr, unknown))}; it has "
-            f"{known}.{did_you_mean(unknown[0], known)}"
-        )
+    _check_names("", config_class, settings)
     return config_class(**settings)
 
 
 def _configured(name, config, settings):
     if config is not None:
         return configured(config, settings)
-    if settings:
-        raise TypeError(f"{name} has no settings, got {sorted(settings)}.")
+    _check_names(name, config, settings)
     return None
+
+
+def _check_names(name, config, settings):
+    if config is None:
+        if settings:
+            raise TypeError(f"{name} has no settings, got {sorted(settings)}.")
+        return
+    known = sorted(field.name for field in dataclasses.fields(config))
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise TypeError(
+            f"{config.__name__} has no {', '.join(map(repr, unknown))}; it has "
+            f"{known}.{did_you_mean(unknown[0], known)}"
+        )
 
 
 def names(kind: str) -> tuple[str, ...]:
@@ -193,48 +225,95 @@ def entry(name: str, *kinds: str) -> Entry:
     return _ENTRIES[name]
 
 
-def default_epochs(name: str | None) -> int:
-    """Returns the default epochs of a method, 20 if the name is not registered.
+def default_epochs(name: str | None, recipe: str = RECOMMENDED) -> int:
+    """Returns the epochs of a method's recipe, 20 if the name is not registered.
+
+    Raises:
+      ValueError: if the method has no recipe of that name.
 
     Example:
-      >>> default_epochs("blinder"), default_epochs("obscurenet")
-      (22, 20)
+      >>> default_epochs("obscurenet"), default_epochs("obscurenet", "fast")
+      (47, 10)
     """
     _load()
-    return _ENTRIES[name].epochs if name in _ENTRIES else 20
+    if name not in _ENTRIES:
+        return 20
+    epochs = recipe_of(_ENTRIES[name], recipe).epochs
+    return _ENTRIES[name].epochs if epochs is None else epochs
 
 
-def build(name: str, spec, **settings):
+def recipe_of(own: Entry, name: str) -> Recipe:
+    """Returns an entry's recipe.
+
+    Raises:
+      ValueError: if the entry has no recipe of that name.
+
+    Example:
+      >>> recipe_of(entry("blinder"), "fast").epochs
+      5
+    """
+    if name not in own.recipes:
+        known = [*own.recipes]
+        raise ValueError(
+            f"recipe must be one of {known} for {own.name}, got {name!r}."
+            f"{did_you_mean(str(name), known)}"
+        )
+    return own.recipes[name]
+
+
+def build(name: str, spec, *, recipe: str = RECOMMENDED, **settings):
     """Builds the method of a name for windows of ``spec``.
 
     Args:
       name: of ``names``.
       spec: ``jaxanon.datasets.Spec``.
-      **settings: fields of the method's config.
+      recipe: of the method's recipes.
+      **settings: fields of the method's config, which override the recipe's.
 
     Raises:
-      ValueError: if the name is unknown, or a setting is out of range.
+      ValueError: if the name or the recipe is unknown, or a setting is out of range.
       TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> build("orf", load("smartwatch").spec).name
+      >>> spec = load("smartwatch").spec
+      >>> build("orf", spec).name
       'orf'
+      >>> build("blinder", spec, recipe="paper", gamma=0.5).config.gamma
+      0.5
     """
-    return _built(entry(name), spec, settings)
+    return _built(entry(name), spec, {"recipe": recipe, **settings})
+
+
+def settings_of(name: str, recipe: str = RECOMMENDED):
+    """Returns the config that a recipe stands for; None for a method without settings.
+
+    Raises:
+      ValueError: if the name or the recipe is unknown.
+
+    Example:
+      >>> settings_of("orf").share
+      0.5
+    """
+    own = entry(name)
+    return _configured(own.name, own.config, recipe_of(own, recipe).settings)
 
 
 def _built(own, spec, settings):
+    settings = dict(settings)
+    recipe = settings.pop("recipe", RECOMMENDED)
+    settings = recipe_of(own, recipe).settings | settings
     if not isinstance(spec, own.spec):
         raise ValueError(
             f"spec must be a {own.spec.__name__} for {own.name}, got a "
             f"{type(spec).__name__}."
         )
-    return own.builder(spec, _configured(own.name, own.config, settings))
+    method = own.builder(spec, _configured(own.name, own.config, settings))
+    return method._replace(recipe=recipe)
 
 
-def rebuild(name: str, spec, config):
-    """Builds a method again from its name, spec and config.
+def rebuild(name: str, spec, config, recipe: str = RECOMMENDED):
+    """Builds a method again from its name, spec, config and the recipe's name.
 
     Raises:
       ValueError: if no method is registered under the name, or with another config.
@@ -245,7 +324,7 @@ def rebuild(name: str, spec, config):
             f"{name} is registered with {own.config}, got a {type(config).__name__}; "
             "register your method under a name of its own."
         )
-    return own.builder(spec, config)
+    return own.builder(spec, config)._replace(recipe=recipe)
 
 
 def load_plugins(*modules: str) -> None:

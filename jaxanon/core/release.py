@@ -53,7 +53,7 @@ def with_epsilon(run: Run, epsilon: float | None = None) -> Run:
     if epsilon is None:
         return run
     config = dataclasses.replace(run.method.config, epsilon=epsilon)
-    method = registry.rebuild(run.method.name, run.spec, config)
+    method = registry.rebuild(run.method.name, run.spec, config, run.method.recipe)
     return dataclasses.replace(run, method=method)
 
 

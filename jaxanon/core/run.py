@@ -109,7 +109,7 @@ class Run:
         check_hyper(method, arrays)
         if fields := {name: hyper[name] for name in settings if name in hyper}:
             config = dataclasses.replace(method.config, **fields)
-            method = registry.rebuild(method.name, self.spec, config)
+            method = registry.rebuild(method.name, self.spec, config, method.recipe)
         kept = self.state.hyper
         arrays = {name: jnp.asarray(v, kept[name].dtype) for name, v in arrays.items()}
         state = self.state._replace(hyper=kept | arrays)

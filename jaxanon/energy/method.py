@@ -170,6 +170,13 @@ _build = registry.register(
     config=energy_settings.PFDRLSettings,
     kind="controller",
     spec=HomesSpec,
+    recipes={
+        registry.RECOMMENDED: registry.Recipe("The defaults: the paper's numbers."),
+        "paper": registry.Recipe("The defaults: the paper's numbers."),
+        "fast": registry.Recipe(
+            "A first look: few days to learn from.", {"days": 4, "test_days": 2}
+        ),
+    },
 )
 
 

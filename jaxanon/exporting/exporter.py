@@ -257,7 +257,7 @@ def _releasable(run, weights):
             "everything --sensitivity corrected --mechanism grid to export it."
         )
     config = dataclasses.replace(config, mechanism="grid")
-    method = registry.rebuild(run.method.name, run.spec, config)
+    method = registry.rebuild(run.method.name, run.spec, config, run.method.recipe)
     return dataclasses.replace(run, method=method), float(epsilon)
 
 

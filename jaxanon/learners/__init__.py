@@ -43,8 +43,17 @@ _BUILDERS = {
     "scaffold": (averaging.scaffold, ScaffoldConfig),
 }
 
+_RECIPES = {
+    registry.RECOMMENDED: registry.Recipe("The defaults, for any data."),
+    "paper": registry.Recipe(
+        "The defaults: the paper's update rule, whose settings depend on the data."
+    ),
+    "fast": registry.Recipe("A first look, which predicts less well.", epochs=5),
+}
 for _name, (_builder, _config) in _BUILDERS.items():
-    registry.register(_name, _builder, config=_config, kind="learner")
+    registry.register(
+        _name, _builder, config=_config, kind="learner", recipes=_RECIPES
+    )
 NAMES = tuple(_BUILDERS)
 
 __all__ = ["NAMES", "build", "config_class"]

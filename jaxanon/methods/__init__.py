@@ -4,7 +4,7 @@ from typing import Any
 
 from jaxanon.core import registry
 from jaxanon.core.method import Method
-from jaxanon.methods.blinder.blinder import BLINDER_PAPER, BlinderConfig, blinder
+from jaxanon.methods.blinder.blinder import BlinderConfig, blinder
 from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, fed_blinder
 from jaxanon.methods.blinder.kd_blinder import KDBlinderConfig, kd_blinder
 from jaxanon.methods.common.personalise import personalise
@@ -44,7 +44,6 @@ from jaxanon.methods.privatehub.privatehub import privatehub
 NAMES = registry.registered("anonymizer")
 
 __all__ = [
-    "BLINDER_PAPER",
     "NAMES",
     "AAEConfig",
     "AttributeVAEConfig",
@@ -98,6 +97,7 @@ __all__ = [
     "privdiffuser",
     "rae",
     "rae_aae",
+    "recipes",
     "timegan",
 ]
 
@@ -121,11 +121,27 @@ def build(name: str, spec, **settings) -> Method:
     Args:
       name: one of ``NAMES``, or registered by ``jaxanon.register``.
       spec: ``jaxanon.datasets.Spec``.
-      **settings: fields of ``config_class(name)``.
+      **settings: ``recipe``, one of ``recipes(name)``, and fields of
+        ``config_class(name)``, which override the recipe's.
 
     Raises:
-      ValueError: if the name is unknown, or a setting is out of range.
+      ValueError: if the name or the recipe is unknown, or a setting is out of range.
       TypeError: for an unknown setting.
     """
     registry.entry(name, "anonymizer")
     return registry.build(name, spec, **settings)
+
+
+def recipes(name: str) -> dict[str, registry.Recipe]:
+    """Returns the recipes of an anonymizer by name, the default first.
+
+    Raises:
+      ValueError: if the name is unknown.
+
+    Example:
+      >>> [*recipes("blinder")]
+      ['recommended', 'paper', 'official', 'fast']
+      >>> recipes("blinder")["paper"].settings["gamma"]
+      0.2
+    """
+    return dict(registry.entry(name, "anonymizer").recipes)

@@ -12,7 +12,7 @@ from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.datasets.spec import attributes
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.methods.common import pool
+from jaxanon.methods.common import pool, recipes
 from jaxanon.methods.common.alternating import BatchSource, central
 
 
@@ -28,7 +28,7 @@ class ORFConfig:
     __post_init__ = check
 
 
-@register("orf", config=ORFConfig)
+@register("orf", config=ORFConfig, recipes=recipes.ORF)
 def orf(spec, config) -> Method:
     """Builds ORF, a signal-processing baseline, for windows of ``spec``.
 

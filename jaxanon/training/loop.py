@@ -10,7 +10,14 @@ import jax
 
 from jaxanon.core.method import DevicePlacement, Method
 from jaxanon.privacy import ledger
-from jaxanon.training import checkpoint, metrics_log, placement, processes, progress
+from jaxanon.training import (
+    checkpoint,
+    estimate,
+    metrics_log,
+    placement,
+    processes,
+    progress,
+)
 
 ROUNDS_PER_CALL = 50
 
@@ -42,6 +49,8 @@ def run(loop: Loop, state, history: list, show: bool, watch):
     done, last_save = int(state.round), time.monotonic()
     hyper = [*state.hyper]
     state, key = loop.spread.put(state), loop.spread.put(loop.key)
+    if watch is None and not processes.several():
+        estimate.announce(loop, state, key, total - done, show=show)
     with progress.rounds(
         total,
         done,

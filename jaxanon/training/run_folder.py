@@ -69,8 +69,9 @@ _LACKING = object()
 
 
 def _same(folder, old, new):
-    # More epochs may be asked for; everything else makes it another run.
-    changed = [key for key in new if key != "epochs" and old.get(key) != new[key]]
+    # More epochs are fine, and a recipe is a name for settings that are compared.
+    free = ("epochs", "recipe")
+    changed = [key for key in new if key not in free and old.get(key) != new[key]]
     if changed:
         key = changed[0]
         parts = [key]
@@ -172,6 +173,7 @@ def open_run(folder, method: Method | None = None) -> Run:
         if method is None:
             settings = _as_built(config["settings"])
             method = registry.build(config["method"], spec, **settings)
+            method = method._replace(recipe=config.get("recipe", registry.RECOMMENDED))
         else:
             _check_method(folder, config, method, spec)
         like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
@@ -202,13 +204,14 @@ def fingerprint(data, method: Method | None = None) -> str:
 
 
 def describe(method, data, state, *, epochs: int, seed: int) -> dict:
-    """What ``config.json`` says of a run; all but ``epochs`` makes it this run."""
+    """What ``config.json`` says of a run, whose settings include the recipe's."""
     own = method.own_data
     told = {} if own is not None else _describe_windows(method, data)
     told["fingerprint"] = fingerprint(data, method)
     config = {
         "version": __version__,
         "method": method.name,
+        "recipe": method.recipe,
         "settings": settings_of(method),
         "hyper": {name: float(value) for name, value in state.hyper.items()},
         "seed": seed,

@@ -59,9 +59,9 @@ def train(
         with a privacy guarantee stops where its budget ends.
       data: ``jaxanon.datasets.Data``; of a controller such as ``pfdrl`` its own, such
         as ``jaxanon.energy.Homes``.
-      epochs: passes of ``schedule.rounds_per_epoch`` rounds, at least 1; ``None`` is
-        ``jaxanon.core.registry.default_epochs``, or what the settings say. A finished
-        run may be resumed with more.
+      epochs: passes of ``schedule.rounds_per_epoch`` rounds, at least 1; ``None`` takes
+        those of the method's recipe, or of its settings. A finished run may be resumed
+        with more.
       seed: of everything random, a Python int.
       output_dir: folder for settings, checkpoints and metrics; ``None`` keeps nothing.
       resume: go on with the run in ``out``; where there is none, start it.
@@ -184,7 +184,7 @@ def epochs_of(method, epochs):
     """Epochs to train for; ValueError for others than the settings ask for."""
     wanted = method.schedule.epochs
     if epochs is None:
-        return default_epochs(method.name) if wanted is None else wanted
+        return default_epochs(method.name, method.recipe) if wanted is None else wanted
     if wanted is not None and epochs != wanted:
         raise ValueError(
             f"epochs must be {wanted}, as the settings of {method.name} say, got "

@@ -46,7 +46,7 @@ def test_blinder_has_every_setting_of_every_variant(bench):
         bench("blinder.command").VARIANTS,
     )
     assert list(variants)[-1] == "paper"
-    assert variants["paper"] == methods.BLINDER_PAPER
+    assert variants["paper"] == methods.recipes("blinder")["paper"].settings
     for settings in variants.values():
         config = methods.blinder(spec, **settings).config
         assert settings.items() <= vars(config).items()

@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from jaxanon import datasets
-from jaxanon.cli import app, arguments, console, demo, evaluate, train
+from jaxanon.cli import app, arguments, console, evaluate, train
+from jaxanon.core.registry import default_epochs
 from jaxanon.evaluation import attackers
 from jaxanon.methods import BlinderConfig
 
@@ -57,7 +58,7 @@ def test_settings_of_the_method_are_options(verb, capsys):
     with pytest.raises(SystemExit):
         app.main([verb, "blinder", "--help"])
     shown = capsys.readouterr().out
-    for option in ("--latent-dim", "--gamma", "--dataset", "--no-second-order"):
+    for option in ("--latent-dim", "--gamma", "--dataset", "--no-guided"):
         assert option in shown
     # Help, bounds and choices come from the config's declarations.
     assert "size of the latent representation; >= 1 (default: 25)" in shown
@@ -236,8 +237,8 @@ def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
         "smartwatch",
         "side",
     )
-    assert isinstance(settings, BlinderConfig)
-    assert (epochs, seed, out) == (demo.DemoSettings().epochs, 2, tmp_path / "d")
+    assert settings == BlinderConfig()  # The recommended recipe.
+    assert (epochs, seed, out) == (default_epochs("blinder"), 2, tmp_path / "d")
     assert resume and after == (tmp_path / "d", {"seed": 2, "overwrite": True})
 
 

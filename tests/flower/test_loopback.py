@@ -24,7 +24,7 @@ from jaxanon.privacy import ledger
 from jaxanon.training import run_folder
 
 SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 2, "batch_size": 4}
-BLINDER = methods.BLINDER_PAPER | {
+BLINDER = methods.recipes("blinder")["paper"].settings | {
     **{
         "latent_dim": 3,
         "hidden_sizes": (8,),

@@ -7,7 +7,7 @@ import pytest
 
 from jaxanon.core.method import Method, check_hyper
 from jaxanon.core.registry import default_epochs
-from jaxanon.methods import BLINDER_PAPER, BlinderConfig
+from jaxanon.methods import BlinderConfig, recipes
 
 NAN = float("nan")
 
@@ -24,14 +24,14 @@ def test_the_defaults_grade_what_leaves_and_the_paper_s_settings_are_at_hand():
         config.utility,
         config.output_discriminator_weight,
         config.client_fraction,
-    ) == (30.0, 60.0, 1.0)
+    ) == (30.0, 60.0, None)
     assert (config.discriminator_hidden_sizes, config.discriminator_rounds) == (
         (256, 256),
-        5,
+        3,
     )
-    assert (config.ema_decay, config.inner_learning_rate) == (0.998, 3e-5)
-    assert default_epochs("blinder") == 22 and default_epochs("atlas") == 20
-    paper = BlinderConfig(**BLINDER_PAPER)
+    assert (config.ema_decay, config.inner_learning_rate) == (0.9995, 3e-5)
+    assert default_epochs("blinder") == 20 and default_epochs("atlas") == 20
+    paper = BlinderConfig(**recipes("blinder")["paper"].settings)
     assert not paper.guided and paper.anonymization == "stochastic"
     assert (paper.alpha, paper.beta, paper.gamma, paper.client_fraction) == (
         0.9,

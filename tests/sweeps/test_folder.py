@@ -15,7 +15,7 @@ from jaxanon.sweeps import folder, program
 from jaxanon.sweeps.runner import sweep
 from jaxanon.training import checkpoint, run_folder, trainer
 
-BLINDER = methods.BLINDER_PAPER | {
+BLINDER = methods.recipes("blinder")["paper"].settings | {
     "hidden_sizes": (8,),
     "latent_dim": 3,
     "samples_per_class": 16,

@@ -14,14 +14,14 @@ from one_by_one import one_by_one
 
 from jaxanon import datasets
 from jaxanon.evaluation import anonymizers
-from jaxanon.methods import BLINDER_PAPER, blinder
+from jaxanon.methods import blinder, recipes
 from jaxanon.sweeps import program, summary
 from jaxanon.sweeps import splits as sweeps_splits
 from jaxanon.sweeps.runner import sweep
 from jaxanon.sweeps.summary import table
 from jaxanon.training import run_folder, trainer
 
-BLINDER = BLINDER_PAPER | {
+BLINDER = recipes("blinder")["paper"].settings | {
     "hidden_sizes": (8,),
     "latent_dim": 3,
     "samples_per_class": 16,

@@ -16,7 +16,7 @@ def data():
 
 
 SETTINGS = {
-    "blinder": methods.BLINDER_PAPER
+    "blinder": methods.recipes("blinder")["paper"].settings
     | {"hidden_sizes": (8,), "latent_dim": 2, "samples_per_class": 4, "ema_decay": 0.5},
     "fed_blinder": {
         "hidden_sizes": (8,),

@@ -23,7 +23,7 @@ from jaxanon.training import run_folder, trainer
 
 SUPPORT = pathlib.Path(__file__).parents[1] / "support"
 SMALL = ["--hidden-sizes", "8", "--filters", "4"]  # Of FedAvg, which is soon compiled.
-BLINDER = methods.BLINDER_PAPER | {
+BLINDER = methods.recipes("blinder")["paper"].settings | {
     **{
         "hidden_sizes": (8,),
         "latent_dim": 2,

@@ -15,7 +15,7 @@ import pytest
 from jaxanon import datasets, methods
 from jaxanon.training import progress, run_folder, trainer
 
-SETTINGS = methods.BLINDER_PAPER | {
+SETTINGS = methods.recipes("blinder")["paper"].settings | {
     "hidden_sizes": (8,),
     "latent_dim": 3,
     "samples_per_class": 40,

@@ -4,16 +4,18 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
-from jaxanon.core.method import Federation, Method, Schedule
+from jaxanon.core.method import Federation, Incompatible, Method, Schedule
 from jaxanon.core.registry import register
 from jaxanon.datasets import spec as datasets_spec
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.federated.meta_learning.maml import fed_maml
 from jaxanon.kernels import Objective, portable
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.methods.common import client_batches
+from jaxanon.methods.blinder import scaling
+from jaxanon.methods.common import client_batches, recipes
 from jaxanon.methods.common.target_class import (
     ANONYMIZATIONS,
     AUTOMATIC,
@@ -39,8 +41,8 @@ SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
 class BlinderConfig:
     """Blinder's static settings.
 
-    The defaults grade the windows that leave (``guided``), which keeps and hides more
-    than the paper's settings do; ``jaxanon.methods.BLINDER_PAPER`` has those.
+    The defaults grade the windows that leave the device (``guided``), which keeps and
+    hides more than the paper's settings do; recipe ``"paper"`` has those.
 
     Hyper-parameters that a sweep may vary without compiling anew (``alpha``,
     ``beta``, ``gamma``, ``inner_learning_rate``, ``server_learning_rate``,
@@ -50,7 +52,7 @@ class BlinderConfig:
 
     latent_dim: int = setting(25, at_least=1, help="size of the latent representation")
     hidden_sizes: tuple[int, ...] = setting(
-        (512, 512, 256, 128), at_least=1, help="encoder's widths; the decoder's mirror"
+        (512, 256, 128), at_least=1, help="encoder's widths; the decoder's mirror"
     )
     filters: tuple[int, ...] = setting(
         (), at_least=1, lengths=(0, 2), help="of two convolutions, if any"
@@ -71,7 +73,11 @@ class BlinderConfig:
         "paper", choices=VARIANTS, help="loss of eq. 4, or as released"
     )
     support_size: int = setting(1, at_least=1, help="windows to adapt on per round")
-    query_size: int = setting(15, at_least=1, help="windows to be graded on per round")
+    query_size: int | None = setting(
+        None,
+        at_least=1,
+        help="windows to be graded on per round; default: about 168 for all clients",
+    )
     fresh_batches: bool = setting(
         True, help="draw new windows for each round; released: one draw an epoch"
     )
@@ -87,25 +93,42 @@ class BlinderConfig:
         (256, 256), at_least=1, help="widths of the discriminators' layers"
     )
     discriminator_rounds: int = setting(
-        5, at_least=0, help="further rounds of discriminators and critics alone"
+        3, at_least=0, help="further rounds of discriminators and critics alone"
     )
-    discriminator_steps: int = setting(5, at_least=0, help="of the inner loop")
+    discriminator_steps: int = setting(1, at_least=0, help="of the inner loop")
     local_steps: int = setting(1, at_least=1, help="times that the inner loop is run")
     ema_decay: float = setting(
-        0.998, at_least=0, below=1, help="decay of the averaged parameters; 0: none"
+        0.9995,
+        at_least=0,
+        below=1,
+        help="greatest decay of the averaged parameters, which average the last tenth "
+        "of the rounds until it is reached; 0: none",
     )
     second_order: bool = setting(
-        True, help="differentiate through the inner steps; no is first-order MAML"
+        False, help="differentiate through the inner steps; no is first-order MAML"
     )
-    shadows: bool = setting(True, help="train discriminators on shadow samples too")
-    client_fraction: float = setting(
-        1.0, above=0, at_most=1, help="share of clients in a cohort"
+    shadows: bool = setting(
+        False, help="train discriminators of the inner loop on shadow samples too"
     )
-    samples_per_class: int = setting(
-        600, at_least=1, help="windows of a class after SMOTE"
+    client_fraction: float | None = setting(
+        None,
+        above=0,
+        at_most=1,
+        help="share of clients in a cohort; default: all of them, up to 24",
+    )
+    samples_per_class: int | None = setting(
+        None,
+        at_least=1,
+        help="windows of a class after SMOTE, which are also the rounds of an epoch; "
+        "default: as many as the client's largest class, with rounds by the size of "
+        "the data (methods.blinder.scaling)",
     )
     k_neighbors: int = setting(5, at_least=1, help="neighbours of SMOTE")
-    extra: int = setting(32, at_least=0, help="further public windows per round")
+    extra: int | None = setting(
+        None,
+        at_least=0,
+        help="further public windows per round; default: twice query_size's default",
+    )
     guided: bool = setting(True, help="also grade windows; see models.guided")
     utility: float = setting(30.0, at_least=0, help="guided: weight of the public loss")
     output_discriminator_weight: float = setting(
@@ -125,10 +148,18 @@ class BlinderConfig:
         help="probabilistic, automatic: how often it is the one after",
     )
 
-    __post_init__ = check
+    def __post_init__(self):
+        check(self)
+        if not self.fresh_batches and self.samples_per_class is None:
+            raise Incompatible(
+                "samples_per_class must be a number where fresh_batches is False, for "
+                "it sets the length of an epoch; got None."
+            )
 
 
-@register("blinder", config=BlinderConfig, epochs=22)
+@register(
+    "blinder", config=BlinderConfig, epochs=scaling.EPOCHS, recipes=recipes.BLINDER
+)
 def blinder(spec, config) -> Method:
     """Builds Blinder for windows of ``spec``.
 
@@ -145,7 +176,7 @@ def blinder(spec, config) -> Method:
     of a window still gives away (``bench blinder.flip``: of MotionSense's genders 50.8
     to 50.0 %, by 0.51); who learns from anonymized ones reads the share, too. Of more
     than two classes it hides less than a random one: the wearer's is the one shown, or
-    the one before. ``BLINDER_PAPER`` has the paper's settings.
+    the one before. Recipe ``"paper"`` has the paper's settings.
 
     Args:
       spec: ``jaxanon.datasets.Spec`` with at least one private attribute.
@@ -191,8 +222,8 @@ def blinder(spec, config) -> Method:
         update=algorithm.update,
         anonymize=anonymize,
         schedule=Schedule(
-            lambda data: _rounds_per_epoch(spec, config),
-            lambda data: cohort_size(config, len(data.windows)),
+            lambda data: _rounds_per_epoch(spec, config, data),
+            lambda data: _cohort_size(config, len(data.windows)),
         ),
         federation=Federation(algorithm, client_loss_of(spec, judges), pads=True),
     )
@@ -229,6 +260,9 @@ def _critics(spec, config):
 
 def _algorithm(spec, config, networks, judges, critics):
     released = config.variant == "official"
+    clients = spec.num_classes("subject")
+    query_size = config.query_size or scaling.query_size(clients)
+    num_extra = scaling.extra_size(clients) if config.extra is None else config.extra
 
     def init_fn(key):
         vae_key, critic_key, *keys = jax.random.split(key, 2 + len(judges))
@@ -246,11 +280,8 @@ def _algorithm(spec, config, networks, judges, critics):
         return params
 
     def draw_fn(key, client, data, rows_key=None):
-        sizes = (
-            config.support_size,
-            config.query_size,
-            config.extra + config.query_size,
-        )
+        sizes = (config.support_size, query_size, num_extra + query_size)
+        largest = jnp.maximum(1, jnp.max(data.table.counts[client]))
         *keys, dropout_key = jax.random.split(key, 4)
         rows_keys = [None] * 3 if rows_key is None else jax.random.split(rows_key, 3)
         support, query, extra = (
@@ -261,7 +292,7 @@ def _algorithm(spec, config, networks, judges, critics):
                     data,
                     spec,
                     config.latent_dim,
-                    config.samples_per_class,
+                    config.samples_per_class or largest,
                     size,
                 ),
                 rows_key=rows,
@@ -312,7 +343,8 @@ def _algorithm(spec, config, networks, judges, critics):
         "discriminator_learning_rate",
         *(("utility", "output_discriminator_weight") if critics else ()),
     )
-    rounds = _rounds_per_epoch(spec, config)
+    published = config.samples_per_class is not None
+    rounds = _published_rounds(spec, config) if published else 1
     return fed_maml(
         init_fn,
         draw_fn,
@@ -320,7 +352,7 @@ def _algorithm(spec, config, networks, judges, critics):
         objectives_fn,
         hyper={name: getattr(config, name) for name in names},
         server_optimizer=SERVER_OPTIMIZERS[config.server_optimizer](1.0),
-        cohort_size_fn=lambda num_clients: cohort_size(config, num_clients),
+        cohort_size_fn=lambda num_clients: _cohort_size(config, num_clients),
         rounds_per_cohort=rounds,
         rounds_per_list=None if config.fresh_batches else rounds,
         learning_rates_fn=lambda hyper: dict.fromkeys(
@@ -340,10 +372,24 @@ def _on_batch(objective):
     return objective._replace(loss_fn=loss_fn)
 
 
-def _rounds_per_epoch(spec, config):
+def _cohort_size(config, num_clients):
+    if config.client_fraction is None:
+        return scaling.cohort_size(num_clients)
+    return cohort_size(config, num_clients)
+
+
+def _rounds_per_epoch(spec, config, data):
+    if config.samples_per_class is not None:
+        return _published_rounds(spec, config)
+    windows = int(np.sum(np.asarray(data.table.counts)))
+    return scaling.rounds_per_epoch(windows, spec.num_classes(spec.public))
+
+
+def _published_rounds(spec, config):
     """Batches in ``samples_per_class`` windows of each class; the paper's t = K / b."""
     windows = spec.num_classes(spec.public) * config.samples_per_class
-    return max(1, windows // (config.support_size + config.query_size))
+    query_size = config.query_size or scaling.query_size(spec.num_classes("subject"))
+    return max(1, windows // (config.support_size + query_size))
 
 
 def anonymized(key, params, windows, spec, config, networks, judges):
@@ -424,17 +470,3 @@ def client_loss_of(spec, judges):
         return losses.cross_entropy(logits, label[None], jnp.ones(1))
 
     return lambda state: (loss_fn, state.params["classifiers"][spec.public])
-
-
-# The paper's settings, where the defaults are others.
-BLINDER_PAPER = {
-    **{"guided": False, "alpha": 0.9, "beta": 2.0, "gamma": 0.2},
-    **{"inner_learning_rate": 1e-4, "ema_decay": 0.0, "client_fraction": 0.4},
-    **{"discriminator_hidden_sizes": (128, 128), "discriminator_rounds": 0},
-    **{
-        "utility": 20.0,
-        "output_discriminator_weight": 20.0,
-        "anonymization": "stochastic",
-        "flip_probability": 0.5,
-    },
-}

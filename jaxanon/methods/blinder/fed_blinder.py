@@ -9,6 +9,7 @@ from jaxanon.core.registry import register
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.blinder.averaged import Course, averaged, judging, system_of
 from jaxanon.methods.blinder.blinder import VARIANTS
+from jaxanon.methods.common import recipes
 from jaxanon.methods.common.client_batches import batch_of, in_turn
 from jaxanon.methods.common.target_class import ANONYMIZATIONS
 from jaxanon.models import blinder as losses
@@ -88,7 +89,7 @@ class FedBlinderConfig:
     __post_init__ = check
 
 
-@register("fed_blinder", config=FedBlinderConfig)
+@register("fed_blinder", config=FedBlinderConfig, recipes=recipes.FED_BLINDER)
 def fed_blinder(spec, config) -> Method:
     """Builds FedBlinder for windows of ``spec``.
 

@@ -18,6 +18,7 @@ from jaxanon.methods.blinder.averaged import (
     system_of,
 )
 from jaxanon.methods.blinder.fed_blinder import HYPER, FedBlinderConfig
+from jaxanon.methods.common import recipes
 from jaxanon.methods.common.client_batches import (
     balanced,
     batch_of,
@@ -59,7 +60,7 @@ class KDBlinderConfig(FedBlinderConfig):
     )
 
 
-@register("kd_blinder", config=KDBlinderConfig)
+@register("kd_blinder", config=KDBlinderConfig, recipes=recipes.KD_BLINDER)
 def kd_blinder(spec, config) -> Method:
     """Builds KD-Blinder for windows of ``spec``.
 

@@ -11,7 +11,7 @@ from jaxanon import kernels
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.kernels import orthonormal_rows
-from jaxanon.methods.common import pool
+from jaxanon.methods.common import pool, recipes
 from jaxanon.methods.common.alternating import (
     BatchSource,
     Component,
@@ -38,7 +38,7 @@ OPTIMIZERS = {"sgd": optax.identity(), "adam": optax.scale_by_adam()}
 HYPER = ("mu", "beta", "weight_decay", "delta", "rho", "learning_rate")
 
 
-@register("deeprotect", config=DEEProtectConfig)
+@register("deeprotect", config=DEEProtectConfig, recipes=recipes.DEEPROTECT)
 def deeprotect(spec, config) -> Method:
     """Builds DEEProtect for windows of ``spec``.
 

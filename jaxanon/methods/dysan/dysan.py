@@ -2,6 +2,7 @@
 
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
+from jaxanon.methods.common import recipes
 from jaxanon.methods.common.alternating import with_phases
 from jaxanon.methods.dysan.sanitizers import (
     DySanConfig,
@@ -11,7 +12,7 @@ from jaxanon.methods.dysan.sanitizers import (
 )
 
 
-@register("dysan", config=DySanConfig)
+@register("dysan", config=DySanConfig, recipes=recipes.DYSAN)
 def dysan(spec, config) -> Method:
     """Builds one of DySan's models for windows of ``spec``.
 
@@ -51,7 +52,7 @@ def dysan(spec, config) -> Method:
     return sanitizer("dysan", spec, config)
 
 
-@register("dysan_gen", config=DySanGenConfig)
+@register("dysan_gen", config=DySanGenConfig, recipes=recipes.DYSAN_GEN)
 def dysan_gen(spec, config) -> Method:
     """Builds GEN by DySan's networks for windows of ``spec``.
 
@@ -84,7 +85,7 @@ def dysan_gen(spec, config) -> Method:
     return with_phases(method, min_rounds=rounds, phases=("pretraining",))
 
 
-@register("dysan_msda", config=DySanConfig)
+@register("dysan_msda", config=DySanConfig, recipes=recipes.DYSAN_MSDA)
 def dysan_msda(spec, config) -> Method:
     """Builds MSDA by DySan's networks for windows of ``spec``.
 
@@ -112,7 +113,7 @@ def dysan_msda(spec, config) -> Method:
     return sanitizer("dysan_msda", spec, config)
 
 
-@register("olympus", config=OlympusConfig)
+@register("olympus", config=OlympusConfig, recipes=recipes.OLYMPUS)
 def olympus(spec, config) -> Method:
     """Builds Olympus by DySan's networks for windows of ``spec``.
 

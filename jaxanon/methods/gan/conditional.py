@@ -14,6 +14,7 @@ from jaxanon.kernels import portable
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.kernels.checks import typed_key
 from jaxanon.methods.common import generator as common_generator
+from jaxanon.methods.common import recipes
 from jaxanon.methods.common.alternating import Component, central
 from jaxanon.methods.common.generator import Judging, classify
 from jaxanon.models.classifiers import WindowClassifier
@@ -284,7 +285,7 @@ def generating(nets: CGANNetworks, more_fn=None) -> Component:
     return Component((GENERATOR,), loss_fn, optimizer=optax.scale_by_adam(b1=MOMENTUM))
 
 
-@register("cgan", config=CGANConfig)
+@register("cgan", config=CGANConfig, recipes=recipes.CGAN)
 def cgan(spec, config) -> Method:
     """Builds a conditional GAN for windows of ``spec``, a baseline of PrivateHub's.
 
@@ -324,7 +325,7 @@ def cgan(spec, config) -> Method:
     return build("cgan", nets, HYPER, *players)
 
 
-@register("occupancy_gan", config=OccupancyGANConfig)
+@register("occupancy_gan", config=OccupancyGANConfig, recipes=recipes.OCCUPANCY_GAN)
 def occupancy_gan(spec, config) -> Method:
     """Builds Occupancy-GAN for windows of ``spec``, a baseline of PrivateHub's.
 

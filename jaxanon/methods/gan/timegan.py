@@ -6,7 +6,7 @@ import optax
 
 from jaxanon.core.method import Generation, Method
 from jaxanon.core.registry import register
-from jaxanon.methods.common import generator
+from jaxanon.methods.common import generator, recipes
 from jaxanon.methods.common.alternating import (
     Component,
     by_epoch,
@@ -38,7 +38,7 @@ HYPER = ("learning_rate", "classifier_learning_rate", "finetune_learning_rate")
 HYPER += ("gamma", "confidence_threshold", "margin", "replay")
 
 
-@register("timegan", config=TimeGANConfig)
+@register("timegan", config=TimeGANConfig, recipes=recipes.TIMEGAN)
 def timegan(spec, config) -> Method:
     """Builds TimeGAN for windows of ``spec``, a baseline of PrivateHub's.
 

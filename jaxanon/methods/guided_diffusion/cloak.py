@@ -9,6 +9,7 @@ from jaxanon import kernels
 from jaxanon.core.method import Method
 from jaxanon.core.programs import single
 from jaxanon.core.registry import register
+from jaxanon.methods.common import recipes
 from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.common.diffusion import AVERAGE, DENOISER, SCHEDULES
 from jaxanon.methods.common.generator import (
@@ -113,7 +114,7 @@ def networks(spec, config: CloakConfig) -> CloakNetworks:
 
 
 @single
-@register("cloak", config=CloakConfig)
+@register("cloak", config=CloakConfig, recipes=recipes.CLOAK)
 def cloak(spec, config) -> Method:
     """Builds Cloak for windows of ``spec``.
 

@@ -9,7 +9,7 @@ from jaxanon import kernels
 from jaxanon.core.method import Method
 from jaxanon.core.programs import single
 from jaxanon.core.registry import register
-from jaxanon.methods.common import generator
+from jaxanon.methods.common import generator, recipes
 from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.common.diffusion import AVERAGE, DENOISER, SCHEDULES
 from jaxanon.methods.common.generator import (
@@ -99,7 +99,7 @@ def networks(spec, config: PrivDiffuserConfig) -> PrivDiffuserNetworks:
 
 
 @single
-@register("privdiffuser", config=PrivDiffuserConfig)
+@register("privdiffuser", config=PrivDiffuserConfig, recipes=recipes.PRIVDIFFUSER)
 def privdiffuser(spec, config) -> Method:
     """Builds PrivDiffuser for windows of ``spec``.
 

@@ -11,7 +11,7 @@ from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.datasets.spec import attributes
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.methods.common import pool
+from jaxanon.methods.common import pool, recipes
 from jaxanon.methods.common.alternating import (
     Component,
     by_epoch,
@@ -196,7 +196,7 @@ class MSDAConfig(AnonymizerConfig):
     )
 
 
-@register("msda", config=MSDAConfig)
+@register("msda", config=MSDAConfig, recipes=recipes.MSDA)
 def msda(spec, config) -> Method:
     """Builds MSDA, the anonymizing autoencoder of identity, for windows of ``spec``.
 
@@ -303,7 +303,7 @@ class AAEConfig(AnonymizerConfig):
             )
 
 
-@register("aae", config=AAEConfig)
+@register("aae", config=AAEConfig, recipes=recipes.AAE)
 def aae(spec, config) -> Method:
     """Builds AAE, the anonymizing autoencoder of gender, for windows of ``spec``.
 

@@ -11,7 +11,7 @@ from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.datasets.spec import attributes
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.methods.common import pool
+from jaxanon.methods.common import pool, recipes
 from jaxanon.methods.common.alternating import (
     BatchSource,
     Component,
@@ -54,7 +54,7 @@ class GENConfig:
     __post_init__ = check
 
 
-@register("gen", config=GENConfig)
+@register("gen", config=GENConfig, recipes=recipes.GEN)
 def gen(spec, config) -> Method:
     """Builds GEN, the original, for windows of ``spec``.
 

@@ -11,7 +11,7 @@ import optax
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.methods.common import pool
+from jaxanon.methods.common import pool, recipes
 from jaxanon.methods.common.alternating import (
     BatchSource,
     Component,
@@ -234,7 +234,7 @@ class RAEConfig(ReplacementConfig):
     """RAE's settings."""
 
 
-@register("rae", config=RAEConfig)
+@register("rae", config=RAEConfig, recipes=recipes.RAE)
 def rae(spec, config) -> Method:
     """Builds RAE, the replacement autoencoder, for windows of ``spec``.
 
@@ -291,7 +291,7 @@ class RAEAAEConfig(AAEConfig, ReplacementConfig):
     replacing: int = setting(5, at_least=1, help="first epochs, of the replacement")
 
 
-@register("rae_aae", config=RAEAAEConfig)
+@register("rae_aae", config=RAEAAEConfig, recipes=recipes.RAE_AAE)
 def rae_aae(spec, config) -> Method:
     """Builds RAE + AAE, one autoencoder behind the other, for windows of ``spec``.
 

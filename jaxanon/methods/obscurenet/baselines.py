@@ -5,6 +5,7 @@ import dataclasses
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.kernels.bounds import setting
+from jaxanon.methods.common import recipes
 from jaxanon.methods.obscurenet.autoencoders import (
     AutoencoderConfig,
     Design,
@@ -55,7 +56,7 @@ class AttributeVAEConfig(AutoencoderConfig):
     )
 
 
-@register("attribute_vae", config=AttributeVAEConfig)
+@register("attribute_vae", config=AttributeVAEConfig, recipes=recipes.ATTRIBUTE_VAE)
 def attribute_vae(spec, config) -> Method:
     """Builds attribute-specific autoencoders for windows of ``spec``.
 
@@ -125,7 +126,7 @@ class GeneralVAEConfig(AutoencoderConfig):
     )
 
 
-@register("general_vae", config=GeneralVAEConfig)
+@register("general_vae", config=GeneralVAEConfig, recipes=recipes.GENERAL_VAE)
 def general_vae(spec, config) -> Method:
     """Builds the general autoencoder for windows of ``spec``.
 
@@ -186,7 +187,7 @@ class CVAEConfig(AutoencoderConfig):
     )
 
 
-@register("cvae", config=CVAEConfig)
+@register("cvae", config=CVAEConfig, recipes=recipes.CVAE)
 def cvae(spec, config) -> Method:
     """Builds conditional variational autoencoders for windows of ``spec``.
 
@@ -230,7 +231,7 @@ class CAEConfig(AutoencoderConfig):
     """Settings of the conditional autoencoders, which have no weights to choose."""
 
 
-@register("cae", config=CAEConfig)
+@register("cae", config=CAEConfig, recipes=recipes.CAE)
 def cae(spec, config) -> Method:
     """Builds conditional autoencoders for windows of ``spec``.
 

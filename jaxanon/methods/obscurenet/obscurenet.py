@@ -5,6 +5,7 @@ import dataclasses
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.kernels.bounds import setting
+from jaxanon.methods.common import recipes
 from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.obscurenet.autoencoders import (
     AutoencoderConfig,
@@ -52,7 +53,7 @@ class ObscureNetConfig(AutoencoderConfig):
     accumulate: bool = setting(False, help="released: gradients add up over steps")
 
 
-@register("obscurenet", config=ObscureNetConfig)
+@register("obscurenet", config=ObscureNetConfig, recipes=recipes.OBSCURENET)
 def obscurenet(spec, config) -> Method:
     """Builds ObscureNet for windows of ``spec``.
 

@@ -10,7 +10,7 @@ from jaxanon.core.method import Adjustable, Generation, Method
 from jaxanon.core.programs import single
 from jaxanon.core.registry import register
 from jaxanon.kernels.checks import typed_key
-from jaxanon.methods.common import diffusion, generator, pool
+from jaxanon.methods.common import diffusion, generator, pool, recipes
 from jaxanon.methods.common.alternating import by_epoch, central, during, with_phases
 from jaxanon.methods.common.diffusion import AVERAGE
 from jaxanon.methods.privatehub import dp_sgd, early_stopping, fine_tuning, sampling
@@ -26,7 +26,7 @@ from jaxanon.models import conditions
 
 
 @single
-@register("privatehub", config=PrivateHubConfig)
+@register("privatehub", config=PrivateHubConfig, recipes=recipes.PRIVATEHUB)
 def privatehub(spec, config) -> Method:
     """Builds PrivateHub for windows of ``spec``.
 

@@ -13,7 +13,7 @@ from jaxanon.methods.common.target_class import ANONYMIZATIONS
 from jaxanon.models import autoencoder
 from jaxanon.models import blinder as models
 
-SETTINGS = methods.BLINDER_PAPER | {
+SETTINGS = methods.recipes("blinder")["paper"].settings | {
     "hidden_sizes": (12,),
     "latent_dim": 3,
     "query_size": 5,

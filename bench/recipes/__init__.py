@@ -1,0 +1,1 @@
+"""Utility and privacy of Blinder's recipes."""

@@ -1,0 +1,77 @@
+"""The formula that scales Blinder's training to the size of the data."""
+
+import math
+
+# Windows that a round grades, over all clients together: fewer make steps too noisy for
+# the discriminators, more cost time and hide no better.
+ROUND_WINDOWS = 168
+
+MAX_CLIENTS = 24  # of a round
+
+# Discriminators need the least number of rounds, however few windows there are; more
+# than the most improve nothing.
+MIN_ROUNDS, MAX_ROUNDS = 600, 10_000
+
+EPOCHS = 20  # in which the rounds are counted
+
+
+def cohort_size(clients: int) -> int:
+    """Clients of a round: all of them up to ``MAX_CLIENTS``.
+
+    Example:
+      >>> cohort_size(7), cohort_size(1000)
+      (7, 24)
+    """
+    return min(clients, MAX_CLIENTS)
+
+
+def query_size(clients: int) -> int:
+    """Windows by which a client is graded in a round.
+
+    Clients of a round together contribute about ``ROUND_WINDOWS``, so step sizes and
+    the decay of averages fit any number of clients.
+
+    Example:
+      >>> query_size(1), query_size(10), query_size(24), query_size(1000)
+      (64, 17, 7, 7)
+    """
+    return min(64, max(1, round(ROUND_WINDOWS / cohort_size(clients))))
+
+
+def extra_size(clients: int) -> int:
+    """Further windows of a client for the classifiers, which need more of them.
+
+    Example:
+      >>> extra_size(10), extra_size(24)
+      (34, 14)
+    """
+    return 2 * query_size(clients)
+
+
+def rounds(windows: int, classes: int) -> int:
+    """Rounds of the whole training.
+
+    They grow with the square root of the number of windows, so training visits each
+    window of a small data set more often. They also grow with the square root of the
+    number of public classes, among which the windows are divided.
+
+    Args:
+      windows: number of training windows.
+      classes: number of public classes.
+
+    Example:
+      >>> [rounds(windows, 4) for windows in (500, 8000, 60_000, 500_000)]
+      [600, 894, 2449, 7071]
+    """
+    wanted = 5 * math.sqrt(windows * classes)
+    return round(min(max(wanted, MIN_ROUNDS), MAX_ROUNDS))
+
+
+def rounds_per_epoch(windows: int, classes: int) -> int:
+    """Rounds of one of the ``EPOCHS``.
+
+    Example:
+      >>> rounds_per_epoch(60_000, 4)
+      122
+    """
+    return max(1, round(rounds(windows, classes) / EPOCHS))
