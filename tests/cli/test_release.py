@@ -200,7 +200,7 @@ def test_a_method_without_a_guarantee(anonymize, folder, capsys):
 
 
 def test_inferences_are_listed_and_name_attributes(released, capsys, tmp_path):
-    assert app.main(["inferences"]) == 0
+    assert app.main(["list-inferences"]) == 0
     told = capsys.readouterr().out
     assert "stress" in told and "microphone" in told and "subject" in told
     words = ["train", "deeprotect", "--out", str(tmp_path / "x"), "--private", "stress"]
@@ -208,7 +208,7 @@ def test_inferences_are_listed_and_name_attributes(released, capsys, tmp_path):
     said = " ".join(capsys.readouterr().err.split())
     assert "the data have no labels of 'stress'" in said
     assert app.main([*words[:-1], "mood"]) == 2
-    assert "nor an inference; `jaxanon inferences` lists those" in " ".join(
+    assert "nor an inference; `jaxanon list-inferences` lists those" in " ".join(
         capsys.readouterr().err.split()
     )
 

@@ -287,7 +287,7 @@ def test_the_live_page_gets_what_the_words_say(
         seen.update(settings, rows=np.concatenate([times for times, _ in rows]))
 
     monkeypatch.setattr(live, "serve", serve)
-    words = ["live", model, "--input", recording, "--port", "0", "--hop", "4"]
+    words = ["dashboard", model, "--input", recording, "--port", "0", "--hop", "4"]
     assert main(words) == 0
     assert seen["port"] == 0 and seen["hop"] == 4 and seen["speed"] == 1.0
     assert seen["host"] == "127.0.0.1" and not seen["allow_other_hosts"]

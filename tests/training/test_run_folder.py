@@ -44,7 +44,7 @@ def served(data, out):
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     method = learners.build("fedavg", data.spec, hidden=(4,))
-    serving = Serving(address=address, clients=1, wait_s=1)
+    serving = Serving(address=address, min_available_clients=1, wait_s=1)
     return serve(method, data, serving, epochs=1, out=out, resume=True, show=False)
 
 
