@@ -61,7 +61,7 @@ def inversion(case: EvaluationContext) -> list[list[dict]]:
     protections = {
         "no noise": {},
         f"clipped to {MAX_NORM:g}, noise multiplier {NOISE_MULTIPLIER:g}": {
-            "max_norm": MAX_NORM,
+            "clip_norm": MAX_NORM,
             "noise_multiplier": NOISE_MULTIPLIER,
         },
     }

@@ -112,7 +112,7 @@ def tried(run, held: Data, judges, seed: int) -> Score | None:
     except (FloatingPointError, ValueError):
         return None
     public = held.spec.public
-    kept = protocol.score(held, public, judges.read[public](one.safe))["accuracy"]
+    kept = protocol.score(held, public, judges.infer[public](one.safe))["accuracy"]
     told = [protocol.score(held, name, evidence[name][ATTACKER]) for name in names]
     return Score(kept, tuple(score["balanced_accuracy"] for score in told))
 
