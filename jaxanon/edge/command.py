@@ -62,7 +62,9 @@ def _parser():
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     run = verbs.add_parser("run", help="anonymize rows of CSV as they come")
     card = verbs.add_parser("card", help="what a model hides, and from whom")
-    live = verbs.add_parser("dashboard", help="a local page that draws raw and anonymized")
+    live = verbs.add_parser(
+        "dashboard", help="a local page that draws raw and anonymized"
+    )
     for verb, function in (run, _run), (card, _card), (live, _live):
         verb.set_defaults(verb=function)
         verb.add_argument("model", type=pathlib.Path, help="ONNX file")
