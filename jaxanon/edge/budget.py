@@ -232,7 +232,7 @@ class Budget:
         return exact(self.epsilon) - total(releases)
 
     def _after(self, releases, epsilon, count):
-        """Returns the releases after ``count`` more; raises if they exceed the budget."""
+        """Returns the releases plus ``count``; raises if they exceed the budget."""
         check_epsilon(epsilon, "epsilon")
         whole = operator.index(count) if hasattr(count, "__index__") else -1
         if whole < 0:  # A fraction would be truncated.

@@ -28,10 +28,10 @@ class Stream:
     windows are anonymized one by one in a thread, added up (see ``Overlap``) and
     resampled back. Output times are those of the input samples.
 
-    A window fails if the model raises, hangs, or returns NaN or another shape, or if the
-    budget is exhausted. All its samples become a gap with the reason, including those
-    in overlapping windows. Samples between segments and segments shorter than a window
-    also become gaps. Raw samples are never released.
+    A window fails if the model raises, hangs, or returns NaN or another shape, or if
+    the budget is exhausted. All its samples become a gap with the reason, including
+    those in overlapping windows. Samples between segments and segments shorter than a
+    window also become gaps. Raw samples are never released.
 
     An exception during a call, such as ``KeyboardInterrupt``, closes the stream.
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from jaxanon import edge
-from jaxanon.edge import live
+from jaxanon.edge import dashboard
 from jaxanon.edge.command import main
 
 
@@ -97,7 +97,9 @@ def test_what_the_disk_did_not_take_is_told(
     lost = 40 - out.read_text().count(",,-1")
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "jaxanon-edge: 40 pushed, 40 samples, 5 windows released"
-    assert f"error: {lost} rows are not in {out} (No space left on device)" in said[1]
+    assert (
+        f"error: {lost} rows are missing in {out} (No space left on device)" in said[1]
+    )
 
 
 @pytest.fixture
@@ -173,7 +175,7 @@ def test_a_model_without_a_claim_makes_no_budget(model, recording, tmp_path, cap
     words = ["run", model, "--input", recording, "--output", str(tmp_path / "out.csv")]
     words += ["--budget", str(tmp_path / "budget.json"), "--epsilon", "7"]
     assert main(words) == 2
-    assert "this model claims no epsilon" in capsys.readouterr().err
+    assert "for a model without epsilon" in capsys.readouterr().err
     left = {path.name for path in tmp_path.iterdir()}
     assert not left & {"budget.json", ".budget.json.lock", "out.csv"}
 
@@ -181,7 +183,7 @@ def test_a_model_without_a_claim_makes_no_budget(model, recording, tmp_path, cap
 def test_a_folder_that_is_not_there_is_named(model, recording, tmp_path, capsys):
     words = ["run", model, "--input", recording, "--output"]
     assert main([*words, str(tmp_path / "nowhere" / "out.csv")]) == 2
-    assert "nowhere is no folder; make it, for out.csv" in capsys.readouterr().err
+    assert "nowhere does not exist; create it for out.csv" in capsys.readouterr().err
 
 
 REFUSED = [
@@ -238,7 +240,7 @@ def test_rows_at_another_rate_than_they_are_taken_for_are_told(
     model = str(models.one_op(tmp_path / "b.onnx", told=told))
     words = ["run", model, "--input", recording, "--output"]
     assert main([*words, str(tmp_path / "a")]) == 0
-    warning = "warning: rows come at 50 Hz, and are taken for 100 Hz; say --rate 50 "
+    warning = "warning: rows arrive at 50 Hz instead of 100 Hz; set --rate 50 "
     assert warning in capsys.readouterr().err
     assert main([*words, str(tmp_path / "b"), "--rate", "50"]) == 0
     assert "warning" not in capsys.readouterr().err
@@ -259,7 +261,7 @@ def test_a_card_is_printed(model, capsys):
     assert capsys.readouterr().out == "# A card\n"
     digest = hashlib.sha256(b"").hexdigest()
     assert main(["card", model, "--digest", digest]) == 2
-    assert "tampered with or replaced" in capsys.readouterr().err
+    assert "modified or replaced" in capsys.readouterr().err
 
 
 def test_interruptions_and_bugs(model, recording, tmp_path, monkeypatch, capsys):
@@ -286,7 +288,7 @@ def test_the_live_page_gets_what_the_words_say(
     def serve(model, rows, **settings):
         seen.update(settings, rows=np.concatenate([times for times, _ in rows]))
 
-    monkeypatch.setattr(live, "serve", serve)
+    monkeypatch.setattr(dashboard, "serve", serve)
     words = ["dashboard", model, "--input", recording, "--port", "0", "--hop", "4"]
     assert main(words) == 0
     assert seen["port"] == 0 and seen["hop"] == 4 and seen["speed"] == 1.0

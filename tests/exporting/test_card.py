@@ -87,9 +87,7 @@ def test_what_leaves_as_it_was_is_told(untrained):
         **{"widths": (4,), "heads": 2, "sampling_steps": 3, "num_steps": 20},
         hide=("b",),
     )
-    assert "Windows leave unchanged unless their class" in card.card(
-        run, **told
-    )
+    assert "Windows leave unchanged unless their class" in card.card(run, **told)
 
 
 @pytest.mark.parametrize(("rounds", "told"), [(0, "| gender |"), (7, "after 7.")])

@@ -146,7 +146,7 @@ def test_a_graph_that_does_something_else_is_not_written(
 
     monkeypatch.setattr(onnx_graph, "to_onnx", wrong)
     path = tmp_path / "phone.onnx"
-    with pytest.raises(ValueError, match=r"of 5 windows, but does on 0.0 %.*Nothing was"):
+    with pytest.raises(ValueError, match=r"of 5 windows, but does on 0.0 %.*Nothing"):
         exporting.export(run, path, windows=data.test.windows[:5])
     assert not list(tmp_path.iterdir())
 
@@ -155,7 +155,7 @@ def test_a_graph_that_makes_no_numbers_is_not_written(run, data, tmp_path, monke
     nothing = lambda raw, inputs: np.full((len(inputs), 16, 2), np.nan)
     monkeypatch.setattr(agreement, "run_graph", nothing)
     rounded = {"weights": "int8", "calibration": data.train.windows[:9]}
-    with pytest.raises(ValueError, match="returns NaN or infinity for some of 5 windows"):
+    with pytest.raises(ValueError, match="returns NaN or infinity for some of 5"):
         exporting.export(
             run, tmp_path / "a.onnx", windows=data.test.windows[:5], **rounded
         )
@@ -174,7 +174,8 @@ def test_what_is_drawn_matters_and_nothing_else_does(exported, data):
     twice = [agreement.run_graph(path.read_bytes(), one) for _ in range(2)]
     np.testing.assert_array_equal(*twice)
     assert np.any(agreement.run_graph(path.read_bytes(), other) != twice[0])
-    assert np.all(agreement.max_deviations(rewritten, twice[0], one, data.spec.std) < 1e-4)
+    away = agreement.max_deviations(rewritten, twice[0], one, data.spec.std)
+    assert np.all(away < 1e-4)
 
 
 @pytest.mark.slow
@@ -255,12 +256,10 @@ def test_an_epsilon_leaves_on_a_grid_or_not_at_all(untrained, data, tmp_path):
             exporting.export(run, path, overwrite=True, **rounded)
     published = {"mechanism": "laplace", "sensitivity": "published"}
     run = untrained("deeprotect", **own | published)
-    with pytest.raises(
-        ValueError, match="sensitivity 'published' has no noise"
-    ):
+    with pytest.raises(ValueError, match="sensitivity 'published' has no noise"):
         exporting.export(run, path, overwrite=True)
     run = untrained("deeprotect", **own | {"mechanism": "l2"})
-    with pytest.raises(ValueError, match="'l2' claims an epsilon that its floating-point"):
+    with pytest.raises(ValueError, match="'l2' claims an epsilon that its float"):
         exporting.export(run, path, overwrite=True)
 
 

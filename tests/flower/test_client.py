@@ -104,11 +104,11 @@ def test_a_client_that_starts_again_goes_on_counting(data, served, budget):
     third = Device(1, data, budget=budget)
     facts = third.join(payload).facts
     assert facts["why"] == "its privacy budget does not allow it to take part."
-    assert "1 is asked for, and 0 of 2 is left" in third.why and third.failed
+    assert "at most 0, which is left of 2" in third.why and third.failed
     budget.unlink()
     gone = Device(1, data, budget=budget)
     assert "why" in gone.join(payload).facts
-    assert "was there and is gone, and with it what was spent" in gone.why
+    assert "was deleted, so its spent budget is unknown what was spent" in gone.why
     assert not budget.exists()
 
 
@@ -118,7 +118,7 @@ def test_the_count_is_on_the_disk_before_a_reply_leaves(data, served, budget):
     text = budget.read_text()
     for damaged in (text.replace("2.0", "9.0"), text[:-9], ""):
         budget.write_text(damaged)
-        with pytest.raises(ValueError, match="nothing is released from it"):
+        with pytest.raises(ValueError, match="nothing can be released"):
             device.work(_asked(state))
         assert budget.read_text() == damaged
     budget.write_text(text)

@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 
-from jaxanon.edge import live
+from jaxanon.edge import dashboard
 from jaxanon.edge.types import Block, Signature, Window
 
 SIGNATURE = Signature(20, ("acc x", "acc y"), ("g", "g"), 50.0)
@@ -41,7 +41,7 @@ class Attackers:
     """Sure of raw windows, whose deviation is 1, and at a loss with halved ones."""
 
     signature = SIGNATURE
-    reads = (
+    inferences = (
         _read("public", "exercise", "public", "raw", "curls", "rows", "rest"),
         _read("of raw", "side", "private", "raw", "left", "right"),
         _read("of safe", "side", "private", "anonymized", "left", "right"),
@@ -102,7 +102,7 @@ def served(given, model=None, **how):
 
     def run():
         try:
-            live.serve(model or Model(), given, ready=ready.put, stop=stop, **how)
+            dashboard.serve(model or Model(), given, ready=ready.put, stop=stop, **how)
         except BaseException as error:
             failed.append(error)
             ready.put(None)
