@@ -313,7 +313,7 @@ def get(name: str) -> Attacker:
     ``"mlp"``, ``"cnn"`` and ``"lstm"`` are the networks of ``models.classifiers``, with
     early stopping on their own validation blocks. The others are scikit-learn models on
     ``features``: ``"forest"`` (100 trees), ``"boosting"`` (100 trees of depth 3, on
-    half of the windows each), ``"logistic"``, ``"tree"`` and ``"svm"`` (RBF kernel, at most
+    half of the windows each), ``"logistic"``, ``"tree"`` and ``"svm"`` (RBF, at most
     4,000 windows). All use balanced class weights.
 
     Example:

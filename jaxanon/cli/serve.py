@@ -111,8 +111,8 @@ def _serve(method, options, settings, serving, start, epochs, seed, out, resume)
         seed=seed,
         out=out,
         resume=resume,
-        tell=console.say,
         log=console.say,
+        on_claim=lambda: cli_data.remember(out, options),
     )
     console.losses(run)
     console.say(f"The run is in {out}. Next: jaxanon evaluate {out}")

@@ -221,10 +221,6 @@ class Budget:
         with self._locked():
             releases = self._after(self._current()["releases"], epsilon, count)
             self._write(body(self.epsilon, self.neighbours, releases, self._unit))
-        with self._alone():
-            releases = self._after(self._own()["releases"], epsilon, count)
-            own = self.epsilon, self.neighbours, releases, self._unit
-            self._write(body(*own))
         return float(self._left(releases))
 
     def _left(self, releases):

@@ -141,7 +141,7 @@ def test_a_pipe_that_nobody_reads_ends_the_stream(model, recording):
         process.stdout.close()
         said = process.stderr.read()
     assert process.returncode == 2
-    assert said == b"jaxanon-edge: nobody reads what leaves any more.\n"
+    assert said == b"jaxanon-edge: the output pipe was closed.\n"
 
 
 def test_a_stream_of_which_nothing_is_left_says_so(model, tmp_path, capsys):
@@ -187,11 +187,14 @@ def test_a_folder_that_is_not_there_is_named(model, recording, tmp_path, capsys)
 
 
 REFUSED = [
-    ([], "each window of this model spends epsilon 0.5: give budget"),
-    (["--epsilon", "2"], "name the --budget that keeps it"),
-    (["--budget", "b.json"], "b.json holds no budget; make one by saying how large"),
-    (["--unbounded", "--budget", "b", "--epsilon", "1"], "leave it out, or --budget"),
-    (["--unbounded", "--hop", "9"], "hop must be a whole number in [1, 8]"),
+    ([], "each window of this model spends epsilon 0.5; give budget"),
+    (["--epsilon", "2"], "give its file with --budget"),
+    (["--budget", "b.json"], "b.json holds no budget; give its size"),
+    (
+        ["--unbounded", "--budget", "b", "--epsilon", "1"],
+        "--unbounded and --budget are mutually exclusive",
+    ),
+    (["--unbounded", "--hop", "9"], "hop must be an integer in [1, 8]"),
     (["--unbounded", "--rate", "-1"], "rate_hz must be > 0"),
     (["--unbounded", "--digest", "12"], "digest must begin with the 64 hexadecimal"),
     (["--unbounded", "--deadline", "0"], "deadline_s must be > 0"),
@@ -214,9 +217,9 @@ def test_what_is_refused_is_a_line(
 @pytest.mark.parametrize(
     ("header", "more", "message"),
     [
-        ("time,acc y [g],acc x [g]", [], "or say reorder=True (--reorder)"),
+        ("time,acc y [g],acc x [g]", [], "or pass reorder=True (--reorder)"),
         ("time,acc y [g],acc x [g]", ["--reorder"], ""),
-        ("time,acc x [m/s2],acc y [g]", [], "it is pushed in 'm/s2'; convert it"),
+        ("time,acc x [m/s2],acc y [g]", [], "got 'm/s2'; convert it"),
         ("time,acc x,acc y", [], ""),
         ("time,acc x,acc z", [], "choose those columns, or another model"),
         ("when,acc x,acc y", [], "the first line must name the columns"),

@@ -122,8 +122,9 @@ def test_a_lost_stretch_stands_in_the_file(tmp_path, monkeypatch, room, number):
     outlet.close()
     found = read(tmp_path / "a.csv")
     kept = len(_samples(found))
-    said = f"{110 - kept} rows are not in {tmp_path / 'a.csv'} ({os.strerror(number)})"
-    assert outlet.lost() == f"{said}; see that its disk has room and is sound."
+    said = f"{110 - kept} rows are missing in {tmp_path / 'a.csv'} "
+    said += f"({os.strerror(number)})"
+    assert outlet.lost() == f"{said}; check the free space and health of its disk."
     _one_gap(found, f"not written: {os.strerror(number)}", 110)
 
 

@@ -115,7 +115,7 @@ def _question(*classes):
 def test_averages_are_over_the_last_windows():
     answers = iter(np.eye(2)[[0, 0, 1, 1, 0, 1, 0, 1]])
     attackers = lambda window: dict.fromkeys(("raw", "safe"), next(answers))
-    reader = dashboard.RunningAverages(
+    averages = dashboard.RunningAverages(
         attackers, [_question("left", "right")], average=2
     )
     nothing = np.zeros((1, 1), np.float32)

@@ -226,9 +226,7 @@ def test_no_broker_is_an_error_at_once():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-        with pytest.raises(
-            ConnectionError, match=f"no MQTT broker answers at .*:{port}"
-        ):
+        with pytest.raises(ConnectionError, match=f"no MQTT broker .*:{port}"):
             outlets.open_outlet(f"mqtt://127.0.0.1:{port}/a", mosquitto.SIGNATURE)
 
 
