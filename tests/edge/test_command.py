@@ -192,7 +192,7 @@ REFUSED = [
     (["--budget", "b.json"], "b.json holds no budget; give its size"),
     (
         ["--unbounded", "--budget", "b", "--epsilon", "1"],
-        "--unbounded and --budget are mutually exclusive",
+        "--budget are mutually exclusive",
     ),
     (["--unbounded", "--hop", "9"], "hop must be an integer in [1, 8]"),
     (["--unbounded", "--rate", "-1"], "rate_hz must be > 0"),
@@ -283,7 +283,7 @@ def test_interruptions_and_bugs(model, recording, tmp_path, monkeypatch, capsys)
         main(["run", model])
 
 
-def test_the_live_page_gets_what_the_words_say(
+def test_the_dashboard_gets_what_the_words_say(
     models, model, recording, monkeypatch, capsys
 ):
     seen = {}
@@ -299,7 +299,7 @@ def test_the_live_page_gets_what_the_words_say(
     assert seen["channels"] == ("acc x", "acc y") and len(seen["rows"]) == 40
     seen["ready"]("http://127.0.0.1:1/word/")
     assert capsys.readouterr().out == (
-        "Until Ctrl-C the page is at http://127.0.0.1:1/word/\n"
+        "Dashboard (until Ctrl-C): http://127.0.0.1:1/word/\n"
     )
     assert main([*words, "--speed", "5", "--allow-other-hosts"]) == 0
     assert seen["speed"] == 5.0 and seen["allow_other_hosts"]

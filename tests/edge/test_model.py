@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -184,12 +185,12 @@ def test_a_draw_that_is_not_described_is_refused(models, tmp_path):
 
 
 def attackers(models, path, **changed):
-    """Two readers of two classes, whose answers are the window's first numbers."""
-    read = {"attribute": "side", "role": "private", "trained_on": "raw"}
+    """Two outputs of two classes, whose values are the window's first numbers."""
+    described = {"attribute": "side", "role": "private", "trained_on": "raw"}
     told = models.described(
         kind="attackers",
-        reads=[
-            {"output": name, "classes": ["left", "right"], **read}
+        inferences=[
+            {"output": name, "classes": ["left", "right"], **described}
             for name in ("a", "b")
         ],
     )
@@ -208,24 +209,33 @@ def attackers(models, path, **changed):
 
 
 def test_attackers_read_a_window(models, tmp_path):
-    readers = edge.load_attackers(attackers(models, tmp_path / "b.onnx"))
-    assert [read.output for read in readers.inferences] == ["a", "b"]
-    assert readers.inferences[0].classes == ("left", "right")
-    assert readers.inferences[0].role == "private"
-    found = readers(WINDOW)
+    loaded = edge.load_attackers(attackers(models, tmp_path / "b.onnx"))
+    assert [each.output for each in loaded.inferences] == ["a", "b"]
+    assert loaded.inferences[0].classes == ("left", "right")
+    assert loaded.inferences[0].role == "private"
+    found = loaded(WINDOW)
     np.testing.assert_array_equal(found["a"], [0, 1])
     np.testing.assert_array_equal(found["b"], [0, -1])
     with pytest.raises(ValueError, match="window must be float.8, 2."):
-        readers(WINDOW[:4])
+        loaded(WINDOW[:4])
+
+
+def test_attackers_of_version_0_1_are_read(models, tmp_path):
+    """Version 0.1 wrote the outputs under the key "reads"."""
+    new = attackers(models, tmp_path / "new.onnx")
+    told = json.loads(onnx.load(new).metadata_props[0].value)
+    told["reads"] = told.pop("inferences")
+    loaded = edge.load_attackers(models.rewritten(new, told))
+    assert [each.output for each in loaded.inferences] == ["a", "b"]
 
 
 def test_attackers_are_no_anonymizer_and_say_what_they_read(models, tmp_path):
     path = attackers(models, tmp_path / "b.onnx")
     with pytest.raises(ValueError, match="got 'attackers'; choose the other file"):
         edge.load(path)
-    reads = [{"output": "a"}]
+    wrong = [{"output": "a"}]
     with pytest.raises(ValueError, match="does not describe its outputs"):
-        edge.load_attackers(attackers(models, tmp_path / "c.onnx", reads=reads))
+        edge.load_attackers(attackers(models, tmp_path / "c.onnx", inferences=wrong))
 
 
 PROGRAM = """
