@@ -162,7 +162,7 @@ def _facts(weight):
 
 
 CHANGES = [
-    (_layers(0, 1e20), "its flags must be 0 or 1, and its arrays 0 where"),
+    (_layers(0, 1e20), "its flags must be 0 or 1, and its arrays must be 0"),
     (_layers(1e-6, 1.0), "its flags must be 0 or 1"),
     (_layers(-1, 1.0), "its flags must be 0 or 1"),
     (_info, r"its \['loss'\] must be within 1e\+30 of 0, got 3"),

@@ -60,11 +60,13 @@ def test_numbers_of_a_file_that_says_little_of_them_are_the_servers(data):
 
 def test_what_differs_is_named(agreed, data):
     refused = lambda changed, spec=data.spec: pytest.raises(ValueError, match=changed)
-    with refused(r"the server is jaxanon 9.9 \(protocol 3\) and this client"):
+    with refused(r"the server runs jaxanon 9.9 \(protocol 3\) and this client"):
         terms.agreed(agreed | {"version": "9.9"}, data.spec, None)
     with refused(r"\(protocol 9\)"):
         terms.agreed(agreed | {"protocol": 9}, data.spec, None)
-    with refused("the source of jaxanon at the server is another than here, though"):
+    with refused(
+        "the server's source code of jaxanon differs from this client's, though"
+    ):
         terms.agreed(agreed | {"code": "0" * 64}, data.spec, None)
     with refused("has other arrays here than at the server"):
         wider = agreed["settings"] | {"hidden": [9]}
@@ -75,7 +77,7 @@ def test_what_differs_is_named(agreed, data):
             terms.agreed(agreed | {"settings": more}, data.spec, None)
         except TypeError as error:
             raise ValueError(str(error)) from error
-    with refused("time must be 8, as at the server, and this client's windows have 9"):
+    with refused("time must be 8, as at the server, but this client's windows have 9"):
         terms.agreed(agreed, dataclasses.replace(data.spec, time=9), None)
     known = agreed | {"spec": agreed["spec"] | {"units": ["g", ""], "rate_hz": 50.0}}
     with refused(
