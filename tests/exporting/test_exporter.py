@@ -276,7 +276,7 @@ def test_what_the_converter_does_not_know_is_told(run, tmp_path):
 @given(st.floats(0, 99, width=16))
 def test_what_rounding_moves_is_told_by_its_first_digit(rounding):
     told = exporting.moved(rounding)
-    number = float(told.split(" by ")[1].split(" ")[0])
+    number = float(told.split(" at most ")[1].split(" ")[0])
     assert number == pytest.approx(rounding, rel=0.34)
 
 
