@@ -1,4 +1,4 @@
-"""The live page in a headless Chromium: what is drawn, said and can be done with it."""
+"""The dashboard in a headless Chromium: its drawings, texts and controls."""
 
 import base64
 import itertools

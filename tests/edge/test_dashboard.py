@@ -1,4 +1,4 @@
-"""The live page's events, what attackers are said to infer, and its bounds."""
+"""The dashboard's events, attackers' inferences, and limits."""
 
 import json
 import os

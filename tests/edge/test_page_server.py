@@ -1,4 +1,4 @@
-"""Who gets to see the live page: one browser of this machine that knows the word."""
+"""Access to the dashboard: only browsers of this machine with the secret path."""
 
 import errno
 import http.client

@@ -1,4 +1,4 @@
-"""A model, attackers and rows whose every answer the tests of the live page know."""
+"""A model, attackers and rows with known results, for tests of the dashboard."""
 
 import contextlib
 import queue
@@ -95,7 +95,7 @@ def rows(count):
 
 @contextlib.contextmanager
 def served(given, model=None, **how):
-    """A live page in a thread: its address, and what ends it."""
+    """Yields the address of a dashboard in a thread, and the event that ends it."""
     ready: queue.Queue = queue.Queue()
     stop, failed = threading.Event(), []
     how = {"port": 0, "open_stream": Stream, "attackers": Attackers()} | how
