@@ -47,7 +47,7 @@ def verbs(said: str) -> list[str]:
     listed = re.search(r"\{([\w,-]+)\}", said)  # tyro's usage
     if listed:
         return listed[1].split(",")
-    return re.findall(r"^    ([\w-]+) {2,}", said, re.MULTILINE)  # argparse's
+    return re.findall(r"^    ([\w-]+)(?: {2,}|$)", said, re.MULTILINE)  # argparse's
 
 
 def help_of(main, verb: str = "") -> str:
