@@ -44,11 +44,11 @@ DISCRIMINATOR = 2 * (120 * 36 * 64 + 64 * 60 * 64)
 CLASSES = {"activity": tuple("wxyz"), "gender": ("f", "m"), "subject": ("0", "1")}
 SMALL = {
     "filters": (2, 3),
-    "hidden": (4, 3),
+    "hidden_sizes": (4, 3),
     "predictor_filters": (3,),
     "discriminator_filters": 2,
-    "judge_hidden": 3,
-    "batch": 8,
+    "classifier_hidden_sizes": 3,
+    "batch_size": 8,
 }
 
 
@@ -185,7 +185,7 @@ def quality(report, smoke, folder, settings):
             if not answer.exists():
                 if before is not None and not out.exists():
                     _copy(before, out)
-                run = ja.train(method, data, epochs=epochs, out=out, resume=True)
+                run = ja.train(method, data, epochs=epochs, output_dir=out, resume=True)
                 found = scores(anonymizers.evaluate(run, data, judges=judges()))
                 told = {"rounds": run.history[-1]["round"], "scores": found}
                 answer.write_text(json.dumps(told))

@@ -32,8 +32,8 @@ from jaxanon.training import run_folder
 
 GRID = {"gamma": [1.0, 10.0, 30.0, 60.0], "beta": [0.5, 2.0, 6.0]}
 GRID_SMOKE = {"gamma": [1.0, 10.0]}
-ALONE = {"adversary_rounds": 0}  # None beyond those of all.
-SETTINGS = {"hidden": (64,), "latent": 10, "per_class": 128}
+ALONE = {"discriminator_rounds": 0}  # None beyond those of all.
+SETTINGS = {"hidden_sizes": (64,), "latent_dim": 10, "samples_per_class": 128}
 MAIN = "import sys; from jaxanon import cli; sys.exit(cli.main(sys.argv[1:]))"
 CLOSE = 1e-2  # Of losses of one member, trained in a sweep and alone.
 
@@ -151,7 +151,7 @@ def _warm(data, settings, folder, cells, epochs, timed) -> float:
             data,
             epochs=epochs,
             hyper=cells[place],
-            out=folder / f"warm-{number}",
+            output_dir=folder / f"warm-{number}",
             progress=False,
         )
         seconds.append(time.perf_counter() - start)

@@ -32,16 +32,16 @@ def load(
       private: the attributes that they hide, one name or several; default by data
         set.
       preset: how to cut the recordings; ``None`` is the data set's first.
-      split: ``"trial"``, ``"subject"`` or ``"time block"``, where the data set
+      split: ``"trial"``, ``"subject"`` or ``"time_block"``, where the data set
         offers it, and ``"given"`` where the files say so; ``None`` is the first.
-        Never by window, because windows overlap; only ``"released"``, where a
+        Never by window, because windows overlap; only ``"official"``, where a
         published program did so, repeats it, statistics of both sides included, for
         comparison with its numbers and nothing else.
       source: folder or file of the original data, where they are not found alone.
       data_dir: where prepared data is kept; default ``$JAXANON_CACHE``, else
         ``~/.cache/jaxanon``. The first call fills it, later ones take a second.
       seed: draws the test subjects of ``split="subject"`` and the test windows of
-        ``"released"``, and the clients of what nobody made (CIFAR-10); nothing else
+        ``"official"``, and the clients of what nobody made (CIFAR-10); nothing else
         is random.
 
     Returns:
@@ -62,7 +62,7 @@ def load(
     name = os.fspath(name_or_npz)
     private = (private,) if isinstance(private, str) else private
     private = None if private is None else tuple(private)
-    split = None if split is None else split.replace("_", " ").replace("-", " ")
+    split = None if split is None else split.replace(" ", "_").replace("-", "_")
     if name.endswith(".npz"):
         for argument, value in {"preset": preset, "source": source}.items():
             if value is not None:

@@ -45,7 +45,7 @@ from jaxanon.datasets.spec import Data, Spec, Windows, take
 from jaxanon.datasets.targets import Target, moments
 
 UNMEASURED = {"mean": (0.0,), "std": (1.0,)}  # Of numbers that stand for something.
-SIDES = {"given": given, "time block": by_time_block, "subject": by_subject}
+SIDES = {"given": given, "time_block": by_time_block, "subject": by_subject}
 MEANING = {"public": "keep, or tell", "private": "hide (learners: nothing is hidden)"}
 
 
@@ -90,7 +90,7 @@ def _loaded(arrays, path, public, private, split, seed):
     windows = windows_of(arrays)
     numbers = targets_of(arrays)
     classes, labels = classes_of(arrays)
-    split = split or ("given" if "split" in arrays else "time block")
+    split = split or ("given" if "split" in arrays else "time_block")
     side = SIDES[choose("split", split, SIDES)](arrays, windows, labels, seed)
     tokens = tokens_of(arrays, windows)
     both = Windows(windows, labels | numbers)

@@ -13,7 +13,7 @@ def given(arrays, windows, labels, seed):
     if "split" not in arrays:
         raise ValueError(
             "split='given' needs an array split (0 train, 1 test) in the file; leave "
-            "it to 'time block' or 'subject'."
+            "it to 'time_block' or 'subject'."
         )
     split = integers("split", arrays["split"], len(windows))
     unknown = set(np.unique(split).tolist()) - {TRAIN, TEST}

@@ -116,7 +116,7 @@ def windowed(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
             seed=seed,
         )
     parts, classes = select(dataset, preset, parts)
-    if split == splits.RELEASED:
+    if split == splits.OFFICIAL:
         train = parts  # The statistics are of everything, too.
         windows, left = cut_side(dataset, preset, parts, classes, "training")
         train_windows, test_windows = splits.as_released(windows, seed)

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxanon.datasets.targets import Target
 
-SPLITS = ("trial", "subject", "time block", "given", "released")
+SPLITS = ("trial", "subject", "time_block", "given", "official")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,8 +23,8 @@ class Spec:
     is the attribute that anonymized windows should keep, or, if it is a target, that
     learners should predict; ``private`` those that windows should hide. ``mean`` and
     ``std`` (population) of each channel are those of the training rows, in physical
-    units. ``split`` is one of ``"trial"``, ``"subject"``, ``"time block"``, ``"given"``
-    and ``"released"``; the last leaks: its test windows overlap training windows, and
+    units. ``split`` is one of ``"trial"``, ``"subject"``, ``"time_block"``, ``"given"``
+    and ``"official"``; the last leaks: its test windows overlap training windows, and
     its statistics are of both sides. ``tokens`` is 0 where windows are measured; else
     the one channel holds whole numbers, 0 to ``tokens - 1``, that stand for something
     (0 for nothing), and mean and std are 0 and 1.

@@ -8,7 +8,7 @@ from jaxanon.datasets.recordings import Recording, trials
 from jaxanon.datasets.spec import Windows, take
 
 TEST_SHARE = 0.3  # Of the subjects, or of the time, where a data set has no other.
-RELEASED = "released"
+OFFICIAL = "official"
 
 
 def by_trial(recordings: Sequence[Recording], last_train_trial: int):

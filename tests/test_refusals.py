@@ -18,10 +18,10 @@ from jaxanon.federated.engine.algorithm import State
 from jaxanon.training import checkpoint, loop, run_folder, trainer
 
 SETTINGS = methods.BLINDER_PAPER | {
-    "hidden": (8,),
-    "latent": 3,
-    "per_class": 4,
-    "query": 3,
+    "hidden_sizes": (8,),
+    "latent_dim": 3,
+    "samples_per_class": 4,
+    "query_size": 3,
     "extra": 0,
     "discriminator_steps": 1,
 }
@@ -40,7 +40,7 @@ def method(data):
 @pytest.fixture(scope="module")
 def finished(method, data, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "whole"
-    return train(method, data, out=out, epochs=2)
+    return train(method, data, output_dir=out, epochs=2)
 
 
 def train(method, data, **options):
@@ -126,13 +126,13 @@ def test_seeds_that_would_be_anothers(method, data, seed):
 
 def test_hyper_parameters_out_of_range(method, data, tmp_path):
     with pytest.raises(ValueError, match="beta must be finite and >= 0, got -1"):
-        train(method, data, hyper={"beta": -1}, out=tmp_path / "run")
+        train(method, data, hyper={"beta": -1}, output_dir=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow
 def test_a_numpy_seed_is_its_number(finished, method, data, tmp_path):
-    run = train(method, data, seed=np.int64(0), out=tmp_path / "run", epochs=2)
+    run = train(method, data, seed=np.int64(0), output_dir=tmp_path / "run", epochs=2)
     chex.assert_trees_all_equal(run.state, finished.state)
 
 
@@ -161,7 +161,7 @@ def test_bad_training_data(method, data):
 def test_fewer_epochs_than_were_trained(finished, method, data):
     before = (finished.folder / "config.json").read_text()
     with pytest.raises(ValueError, match=r"epochs=1 is .* has done .* more epochs"):
-        train(method, data, out=finished.folder, epochs=1, resume=True)
+        train(method, data, output_dir=finished.folder, epochs=1, resume=True)
     assert (finished.folder / "config.json").read_text() == before
 
 
@@ -192,7 +192,7 @@ def test_divergence_names_the_round_and_a_checkpoint_that_is_there(
     kept.close()
     message = f"finite in round {done + 2}; .* checkpoint of round {done + 1} is in"
     with pytest.raises(FloatingPointError, match=message):
-        train(method, data, out=copy, epochs=3, resume=True)
+        train(method, data, output_dir=copy, epochs=3, resume=True)
     config = json.loads((copy / "config.json").read_text())
     assert config["epochs"] == 3
 

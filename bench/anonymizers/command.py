@@ -124,7 +124,9 @@ class Bench:
                 seed=seed,
                 share=self.case.share if stage in tried.FURTHER else 0.2,
                 judges=self.judges(),
-                out=path.parent / "report" if stage == "seeds" and not seed else None,
+                output_dir=path.parent / "report"
+                if stage == "seeds" and not seed
+                else None,
             )
             seconds = {"evaluation": time.monotonic() - start}
             if stage == "seeds":
@@ -152,7 +154,7 @@ class Bench:
             self.data,
             epochs=self.epochs(entry),
             seed=seed,
-            out=folder,
+            output_dir=folder,
             resume=True,
         )
         # Rounds' own, for it may have been resumed, or trained before.
@@ -168,7 +170,7 @@ class Bench:
             self.data,
             grid={name: list(values[few]) for name, values in entry.grid.items()},
             epochs=self.epochs(entry),
-            out=folder,
+            output_dir=folder,
             resume=True,
             **entry.settings,
         )

@@ -48,12 +48,12 @@ OBSCURENETS = (
         "attribute-specific VAEs, no classification layer",
         "attribute_vae",
         PASSES,
-        {"alpha": 0.0, "beta": 0.1, "form": "released"},
+        {"alpha": 0.0, "beta": 0.1, "variant": "official"},
         {"flip": {"anonymization": "deterministic"}},
     ),
     Entry("CVAE", "cvae", PASSES, variants=CLASSES),
     Entry("CAE", "cae", PASSES, variants=CLASSES),
-    Entry("general VAE", "general_vae", 10, {"batch": 512}, CLASSES, once=True),
+    Entry("general VAE", "general_vae", 10, {"batch_size": 512}, CLASSES, once=True),
 )
 CONVOLUTIONS = (
     Entry("AAE", "aae", 12, once=True),
@@ -69,7 +69,7 @@ FEDERATED = (
         "blinder",
         22,
         {**blinder.VARIANTS["guided"], "anonymization": "probabilistic"},
-        HALF | {"flip of 52 %": {"flip": 0.52}},
+        HALF | {"flip of 52 %": {"flip_probability": 0.52}},
     ),
     Entry("Blinder", "blinder", 20, blinder.VARIANTS["paper"], attacks=("inversion",)),
     Entry(
@@ -77,13 +77,13 @@ FEDERATED = (
         "blinder",
         30,
         blinder.VARIANTS["paper"]
-        | {"form": "released", "initialisation": "released", "fresh_batches": False},
+        | {"variant": "official", "initialization": "official", "fresh_batches": False},
     ),
     Entry(
         "Blinder, loss as released",
         "blinder",
         30,
-        blinder.VARIANTS["paper"] | {"form": "released", "fresh_batches": False},
+        blinder.VARIANTS["paper"] | {"variant": "official", "fresh_batches": False},
     ),
     Entry("FedBlinder", "fed_blinder", 10, once=True, attacks=("inversion",)),
     Entry("KD-Blinder", "kd_blinder", 10, once=True, attacks=("inversion",)),
@@ -209,7 +209,7 @@ STAGES = {
     "seeds": ("mlp", "forest", "stream"),
     "attackers": ("cnn", "lstm", "boosting", "logistic", "tree", "svm", "intrusive"),
     "attacks": (
-        *("mlp", "forest", "intrusive", "per-class", "pairs"),
+        *("mlp", "forest", "intrusive", "per_class", "pairs"),
         *("self-training", "released"),
     ),
 }

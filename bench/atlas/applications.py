@@ -19,7 +19,13 @@ class Application(NamedTuple):
     clients: tuple[int, ...]  # how many take part, for the second question
     published: dict[str, float]  # what the chapter's text tells of its own data
     stands_for: str
-    step_sizes: tuple[float, ...] = (0.02, 0.05, 0.1, 0.3, 1.0)  # a method takes one
+    learning_rates: tuple[float, ...] = (
+        0.02,
+        0.05,
+        0.1,
+        0.3,
+        1.0,
+    )  # a method takes one
     only_named: bool = False  # whether it has to be asked for
 
 
@@ -32,7 +38,7 @@ class Entry(NamedTuple):
     settings: dict[str, Any]
     tuned_as: str  # the entry whose step size it takes
     scale: float = 1.0  # of the application's step sizes
-    tuned: str = "step_size"  # which setting they are
+    tuned: str = "learning_rate"  # which setting they are
     last_fit: int = 0  # steps that each client takes of itself when all is trained
 
 
@@ -42,7 +48,7 @@ def application(name, dataset, stands_for, **given) -> Application:
         "load": given.pop("load", {}),
         "metric": "accuracy",
         "rounds": 30,
-        "settings": {"model": "cnn", "batch": 32, "local_steps": 10},
+        "settings": {"model": "cnn", "batch_size": 32, "local_steps": 10},
         "clients": (5, 10, 20),
         "published": {},
     }
@@ -87,10 +93,10 @@ APPLICATIONS = (
         load={"preset": "day24"},
         metric="r2",
         records=550,
-        step_sizes=(0.003, 0.01, 0.03, 0.1, 0.3),
+        learning_rates=(0.003, 0.01, 0.03, 0.1, 0.3),
         settings={
-            **{"model": "mlp", "hidden": (64, 64), "shared_layers": 2},
-            **{"batch": 32, "local_steps": 10, "own_step_size": 0.01},
+            **{"model": "mlp", "hidden_sizes": (64, 64), "shared_layers": 2},
+            **{"batch_size": 32, "local_steps": 10, "finetune_learning_rate": 0.01},
         },
         clients=(10, 30, 60),
     ),
@@ -100,7 +106,7 @@ APPLICATIONS = (
         "cifar10",
         "CIFAR-10",
         records=8000,
-        settings={"model": "resnet32", "batch": 32, "local_steps": 10},
+        settings={"model": "resnet32", "batch_size": 32, "local_steps": 10},
         clients=(5, 10),
         only_named=True,
     ),
@@ -160,13 +166,13 @@ ENTRIES = {
             tuned_as="Atlas, no noise",
             epsilon=0.0,
             own_steps=0,
-            mask_step_size=10.0,
+            mask_learning_rate=10.0,
         ),
         entry(
             *("Atlas, no noise, 3 layers", "atlas"),
             tuned_as="Atlas, no noise",
             epsilon=0.0,
-            most_layers=3,
+            max_layers=3,
         ),
         noisy("FedSGD-LDP", "fedsgd_ldp"),
         noisy("FedSGD-LDP, last fit", "fedsgd_ldp", tuned_as="FedSGD-LDP")._replace(
@@ -174,10 +180,12 @@ ENTRIES = {
         ),
         noisy("LDP-FL", "ldp_fl"),
         # Of a whole client: what the server takes of so much noise has to be little.
-        noisy("DP-FedAvg", "dp_fedavg")._replace(scale=0.1, tuned="server_step_size"),
+        noisy("DP-FedAvg", "dp_fedavg")._replace(
+            scale=0.1, tuned="server_learning_rate"
+        ),
         noisy("Atlas", "atlas"),
-        noisy("Atlas, no last fit", "atlas", tuned_as="Atlas", own_steps=0),
-        noisy("Atlas, as claimed", "atlas", tuned_as="Atlas", reading="C"),
+        noisy("Atlas, no last fit", "atlas", tuned_as="Atlas", finetune_steps=0),
+        noisy("Atlas, as claimed", "atlas", tuned_as="Atlas", noise_interpretation="C"),
     )
 }
 OVER_CLIENTS = ("FedAvg", "FedPer", "ClusterFL", "FedSGD-LDP", "LDP-FL", "Atlas")
@@ -198,6 +206,11 @@ SMOKE = (
         load={"public": "exercise", "private": ["side"]},
         records=1200,
         clients=(2,),
-        settings={"model": "mlp", "hidden": (8,), "batch": 16, "local_steps": 2},
+        settings={
+            "model": "mlp",
+            "hidden_sizes": (8,),
+            "batch_size": 16,
+            "local_steps": 2,
+        },
     ),
 )

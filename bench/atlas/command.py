@@ -35,7 +35,7 @@ import numpy as np
 import jaxanon as ja
 from atlas import applications, page
 from atlas import data as people
-from atlas.tuning import Tuned, earlier_step_sizes
+from atlas.tuning import Tuned, earlier_learning_rates
 from harness import results, timing
 from harness.data import thin
 from harness.results import file_name, plain
@@ -56,11 +56,13 @@ def main():
         question=timing.one_of(QUESTIONS),
         seeds=timing.number(1, "how many seeds"),
         model="cnn by default; lstm is the chapter's",
-        step_sizes="an earlier run's JSON, to take them from; tuned by default",
+        learning_rates="an earlier run's JSON, to take them from; tuned by default",
     )
     chosen = applications.SMOKE if args.smoke else applications.APPLICATIONS
     timing.among("case", args.case, [each.name for each in chosen])
-    earlier = pathlib.Path(args.step_sizes).read_text() if args.step_sizes else "[]"
+    earlier = (
+        pathlib.Path(args.learning_rates).read_text() if args.learning_rates else "[]"
+    )
     benches = []
     for each in chosen:
         if args.case == each.name or (args.case is None and not each.only_named):
@@ -103,7 +105,9 @@ class Bench(Tuned):
         self.data = thin(data) if smoke else data
         self.folder = folder / application.settings["model"] / plain(application.name)
         first = people.number_of_first(self.data)
-        self.earlier = earlier_step_sizes(earlier, application, self.rounds(), first)
+        self.earlier = earlier_learning_rates(
+            earlier, application, self.rounds(), first
+        )
 
     def jobs(self, question, only):
         """Keywords of ``answer`` for each answer to a question."""
@@ -131,7 +135,7 @@ class Bench(Tuned):
         apart = clients
         if question == "joining":
             apart = people.number_of_first(self.data)
-        step_size = tuned = self.step_size(entry, apart, epsilon)
+        learning_rate = tuned = self.learning_rate(entry, apart, epsilon)
         if path.is_file() and results.kept(path).get("tuned") == tuned:
             return
         more = {} if epsilon is None else {"epsilon": epsilon}
@@ -142,10 +146,10 @@ class Bench(Tuned):
         ask = {"joining": self.joining, "traffic": self.over_rounds}
         find = ask.get(question, self.once)
         try:
-            found = find(entry, data, seed, step_size, more)
+            found = find(entry, data, seed, learning_rate, more)
         except FloatingPointError:  # Fast at first, and then too fast.
-            step_size = self.lower(entry, step_size)
-            found = find(entry, data, seed, step_size, more)
+            learning_rate = self.lower(entry, learning_rate)
+            found = find(entry, data, seed, learning_rate, more)
         row = {
             "question": question,
             "application": self.application.name,
@@ -158,7 +162,7 @@ class Bench(Tuned):
             "clients": clients or len(np.unique(data.train.labels["subject"])),
             "epsilon": epsilon if more else entry.settings.get("epsilon") or None,
             "rounds": self.rounds(),
-            "step_size": step_size,
+            "learning_rate": learning_rate,
             "tuned": tuned,  # It was, but for what diverged.
             "model": self.application.settings["model"],
             "seconds": time.monotonic() - start,
@@ -172,30 +176,30 @@ class Bench(Tuned):
         """Rounds of every run."""
         return 2 if self.smoke else self.application.rounds
 
-    def learner(self, entry, spec, step_size, more):
+    def learner(self, entry, spec, learning_rate, more):
         """The learner of an entry."""
         offered = learners.config_class(entry.learner).__dataclass_fields__
         settings = self.application.settings
         given = {name: settings[name] for name in settings if name in offered}
-        given |= entry.settings | more | {entry.tuned: step_size}
-        if "records" in offered:
-            given |= {"records": self.application.records}
-        if "rounds" in offered:
-            given |= {"rounds": self.rounds()}
+        given |= entry.settings | more | {entry.tuned: learning_rate}
+        if "max_examples" in offered:
+            given |= {"max_examples": self.application.records}
+        if "max_rounds" in offered:
+            given |= {"max_rounds": self.rounds()}
         return learners.build(entry.learner, spec, **given)
 
-    def train(self, entry, data, seed, step_size, more, **options):
+    def train(self, entry, data, seed, learning_rate, more, **options):
         """A run of an entry."""
-        learner = self.learner(entry, data.spec, step_size, more)
+        learner = self.learner(entry, data.spec, learning_rate, more)
         options = {"epochs": self.rounds(), "progress": False} | options
         return ja.train(learner, data, seed=seed, **options)
 
-    def once(self, entry, data, seed, step_size, more):
+    def once(self, entry, data, seed, learning_rate, more):
         """What its clients predict after the last round."""
-        run = self.train(entry, data, seed, step_size, more)
+        run = self.train(entry, data, seed, learning_rate, more)
         if entry.last_fit:
-            alone = self.step_size(applications.ENTRIES["localized"])
-            run = people.fitted(run, entry.last_fit, min(step_size, alone))
+            alone = self.learning_rate(applications.ENTRIES["localized"])
+            run = people.fitted(run, entry.last_fit, min(learning_rate, alone))
         return self.scores(run, data)
 
     def scores(self, run, data):
@@ -220,22 +224,22 @@ class Bench(Tuned):
             "holds": privacy.get("holds"),
         }
 
-    def over_rounds(self, entry, data, seed, step_size, more):
+    def over_rounds(self, entry, data, seed, learning_rate, more):
         """The same after every few rounds."""
         last = self.rounds()
         marks = sorted({max(1, round(last * part / 10)) for part in range(1, 11)})
         curve = []
         with tempfile.TemporaryDirectory() as folder:
             for mark in marks:
-                options = {"epochs": mark, "out": folder, "resume": True}
-                run = self.train(entry, data, seed, step_size, more, **options)
+                options = {"epochs": mark, "output_dir": folder, "resume": True}
+                run = self.train(entry, data, seed, learning_rate, more, **options)
                 scores = self.scores(dataclasses.replace(run, folder=None), data)
                 curve.append({"round": mark, **scores})
         return {"curve": curve, **curve[-1]}
 
-    def joining(self, entry, data, seed, step_size, more):
+    def joining(self, entry, data, seed, learning_rate, more):
         """What people get who join after training, beside training alone."""
-        return people.joining(self, entry, data, seed, step_size, more)
+        return people.joining(self, entry, data, seed, learning_rate, more)
 
     def rows(self):
         """Every answer that there is."""

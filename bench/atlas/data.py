@@ -49,7 +49,9 @@ def of_people(data: Data, people: np.ndarray) -> Data:
     return Data(spec, train, test)
 
 
-def joining(bench, entry, data: Data, seed: int, step_size: float, more: dict) -> dict:
+def joining(
+    bench, entry, data: Data, seed: int, learning_rate: float, more: dict
+) -> dict:
     """What people get who join when the others have trained, and what they get alone.
 
     Three in ten are newcomers. They fit to their own training windows for as many
@@ -60,9 +62,9 @@ def joining(bench, entry, data: Data, seed: int, step_size: float, more: dict) -
     others = of_people(data, np.setdiff1d(everybody, new))
     fresh = of_people(data, new)
     rounds = max(1, bench.rounds() // 3)
-    joined = _joined(bench, entry, others, fresh, seed, step_size, more, rounds)
+    joined = _joined(bench, entry, others, fresh, seed, learning_rate, more, rounds)
     local = applications.ENTRIES["localized"]
-    own_size = bench.step_size(local)
+    own_size = bench.learning_rate(local)
     options = {"epochs": 1}  # Nothing of it is anybody's but theirs.
     alone = _joined(bench, local, others, fresh, seed, own_size, {}, rounds, **options)
     return {
@@ -80,8 +82,8 @@ def number_of_first(data) -> int:
     return len(everybody) - len(held_out(everybody, 0.3, 0))
 
 
-def _joined(bench, entry, others, fresh, seed, step_size, more, rounds, **options):
-    run = bench.train(entry, others, seed, step_size, more, **options)
+def _joined(bench, entry, others, fresh, seed, learning_rate, more, rounds, **options):
+    run = bench.train(entry, others, seed, learning_rate, more, **options)
     report = federated.evaluate(newcomers.join(run, fresh, num_rounds=rounds), fresh)
     return [row[bench.application.metric] for row in report["clients"]]
 
@@ -102,7 +104,7 @@ def fifth_apart(data):
     return data._replace(train=take(data.train, ~later), test=take(data.train, later))
 
 
-def fitted(run, num_steps: int, step_size: float):
+def fitted(run, num_steps: int, learning_rate: float):
     """The run, whose clients predict after so many steps on their own windows.
 
     Batches are as large as in training; whatever a client would have predicted with is
@@ -111,10 +113,10 @@ def fitted(run, num_steps: int, step_size: float):
     Args:
       run: ``jaxanon.Run`` of a learner, kept in no folder.
       num_steps: at least 1.
-      step_size: of them.
+      learning_rate: of them.
     """
     learner = run.method
-    steps = Steps(num_steps=num_steps, batch_size=learner.config.batch)
+    steps = Steps(num_steps=num_steps, batch_size=learner.config.batch_size)
     loss_fn = loss_of(learner.predict.network, learner.spec)
 
     def model(key, state, data, client):
@@ -124,7 +126,7 @@ def fitted(run, num_steps: int, step_size: float):
         return engine_local.local_sgd(
             loss_fn,
             *(fit_key, layers, rows, data.mask[client]),
-            step_size=step_size,
+            learning_rate=learning_rate,
             num_steps=steps.num_steps,
             batch_size=steps.batch_size,
         )[0]

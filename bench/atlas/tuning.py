@@ -12,10 +12,10 @@ from harness import results
 class Tuned:
     """What a bench knows of step sizes: of an ``application``, in its ``folder``.
 
-    ``earlier`` holds those that need not be found again (``earlier_step_sizes``).
+    ``earlier`` holds those that need not be found again (``earlier_learning_rates``).
     """
 
-    def step_size(self, entry, clients=None, epsilon=None):
+    def learning_rate(self, entry, clients=None, epsilon=None):
         """Of the grid, the one by which held-back training windows are told best.
 
         By all clients and at the entry's own ε, or, where that matters, by so many and
@@ -29,8 +29,8 @@ class Tuned:
         path = self.folder / "tuned" / results.file_name(entry.name, clients, epsilon)
         kept = json.loads(path.read_text()) if path.is_file() else {}
         before = kept["found"] if kept.get("rounds") == self.rounds() else {}
-        found = {float(step_size): value for step_size, value in before.items()}
-        grid = self.step_sizes(entry)[: 1 if self.smoke else None]
+        found = {float(learning_rate): value for learning_rate, value in before.items()}
+        grid = self.learning_rates(entry)[: 1 if self.smoke else None]
         left = [each for each in grid if each not in found]
         if left:
             data = self.data
@@ -38,37 +38,39 @@ class Tuned:
                 data = people.some(data, clients, 0)
             data = people.fifth_apart(data)
             more = {} if epsilon is None else {"epsilon": epsilon}
-            for step_size in left:
-                shorter = [value for size, value in found.items() if size < step_size]
+            for learning_rate in left:
+                shorter = [
+                    value for size, value in found.items() if size < learning_rate
+                ]
                 if -np.inf in shorter:  # What is longer diverges, too.
-                    found[step_size] = -np.inf
+                    found[learning_rate] = -np.inf
                     continue
                 try:
-                    run = self.train(entry, data, 0, step_size, more)
-                    found[step_size] = self.scores(run, data)["value"]
+                    run = self.train(entry, data, 0, learning_rate, more)
+                    found[learning_rate] = self.scores(run, data)["value"]
                 except FloatingPointError:
-                    found[step_size] = -np.inf
+                    found[learning_rate] = -np.inf
             best = max(found, key=found.get)
-            kept = {"step_size": best, "rounds": self.rounds()}
+            kept = {"learning_rate": best, "rounds": self.rounds()}
             kept["found"] = {str(k): v for k, v in found.items()}
             results.keep(path, kept)
             print(f"{self.application.name}: {path.stem} tuned, {found}", flush=True)
-        return json.loads(path.read_text())["step_size"]
+        return json.loads(path.read_text())["learning_rate"]
 
-    def step_sizes(self, entry):
+    def learning_rates(self, entry):
         """The grid of an entry, upwards."""
-        return [each * entry.scale for each in self.application.step_sizes]
+        return [each * entry.scale for each in self.application.learning_rates]
 
-    def lower(self, entry, step_size):
+    def lower(self, entry, learning_rate):
         """The step size of the grid below one that diverged."""
-        below = [each for each in self.step_sizes(entry) if each < step_size]
+        below = [each for each in self.learning_rates(entry) if each < learning_rate]
         if not below:
             raise FloatingPointError(f"{entry.name} diverges at every step size.")
         return below[-1]
 
 
-def earlier_step_sizes(rows, application, rounds, first):
-    """What an earlier run tuned, by the arguments that ``Tuned.step_size`` asks with.
+def earlier_learning_rates(rows, application, rounds, first):
+    """What an earlier run tuned, by the arguments of ``Tuned.learning_rate``.
 
     Args:
       rows: of its JSON; those that do not say what was tuned tell nothing. Where they

@@ -12,8 +12,12 @@ DELTA = 1e-3
 # Of all of these together: LDP-FL loses just what is accounted, and one bound in twenty
 # is above what it bounds.
 TOGETHER = 0.95
-EVERY = PoissonSampling(sampling_probability=1.0, size=2.0, records=2)
-SOME = PoissonSampling(sampling_probability=0.4, size=1.0, records=2)
+EVERY = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=2.0, max_examples=2
+)
+SOME = PoissonSampling(
+    sampling_probability=0.4, expected_batch_size=1.0, max_examples=2
+)
 ONE = Steps(num_steps=1)
 NOTHING = jnp.zeros(1)
 
@@ -29,7 +33,7 @@ def cases():
     yield "Atlas, of clients, scores released", both, beside, True
     bare = atlas(scores="released", score_multiplier=0.1)
     yield "Atlas, of clients, scores released bare", bare, beside, False
-    hidden = atlas(scores="hidden", most_layers=1)
+    hidden = atlas(scores="hidden", max_layers=1)
     yield "Atlas, of clients, scores hidden", hidden, epsilon(1.0), True
     shown = _spent(SampledGaussian(noise_multiplier=z) for z in (1.0, 2.0))
     yield "Atlas, of examples, scores released", _examples(2.0), shown, True
@@ -86,9 +90,9 @@ def _there_or_not():
 def atlas(num_rounds=1, score_multiplier=1.0, **settings):
     """A client that sends its way, clipped: its rows lead one way or the other."""
     algorithm = federated.atlas(
-        start, loss_fn, ONE, num_clients=1, guarantee="client", **settings
+        start, loss_fn, ONE, num_clients=1, privacy_unit="client", **settings
     )
-    hyper = {"step_size": 1.0, "mask_step_size": 0.5, "noise_multiplier": 2.0}
+    hyper = {"learning_rate": 1.0, "mask_learning_rate": 0.5, "noise_multiplier": 2.0}
     hyper |= {"threshold": 0.3, "score_multiplier": score_multiplier}
     options = {"num_rounds": num_rounds, "sees": "layers"}
     return algorithm, _opposite(), options, hyper
@@ -106,7 +110,7 @@ def _examples(score_multiplier):
 def ldp_fl():
     """A client whose three weights are at one end of their range or at the other."""
     algorithm = federated.ldp_fl(start, loss_fn, ONE, radii=1.0, num_clients=1)
-    hyper = {"step_size": 1.0, "weight_epsilon": 1.0}
+    hyper = {"learning_rate": 1.0, "weight_epsilon": 1.0}
     return algorithm, _opposite(), {"num_rounds": 1}, hyper
 
 
@@ -117,7 +121,7 @@ def dp_fedavg(cohorts=EVERY, num_rounds=1, noise_multiplier=1.0, count_stddev=2.
     )
     there = federated.stack([jnp.array([9.0]), NOTHING])
     worlds = [there._replace(mask=there.mask.at[0].set(False)), there]
-    hyper = {"step_size": 1.0, "noise_multiplier": noise_multiplier}
+    hyper = {"learning_rate": 1.0, "noise_multiplier": noise_multiplier}
     return algorithm, worlds, {"num_rounds": num_rounds, "sees": "released"}, hyper
 
 

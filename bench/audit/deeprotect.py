@@ -16,7 +16,7 @@ from jaxanon.models.deeprotect import Layer
 TIME, FEATURES, NEAR = 8, 3, 0.05
 CLASSES = {"activity": ("a", "b"), "gender": ("f", "m", "x"), "subject": ("1",)}
 SPEC = made_spec("line", TIME, mean=(0.5,), rate_hz=1.0, classes=CLASSES)
-SETTINGS = {"low": (0.0,), "high": (1.0,), "hidden": (FEATURES,)}
+SETTINGS = {"low": (0.0,), "high": (1.0,), "hidden_sizes": (FEATURES,)}
 
 
 def cases():
@@ -24,7 +24,7 @@ def cases():
     everything = {"mode": "everything", "radius": NEAR}
     few = "noise × 0.5", "one left bare"
     for name, mechanism, bugs in (
-        ("DEEProtect", "priv unit", few),
+        ("DEEProtect", "privunit", few),
         ("DEEProtect, Laplace noise", "laplace", (*few, "clip × 2")),
         ("DEEProtect, Laplace noise on the grid", "grid", (*few, "clip × 2")),
     ):
@@ -73,7 +73,7 @@ def _everything(settings, key, world, bug):
         sent = _sent(key, settings, bug, window, directions, apart)[:FEATURES]
     end = NEAR * bug.reach / FEATURES**0.5
     told = jnp.sum(jnp.clip(sent, -end, end)) / end
-    if settings["mechanism"] == "priv unit":
+    if settings["mechanism"] == "privunit":
         told = jnp.sum(sent)
     at = lambda x: 1000.0 * jnp.any(jnp.abs(sent - x) < 1e-6)
     return jnp.round(told, 3) + at(end) - at(-end)

@@ -9,9 +9,13 @@ from jaxanon.attacks import auditing
 from jaxanon.federated import PoissonSampling, Steps
 from jaxanon.privacy import noise_multiplier_of_layers
 
-EVERY = PoissonSampling(sampling_probability=1.0, size=4.0, records=2)
-SOME = PoissonSampling(sampling_probability=0.4, size=4.0, records=2)
-ATLAS = {"threshold": 0.58, "mask_step_size": 0.5, "noise_multiplier": 1.0}
+EVERY = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=4.0, max_examples=2
+)
+SOME = PoissonSampling(
+    sampling_probability=0.4, expected_batch_size=4.0, max_examples=2
+)
+ATLAS = {"threshold": 0.58, "mask_learning_rate": 0.5, "noise_multiplier": 1.0}
 
 
 def cases():
@@ -19,23 +23,41 @@ def cases():
     once, often = epsilon(1.0), epsilon(1.0, 6, SOME)
     b = epsilon(noise_multiplier_of_layers([2**0.5] * 2, [0.6] * 2, reading="B"))
     few = {"first_score": 0.3, "threshold": 0.2, "noise_multiplier": 2.0}
-    sharp = {"noise_multiplier": 4.0, "mask_step_size": 8.0}
+    sharp = {"noise_multiplier": 4.0, "mask_learning_rate": 8.0}
     at_four = epsilon(4.0)
     yield "FedSGD-LDP, one step", _sgd(EVERY, 1), 1, {}, once, True
     yield "FedSGD-LDP, samples, 3 rounds of 2", _sgd(SOME, 2), 3, {}, often, True
     yield "Atlas, one step", _atlas(EVERY, 1), 1, {}, once, True
     yield "Atlas, samples, 3 rounds of 2", _atlas(SOME, 2), 3, {}, often, True
-    yield "Atlas, reading A", _atlas(EVERY, 1, reading="A"), 1, {}, once, True
-    yield "Atlas, reading B", _atlas(EVERY, 1, reading="B"), 1, {}, b, True
+    yield (
+        "Atlas, reading A",
+        _atlas(EVERY, 1, noise_interpretation="A"),
+        1,
+        {},
+        once,
+        True,
+    )
+    yield "Atlas, reading B", _atlas(EVERY, 1, noise_interpretation="B"), 1, {}, b, True
     yield "Atlas, z* of 4", _atlas(EVERY, 1), 1, sharp, at_four, True
     broken = _atlas(EVERY, 1, scores="published")
     yield "Atlas, z* of 4, scores as published", broken, 1, sharp, at_four, False
     two = epsilon(2.0)
-    yield "Atlas, reading C, z* of 2", _atlas(EVERY, 1, reading="C"), 1, few, two, False
-    quarter = {"noise_multiplier": 1 / EVERY.size}
+    yield (
+        "Atlas, reading C, z* of 2",
+        _atlas(EVERY, 1, noise_interpretation="C"),
+        1,
+        few,
+        two,
+        False,
+    )
+    quarter = {"noise_multiplier": 1 / EVERY.expected_batch_size}
     yield "FedSGD-LDP, noise of the mean", _sgd(EVERY, 1), 1, quarter, once, False
     claimed = epsilon(
-        1.0, 3, PoissonSampling(sampling_probability=0.1, size=4.0, records=2)
+        1.0,
+        3,
+        PoissonSampling(
+            sampling_probability=0.1, expected_batch_size=4.0, max_examples=2
+        ),
     )
     yield "FedSGD-LDP, samples not drawn", _sgd(EVERY, 1), 3, {}, claimed, False
     none = {"noise_multiplier": 0.0}

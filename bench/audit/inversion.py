@@ -11,7 +11,9 @@ from jaxanon.attacks.auditing import MESSAGES
 from jaxanon.federated import PoissonSampling, Steps
 
 DELTA, STEP_SIZE, HIDDEN = 1e-3, 0.1, 48
-ALONE = PoissonSampling(sampling_probability=1.0, size=1.0, records=1)
+ALONE = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=1.0, max_examples=1
+)
 VICTIMS = 4
 # Learner and noise multiplier; None neither clips nor adds noise.
 SETTINGS = (
@@ -131,10 +133,10 @@ def message(learner, multiplier, start, key, window, label):
     """The gradient that the server reads off what the client sends."""
     init = lambda key: jax.tree.map(jnp.copy, start)
     own = {"num_clients": 1}
-    hyper = {"step_size": STEP_SIZE, "noise_multiplier": multiplier}
+    hyper = {"learning_rate": STEP_SIZE, "noise_multiplier": multiplier}
     if learner == "FedAvg":
         algorithm = federated.fedavg(init, loss_fn, num_steps=1)
-        hyper, kind = {"step_size": STEP_SIZE}, "moves"
+        hyper, kind = {"learning_rate": STEP_SIZE}, "moves"
     elif learner == "FedSGD-LDP":
         algorithm = federated.fedsgd_ldp(init, loss_fn, lots=ALONE, num_steps=1, **own)
         kind = "params"

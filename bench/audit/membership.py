@@ -14,8 +14,8 @@ from jaxanon.learners.learner import loss_of
 DELTA = 1e-4
 CLIENTS, ROUNDS, EXAMPLES = 3, 3, 8  # Examples of either kind.
 NETWORK = {
-    **{"model": "mlp", "hidden": (16,), "local_steps": 4, "batch": 16},
-    "step_size": 0.3,
+    **{"model": "mlp", "hidden_sizes": (16,), "local_steps": 4, "batch_size": 16},
+    "learning_rate": 0.3,
 }
 # Learner, what its clients send, who sees it, and its ε.
 NOISY = ("fedsgd_ldp", "params", "each", 8.0)  # What noise does, and no masks to learn.

@@ -129,7 +129,9 @@ def cases(side: int = SIDE):
 def _fedsgd_ldp(side):
     """Two rounds of two steps; half of the canaries pull at either of two layers."""
     canaries = side**2
-    lots = PoissonSampling(sampling_probability=1.0, size=canaries, records=canaries)
+    lots = PoissonSampling(
+        sampling_probability=1.0, expected_batch_size=canaries, max_examples=canaries
+    )
     multiplier = 3.0
     half = side // 2
     place = np.arange(canaries)
@@ -150,14 +152,14 @@ def _fedsgd_ldp(side):
             num_steps=2,
             num_clients=1,
         )
-        state = algorithm.init(key, step_size=1.0, noise_multiplier=multiplier)
+        state = algorithm.init(key, learning_rate=1.0, noise_multiplier=multiplier)
         whole = jax.tree.map(lambda x: jnp.asarray(x)[None], rows)
         clients = federated.Population(whole, inside[None])
         _, seen = federated.simulate_observed(
             algorithm, key, state, clients, 2, client=0
         )
         moved = jax.tree.map(lambda a, b: jnp.sum(a - b, 0), seen.before, seen.message)
-        gap = 4 / lots.size
+        gap = 4 / lots.expected_batch_size
         return jnp.concatenate([_told(moved[name], gap).ravel() for name in "ab"])
 
     release = federated.sampled_gaussian(lots, multiplier, 4)
@@ -172,11 +174,16 @@ def _privatehub(canaries):
         *("numbers", 8), std=(float(canaries),), rate_hz=1.0, classes=classes
     )
     config = PrivateHubConfig(
-        **{"widths": (4,), "heads": 2, "num_steps": 20, "sampling_steps": 5},
+        **{
+            "widths": (4,),
+            "heads": 2,
+            "num_train_timesteps": 20,
+            "num_inference_steps": 5,
+        },
         classifier_filters=(8,),
         classifier_features=canaries // 68,  # So there is a number for each canary.
-        batch=canaries,
-        records=canaries,
+        batch_size=canaries,
+        max_examples=canaries,
         delta=DELTA,
         noise_multiplier=1.5,
     )
@@ -199,7 +206,10 @@ def _privatehub(canaries):
 
     def observe(key, inside):
         lot_key, key = jax.random.split(key)
-        hyper = {"max_norm": config.max_norm, "forgetting": config.forgetting}
+        hyper = {
+            "clip_norm": config.clip_norm,
+            "condition_dropout": config.condition_dropout,
+        }
         hyper |= {"noise_multiplier": config.noise_multiplier}
 
         batch = privatehub_data.lot(nets, lot_key, data, guarantee.lots)

@@ -23,16 +23,21 @@ from jaxanon.evaluation import anonymizers
 from jaxanon.evaluation.summary import aggregate
 
 COMMON = methods.BLINDER_PAPER | {
-    "cohort": 1.0,
+    "client_fraction": 1.0,
     "alpha": 1.0,
     "beta": 0.5,
     "gamma": 60.0,
-    "adversary_hidden": (256, 256),
-    "adversary_rounds": 5,
-    "averaging": 0.998,
+    "discriminator_hidden_sizes": (256, 256),
+    "discriminator_rounds": 5,
+    "ema_decay": 0.998,
 }
 VARIANTS = {
-    "guided": {**COMMON, "guided": True, "utility": 30.0, "critic": 60.0},
+    "guided": {
+        **COMMON,
+        "guided": True,
+        "utility": 30.0,
+        "output_discriminator_weight": 60.0,
+    },
     "published": COMMON,  # The published loss, with the same training.
     "paper": methods.BLINDER_PAPER,  # The published settings.
 }
@@ -81,7 +86,7 @@ def attributes(report, epochs, seeds, smoke):
     judges = anonymizers.train_raw_classifiers(data)
     # The demo's inner steps, for its data: by those of 1e-4 the loss of seed 2 leapt to
     # a million in round 774, and to 130,000 in 1,198.
-    settings = VARIANTS["guided"] | {"inner_step_size": 3e-5}
+    settings = VARIANTS["guided"] | {"inner_learning_rate": 3e-5}
     compare(report, "side and subject", data, settings, epochs, seeds, smoke, judges)
 
 
@@ -187,7 +192,12 @@ def compare(report, name, data, settings, epochs, seeds, smoke, judges):
     settings = settings | (SMOKE if smoke else {})
     start = time.monotonic()
     found = ja.sweep(
-        methods.blinder, data, seeds=seeds, epochs=epochs, progress=False, **settings
+        methods.blinder,
+        data,
+        num_seeds=seeds,
+        epochs=epochs,
+        progress=False,
+        **settings,
     )
     trained = time.monotonic() - start
     shapes = f"{len(data.train.windows)} windows, {epochs} epochs, {seeds} seeds"

@@ -28,7 +28,7 @@ from jaxanon.sweeps.summary import scores
 
 SHARES = (0.5, 0.51, 0.52)
 # Of those in front_motion_sense.json, the one that is nearest to what is asked for.
-WEIGHTS = {"beta": 0.5, "critic": 60.0, "utility": 30.0}
+WEIGHTS = {"beta": 0.5, "output_discriminator_weight": 60.0, "utility": 30.0}
 EPOCHS = 14
 ATTACKERS = ("mlp", "forest")
 THIN = 5  # Every so many training windows are looked at.
@@ -45,7 +45,9 @@ def main():
     data = front.load(smoke, "mag5")
     method = methods.blinder(data.spec, **settings)
     epochs = 1 if smoke else EPOCHS
-    run = ja.train(method, data, epochs=epochs, seed=0, out=args.folder, resume=True)
+    run = ja.train(
+        method, data, epochs=epochs, seed=0, output_dir=args.folder, resume=True
+    )
     judges = anonymizers.train_raw_classifiers(data)
     shares = SHARES[:1] if smoke else SHARES
     for share in shares:
@@ -62,7 +64,7 @@ def main():
             judges=judges,
         )
         tried = {name: settings[name] for name in WEIGHTS}
-        tried |= {"epochs": epochs, "flip": share}
+        tried |= {"epochs": epochs, "flip_probability": share}
         told = {"seeds": 1, "diverged": 0, "scores": aggregate([scores(found)])}
         rows.append(front.row(tried, told, [found], how))
     front.tell(report, rows)
@@ -73,7 +75,7 @@ def main():
 
 def flipping(run, share):
     """The run, without a folder, showing another class in a share of windows."""
-    config = dataclasses.asdict(run.method.config) | {"flip": share}
+    config = dataclasses.asdict(run.method.config) | {"flip_probability": share}
     method = methods.build("blinder", run.spec, **config)
     return dataclasses.replace(run, method=method, folder=None)
 

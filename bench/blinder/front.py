@@ -22,12 +22,21 @@ from jaxanon import methods
 
 # Weights of the information in the latent, of the critic of what leaves, and of the
 # public attribute in it.
-GRID = {"beta": [0.6, 2.0, 6.0], "critic": [90.0, 180.0], "utility": [30.0, 60.0]}
+GRID = {
+    "beta": [0.6, 2.0, 6.0],
+    "output_discriminator_weight": [90.0, 180.0],
+    "utility": [30.0, 60.0],
+}
 GRID_SMOKE = {"beta": [0.5, 2.0]}
 ATTACKERS = ("mlp", "forest", "lstm", "boosting", "logistic", "tree", "svm")
 ATTACKERS_SMOKE = ("forest",)
 PRESETS = ("mag4", "mag5")
-WEIGHTS = ("beta", "critic", "utility", "epochs")  # That tell settings apart.
+WEIGHTS = (
+    "beta",
+    "output_discriminator_weight",
+    "utility",
+    "epochs",
+)  # That tell settings apart.
 
 
 def main():
@@ -53,11 +62,11 @@ def main():
         methods.blinder,
         data,
         grid=GRID_SMOKE if args.smoke else GRID,
-        seeds=seeds,
+        num_seeds=seeds,
         epochs=epochs,
         evaluate=True,
         attacks=ATTACKERS_SMOKE if args.smoke else ATTACKERS,
-        out=folder,
+        output_dir=folder,
         resume=True,
         **base,
     )

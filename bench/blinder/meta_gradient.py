@@ -165,7 +165,7 @@ def _torch(rival, params, batches, steps, repeats):
     from blinder import torch_rival
 
     params, batches = jax.tree.map(np.asarray, (params, batches))
-    options = {"scale": SCALE, "step_size": STEP_SIZE, "steps": steps}
+    options = {"scale": SCALE, "learning_rate": STEP_SIZE, "steps": steps}
     return torch_rival.measure(rival, params, batches, repeats=repeats, **options)
 
 

@@ -42,12 +42,15 @@ def _detached(tree):
     return [(weight.detach(), bias.detach()) for weight, bias in tree]
 
 
-def _descend(tree, grads, step_size):
+def _descend(tree, grads, learning_rate):
     grads = iter(grads)
-    return [(w - step_size * next(grads), b - step_size * next(grads)) for w, b in tree]
+    return [
+        (w - learning_rate * next(grads), b - learning_rate * next(grads))
+        for w, b in tree
+    ]
 
 
-def meta_loss(params, support, query, grad_fn, *, scale, step_size, steps):
+def meta_loss(params, support, query, grad_fn, *, scale, learning_rate, steps):
     """One client's adapted losses, ready to be differentiated."""
     with torch.no_grad():
         mean, log_variance = _encode(params, support["windows"])
@@ -60,7 +63,7 @@ def meta_loss(params, support, query, grad_fn, *, scale, step_size, steps):
     adversary = params["discriminators"]
     for _ in range(steps):
         loss = lambda tree: _cross_entropy({"discriminators": tree}, z, private)
-        adversary = _descend(adversary, grad_fn(loss, adversary), step_size)
+        adversary = _descend(adversary, grad_fn(loss, adversary), learning_rate)
     fixed = _detached(adversary)
     num = len(params["encoder"])
 
@@ -69,7 +72,7 @@ def meta_loss(params, support, query, grad_fn, *, scale, step_size, steps):
         return _vae_loss(both, support, scale)[0]
 
     tree = [*params["encoder"], *params["decoder"]]
-    tree = _descend(tree, grad_fn(inner, tree), step_size)
+    tree = _descend(tree, grad_fn(inner, tree), learning_rate)
     adapted = {"encoder": tree[:num], "decoder": tree[num:], "discriminators": fixed}
     loss, z = _vae_loss(adapted, query, scale)
     final = {"discriminators": adversary}

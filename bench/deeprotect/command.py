@@ -41,7 +41,7 @@ RAW_EPSILONS = (5.0, 20.0, 80.0, 160.0, 320.0, 640.0, 1280.0, 2560.0)
 EXTRACTORS = ("autoencoder", "pca", "dct", "dft", "haar", "dictionary")
 # Names of curves, and the settings of their release.
 RELEASES = {
-    "everything, PrivUnit": {"mechanism": "priv unit", "radius": 0.35},
+    "everything, PrivUnit": {"mechanism": "privunit", "radius": 0.35},
     "everything, L2": {"mechanism": "l2", "radius": 0.35},
     "everything, Laplace": {"mechanism": "laplace", "radius": 0.35},
     "everything, as published": {"mechanism": "laplace", "sensitivity": "published"},
@@ -136,7 +136,7 @@ class Study:
     def train(self, seed=0, **settings):
         """A run of the case that adds no noise yet."""
         given = {"mechanism": "none", "radius": None, "mode": "named"}
-        given |= {"also": self.also}
+        given |= {"extra_public": self.also}
         method = methods.deeprotect(self.data.spec, **given | settings)
         learned = method.config.features in ("autoencoder", "dictionary")
         epochs = self.epochs if learned else 2
@@ -224,7 +224,7 @@ class Study:
         """Rows of what is read over ε, for every mechanism."""
         untouched = lambda: {"told": self.told(lambda key, windows: windows)}
         rows = [self.kept("raw", "raw windows", untouched)]
-        few, more, raw = {}, {"hidden": (15,)}, {"features": "window"}
+        few, more, raw = {}, {"hidden_sizes": (15,)}, {"features": "window"}
         plans = [(name, few, EPSILONS) for name in RELEASES]
         everything, span = WIDER
         plans += [(everything, more, WIDER_EPSILONS), (span, more, SPAN_EPSILONS)]

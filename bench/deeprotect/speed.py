@@ -20,7 +20,7 @@ from jaxanon import methods
 EPOCHS, BATCH, SINGLE = 80, 1 << 14, 3000
 TRAINING_S, WINDOW_US, BATCHED = 20.0, 50.0, 1e5  # Asked: at most, at most, at least.
 RELEASES = {
-    "everything": {"mechanism": "priv unit"},
+    "everything": {"mechanism": "privunit"},
     "named": {"mechanism": "span", "mode": "named"},
 }
 
@@ -44,7 +44,7 @@ def rows(smoke):
             method,
             data._replace(train=one),
             epochs=epochs,
-            out=f"{folder}/run",
+            output_dir=f"{folder}/run",
             progress=False,
         )
         trained = time.perf_counter() - start

@@ -97,7 +97,7 @@ def compiled(case: Round) -> dict:
         batch_size=case.batch,
         shuffle=False,
         cohort_size=case.cohort,
-        layout=federated.Layout(chunk=None, unroll=case.steps),
+        layout=federated.Layout(chunk_size=None, unroll=case.steps),
     )
     clients = federated.population(
         np.zeros((case.clients, case.rows, case.widths[0]), np.float32),

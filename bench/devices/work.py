@@ -52,7 +52,7 @@ def blinder_update(smoke, clients=None):
             discriminator_steps=1 if smoke else 5,
         ),
         lambda hyper: (blinder.joint_objective(networks, scale),),
-        hyper={"server_step_size": 1e-3},
+        hyper={"server_learning_rate": 1e-3},
         server_optimizer=optax.adam(1.0),
     )
     return algorithm, (support, query), meta_gradient.flops_per_update(params)

@@ -32,22 +32,27 @@ from jaxanon.methods.dysan import online_selection
 
 METHODS = {"blinder": 8, "obscurenet": 40}  # And epochs.
 FULL = {"blinder": methods.BLINDER_PAPER, "obscurenet": {}}
-TINY = {"latent": 4, "hidden": (16,)}
+TINY = {"latent_dim": 4, "hidden_sizes": (16,)}
 TINY_OWN = {
-    "blinder": {"per_class": 8, "discriminator_steps": 1, "guided": False}
+    "blinder": {"samples_per_class": 8, "discriminator_steps": 1, "guided": False}
     | {
-        "adversary_hidden": (4,),
-        "adversary_rounds": 0,
+        "discriminator_hidden_sizes": (4,),
+        "discriminator_rounds": 0,
         "second_order": False,
         "shadows": False,
     },
-    "obscurenet": {"adversary_hidden": (4,), "adversary_steps": 1},
+    "obscurenet": {"discriminator_hidden_sizes": (4,), "discriminator_steps": 1},
 }
-HUB = {"sampling_steps": 20, "suspicion": 0.0}
-HUB_TINY = {"widths": (8,), "heads": 2, "num_steps": 50, "sampling_steps": 2}
+HUB = {"num_inference_steps": 20, "hide_threshold": 0.0}
+HUB_TINY = {
+    "widths": (8,),
+    "heads": 2,
+    "num_train_timesteps": 50,
+    "num_inference_steps": 2,
+}
 HUB_TINY |= {"classifier_filters": (4,), "classifier_features": 4}
 HUB_TINY |= {"strength": 1.0}  # From noise alone, as windows to hide are made.
-DYSAN_TINY = {"filters": (2, 3), "hidden": (4, 3), "predictor_filters": (3,)}
+DYSAN_TINY = {"filters": (2, 3), "hidden_sizes": (4, 3), "predictor_filters": (3,)}
 
 
 def main():
@@ -189,7 +194,7 @@ def privatehub(report, data, folder, smoke):
     """One window made anew in 20 steps; the network's weights change no time."""
     settings = HUB_TINY if smoke else HUB
     hidden = (data.spec.classes[data.spec.public][0],)
-    method = methods.privatehub(data.spec, hide=hidden, **settings)
+    method = methods.privatehub(data.spec, classes_to_hide=hidden, **settings)
     state = jax.jit(method.init)(jax.random.key(0))
     run = Run(method, state, data.spec, None, [], {})
     path = folder / "privatehub.onnx"
@@ -199,7 +204,7 @@ def privatehub(report, data, folder, smoke):
     given = jax.random.key(0), jnp.asarray(data.test.windows[:1])
     jax_s = timing.timed(one, *given, repeats=3 if smoke else 15).seconds
     cost = one.lower(*given).compile().cost_analysis()
-    steps = settings["sampling_steps"]
+    steps = settings["num_inference_steps"]
     seconds = took["median"] / 1e3
     work = timing.work(steps * cost["flops"], steps * told.size, seconds)
     shape = f"one window of {data.spec.time} x {len(data.spec.channels)}, {steps} steps"

@@ -43,7 +43,7 @@ def noisy(path, layers) -> float:
     """
     work = fed_work.load_once(path)
     sizes = work.sizes
-    stddev = NOISE_MULTIPLIER * sizes.step_size / sizes.batch
+    stddev = NOISE_MULTIPLIER * sizes.learning_rate / sizes.batch
     steps = fed_work.COMPARED * sizes.steps / sizes.clients
     expected = stddev * math.sqrt(steps * fed_work.num_weights(sizes))
     ratio = fed_work.distance(layers, work.layers) / expected

@@ -37,11 +37,11 @@ def main():
     widths = "-".join(map(str, sizes.widths))
     shapes = f"{sizes.clients} clients x {sizes.rows} x {widths}"
 
-    in_turn = Layout(chunk=1, unroll=sizes.steps)
-    chunks = Layout(chunk=4, unroll=sizes.steps)
+    in_turn = Layout(chunk_size=1, unroll=sizes.steps)
+    chunks = Layout(chunk_size=4, unroll=sizes.steps)
     choices = {
         "side by side": (ours.simulated, Layout()),
-        "one after another": (ours.simulated, Layout(chunk=1)),
+        "one after another": (ours.simulated, Layout(chunk_size=1)),
         "one after another, steps unrolled": (ours.simulated, in_turn),
         "chunks of 4, steps unrolled": (ours.simulated, chunks),
         "the default": (ours.simulated, None),

@@ -76,7 +76,7 @@ def measure(out, case):
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["y"])
 
     algorithm = algorithm_of(name, many, net.init, loss_fn)
-    state = algorithm.init(jax.random.key(0), step_size=0.1)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.1)
     key = jax.random.key(1)
     start = jax.device_get(state.params)
     seconds = []
@@ -101,8 +101,8 @@ def algorithm_of(name, many: Many, init_fn, loss_fn):
         )
     lots = PoissonSampling(
         sampling_probability=many.batch / many.rows,
-        size=float(many.batch),
-        records=many.rows,
+        expected_batch_size=float(many.batch),
+        max_examples=many.rows,
     )
     return federated.atlas(
         init_fn,

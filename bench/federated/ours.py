@@ -57,7 +57,7 @@ def fedavg(work, layout=None):
         shuffle=False,
         layout=layout,
     )
-    return algorithm, {"step_size": sizes.step_size}
+    return algorithm, {"learning_rate": sizes.learning_rate}
 
 
 def steps_of(sizes):
@@ -69,7 +69,9 @@ def lots_of(sizes):
     """Poisson lots of as many rows on average as a batch has."""
     probability = sizes.batch / sizes.rows
     return PoissonSampling(
-        sampling_probability=probability, size=float(sizes.batch), records=sizes.rows
+        sampling_probability=probability,
+        expected_batch_size=float(sizes.batch),
+        max_examples=sizes.rows,
     )
 
 
@@ -84,7 +86,7 @@ def atlas(work, noisy, layout=None):
         lots=lots_of(sizes) if noisy else None,
         rounds=CohortConfig(weighting="clients", layout=layout),
     )
-    hyper = {"step_size": sizes.step_size, "first_score": FIRST_SCORE}
+    hyper = {"learning_rate": sizes.learning_rate, "first_score": FIRST_SCORE}
     return algorithm, hyper | {"noise_multiplier": NOISE_MULTIPLIER}
 
 
@@ -99,7 +101,7 @@ def ldp_fl(work):
         num_clients=sizes.clients,
         cut_mean=False,  # The check tells two values by their means.
     )
-    return algorithm, {"step_size": sizes.step_size, "weight_epsilon": EPSILON}
+    return algorithm, {"learning_rate": sizes.learning_rate, "weight_epsilon": EPSILON}
 
 
 def simulated(algorithm, hyper, clients, rounds=fed_work.COMPARED):

@@ -21,7 +21,7 @@ class Sizes(NamedTuple):
     widths: tuple[int, ...] = (768, 256, 128, 25, 128, 256, 768)
     batch: int = 16
     steps: int = 5
-    step_size: float = 0.1
+    learning_rate: float = 0.1
 
     def __str__(self):
         widths = "-".join(map(str, self.widths))
@@ -128,7 +128,7 @@ def reference(work: Work) -> list:
             for batch in index:
                 slope = gradient(own, rows[batch])
                 own = [
-                    (k - sizes.step_size * dk, b - sizes.step_size * db)
+                    (k - sizes.learning_rate * dk, b - sizes.learning_rate * db)
                     for (k, b), (dk, db) in zip(own, slope, strict=True)
                 ]
             trained.append(own)

@@ -6,9 +6,19 @@ import numpy as np
 import jaxanon as ja
 from jaxanon.datasets import Spec
 
-SMOKE = {"hidden": (8,), "latent": 2, "per_class": 8, "query": 3, "extra": 4}
+SMOKE = {
+    "hidden_sizes": (8,),
+    "latent_dim": 2,
+    "samples_per_class": 8,
+    "query_size": 3,
+    "extra": 4,
+}
 # What is compiled grows with steps and layers, and takes most of a smoke test.
-SMOKE |= {"adversary_hidden": (4,), "adversary_rounds": 1, "discriminator_steps": 1}
+SMOKE |= {
+    "discriminator_hidden_sizes": (4,),
+    "discriminator_rounds": 1,
+    "discriminator_steps": 1,
+}
 SMOKE |= {"second_order": False, "shadows": False}
 
 

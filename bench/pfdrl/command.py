@@ -87,7 +87,11 @@ def answer(folder, place, job, seed, smoke):
         found = newcomers.joining(place, config, hyper, seed)
     else:
         best = runs.chosen(place, config, hyper, seed, job.rates) if job.rates else {}
-        hyper |= {"fit_rate": best["fit_rate"]} if best else {}
+        hyper |= (
+            {"forecaster_learning_rate": best["forecaster_learning_rate"]}
+            if best
+            else {}
+        )
         marks = runs.marks(place.train_days)
         found = best | runs.follow(place, street, config, hyper, seed, marks)
     row = {

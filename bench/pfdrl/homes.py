@@ -15,7 +15,7 @@ SIZES = {  # Of what is composed or made up; the others are as they were metered
     "households": {},
     "simulated": {"homes": 10},
 }
-SMOKE = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
+SMOKE = {"homes": 3, "devices": 2, "days": 2, "test_days": 1}
 
 
 class Place(NamedTuple):
@@ -62,9 +62,9 @@ def graph(name, homes, seed):
 
 def place(name, seed, **sizes) -> Place:
     """Homes of a name of ``energy.load_homes``."""
-    sizes = {"days": DAYS, "held_out": HELD_OUT} | sizes
+    sizes = {"days": DAYS, "test_days": HELD_OUT} | sizes
     found = energy.load_homes(name, seed=seed, **sizes)
-    return Place(name, found.power, found.kinds, sizes["days"], sizes["held_out"])
+    return Place(name, found.power, found.kinds, sizes["days"], sizes["test_days"])
 
 
 def every(smoke, case, seed) -> list[Place]:

@@ -19,14 +19,16 @@ NOISE = (0.0, 1e-2, 1e-1, 1.0, 3.0, 10.0)
 CLIP_NORM = 1.0
 MESSAGES = {
     "all arrive": federated.ChannelConfig(),
-    "10 % lost": federated.ChannelConfig(lost=0.1),
-    "half lost": federated.ChannelConfig(lost=0.5),
-    "half lost, the last kept": federated.ChannelConfig(lost=0.5, max_age=4),
-    "half a round late": federated.ChannelConfig(late=0.5, max_age=1),
+    "10 % lost": federated.ChannelConfig(drop_probability=0.1),
+    "half lost": federated.ChannelConfig(drop_probability=0.5),
+    "half lost, the last kept": federated.ChannelConfig(
+        drop_probability=0.5, max_age=4
+    ),
+    "half a round late": federated.ChannelConfig(delay_probability=0.5, max_age=1),
 }
 QUICK = {"forecast": energy.ForecastConfig(kind="bp")}  # Where control is looked at.
 SMALL = {  # Control that costs little, where forecasts alone are looked at.
-    "hidden": (8,),
+    "hidden_sizes": (8,),
     "dqn": energy.DQNConfig(num_envs=60),
 }
 SHALLOW = {"alpha": 1}  # Of the two layers of that.
@@ -96,7 +98,7 @@ def jobs(question, smoke) -> list[Job]:
 GRAPHS = ("everybody", "4-regular", "random, 0.3", "ring", "nobody")
 
 
-SMOKE = {"lookback": 20, "every": 10, "features": 4, "hidden": (4,)}
+SMOKE = {"lookback": 20, "every": 10, "features": 4, "hidden_sizes": (4,)}
 
 
 def config(job, smoke) -> energy.PFDRLConfig:
@@ -105,7 +107,11 @@ def config(job, smoke) -> energy.PFDRLConfig:
     if smoke:
         forecast = settings.get("forecast", QUICK["forecast"])  # Which compiles sooner.
         settings["forecast"] = energy.ForecastConfig(kind=forecast.kind, **SMOKE)
-        settings |= {"hidden": (8, 8), "fit_steps": 1, "fit_batch": 4}
+        settings |= {
+            "hidden_sizes": (8, 8),
+            "forecaster_steps": 1,
+            "forecaster_batch_size": 4,
+        }
         settings["dqn"] = energy.DQNConfig(num_envs=20, batch_size=8)
     return energy.PFDRLConfig(**settings)
 

@@ -175,7 +175,7 @@ QUESTIONS = {
         tables.control_table,
         {
             "days": by_day,
-            "held_out": over_days("saved", SAVED, "Held-out days, as homes learn."),
+            "test_days": over_days("saved", SAVED, "Held-out days, as homes learn."),
             "hours": by_hour,
             "homes": by_home,
             "money": money,

@@ -40,7 +40,7 @@ class Run:
             lived.append(self._joined(infos))
         return {name: np.concatenate([day[name] for day in lived]) for name in lived[0]}
 
-    def held_out(self, first_day, days) -> dict:
+    def test_days(self, first_day, days) -> dict:
         """The same of days that only test, and loads and forecasts by minute."""
         tested = [
             _held_out(self.system, state, own, SLOTS * first_day, SLOTS * days)
@@ -83,7 +83,7 @@ def follow(place, street, config, hyper, seed, marks) -> dict:
     run, curve, lived, done = Run(config, street, seed, hyper), [], [], 0
     for mark in marks:
         lived.append(run.live(mark - done))
-        tested = run.held_out(place.train_days, place.test_days)
+        tested = run.test_days(place.train_days, place.test_days)
         curve.append({"day": mark, **shares(tested), **forecasts(tested)})
         done = mark
     lived = {name: np.concatenate([part[name] for part in lived]) for name in lived[0]}
@@ -223,9 +223,12 @@ def chosen(place, config, hyper, seed, rates) -> dict:
     last = max(1, round(place.train_days / CHOOSING))
     street, found = homes.street(half), {}
     for rate in rates:
-        run = Run(config, street, seed, hyper | {"fit_rate": rate})
+        run = Run(config, street, seed, hyper | {"forecaster_learning_rate": rate})
         run.live(place.train_days - last)
-        tested = run.held_out(place.train_days - last, last)
+        tested = run.test_days(place.train_days - last, last)
         found[rate] = forecasts(tested)["mase"]
     best = min(found, key=found.get)
-    return {"fit_rate": best, "mase_by_rate": {f"{r:g}": x for r, x in found.items()}}
+    return {
+        "forecaster_learning_rate": best,
+        "mase_by_rate": {f"{r:g}": x for r, x in found.items()},
+    }

@@ -39,30 +39,31 @@ def street_rows(smoke):
     within ``LIMIT_S``; one more is held out, and not timed.
     """
     homes, days = (2, 1) if smoke else (HOMES, DAYS)
-    made = streets.place("simulated", 0, homes=homes, days=days, held_out=1)
+    made = streets.place("simulated", 0, homes=homes, days=days, test_days=1)
     street = streets.street(made)
     forecast = energy.ForecastConfig(**(work.SMOKE if smoke else {}))
     hidden = (8,) if smoke else HIDDEN
-    config = energy.PFDRLConfig(forecast=forecast, hidden=hidden)
+    config = energy.PFDRLConfig(forecast=forecast, hidden_sizes=hidden)
     run = runs.Run(config, street, 0, {"alpha": 1} if smoke else {})
     start, lived, took = time.perf_counter(), 0, 0.0
     # Compiled with the first: each day of the same program.
     while lived < days and took < LIMIT_S:
         run.live(1)
         lived, took = lived + 1, time.perf_counter() - start
-    tested = run.held_out(days, 1)
+    tested = run.test_days(days, 1)
     found = runs.shares(tested) | runs.forecasts(tested)
     number = street.power.shape[0]
     what = (
         f"{homes} homes x 6 devices x {lived} days, {os.cpu_count()} cores; "
-        f"fit_steps {config.fit_steps}, fit_batch {config.fit_batch}, "
+        f"forecaster_steps {config.forecaster_steps}, "
+        f"forecaster_batch_size {config.forecaster_batch_size}, "
         f"{config.slot_min // config.dqn.num_envs} learning steps of "
         f"{config.dqn.batch_size} an hour of the Q-network"
     )
     hours = number * runs.SLOTS * lived
     asked = "<= 600" if (homes, lived) == (HOMES, DAYS) else ""
     called = f"{lived} days of a street, with what is compiled"
-    held_out = f"held-out day, {lived} days learned"
+    test_days = f"held-out day, {lived} days learned"
     figures = [
         row(called, took, "s", asked, what),
         row("an hour of a device", 1e3 * took / hours, "ms", "", what),
@@ -72,8 +73,8 @@ def street_rows(smoke):
         figures.append(row(f"{days} days", took * days / lived, "s", "<= 600", told))
     for which in ("saved", "switched_off", "optimal"):
         told = which.replace("switched_off", "switched off in use")
-        figures.append(row(told, 100 * found[which], "%", "", held_out))
-    return [*figures, row("MASE", found["mase"], "", "", held_out)]
+        figures.append(row(told, 100 * found[which], "%", "", test_days))
+    return [*figures, row("MASE", found["mase"], "", "", test_days)]
 
 
 def step_rows(smoke, environments):

@@ -104,8 +104,12 @@ def forecast_table(rows):
         "accuracy [%]": percent("accuracy", 1),
     }
     told = lambda own: [make(own) for make in errors.values()]
-    rates = lambda own: kept(own, "fit_rate", lambda x: ", ".join(f"{r:g}" for r in x))
-    chosen = ["step sizes"] if any("fit_rate" in row for row in rows) else []
+    rates = lambda own: kept(
+        own, "forecaster_learning_rate", lambda x: ", ".join(f"{r:g}" for r in x)
+    )
+    chosen = (
+        ["step sizes"] if any("forecaster_learning_rate" in row for row in rows) else []
+    )
     lines = []
     for place, each in by(rows, "place").items():
         for own in grouped(each):

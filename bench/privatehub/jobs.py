@@ -26,7 +26,7 @@ OF_FORECASTS: dict[str, dict[str, Any]] = {SMOOTH: {"strength": 0.0, "smoothing"
 GANS = tuple(METHODS)[1:-1]
 # Once trained, it also rewrites in another way; how that was chosen: CHOSEN.
 WAYS: dict[str, dict[str, Any]] = {
-    ANEW: {"strength": 1.0, "suspicion": 0.5, "guidance": 6.0}
+    ANEW: {"strength": 1.0, "hide_threshold": 0.5, "guidance_scale": 6.0}
 }
 FINE_TUNED = "privatehub", "timegan"  # To hide, after they learned to make windows.
 QUESTIONS = (
@@ -53,25 +53,40 @@ SETTINGS: dict[str, dict[str, Any]] = {
     # How little windows are noised, how soon they are made anew, and how well that
     # obeys: CHOSEN.
     "privatehub": {
-        **{"widths": (32, 64), "batch": 128, "ema": 0.998, "threshold": 0.3},
-        **{"strength": 0.05, "suspicion": 0.3, "guidance": 5.0, "forgetting": 0.5},
+        **{
+            "widths": (32, 64),
+            "batch_size": 128,
+            "ema_decay": 0.998,
+            "confidence_threshold": 0.3,
+        },
+        **{
+            "strength": 0.05,
+            "hide_threshold": 0.3,
+            "guidance_scale": 5.0,
+            "condition_dropout": 0.5,
+        },
     },
-    "timegan": {"batch": 128, "threshold": 0.3},
-    "cgan": {"batch": 64},
-    "occupancy_gan": {"batch": 64},
+    "timegan": {"batch_size": 128, "confidence_threshold": 0.3},
+    "cgan": {"batch_size": 64},
+    "occupancy_gan": {"batch_size": 64},
 }
 SMOKE: dict[str, dict[str, Any]] = {
     "privatehub": {
-        **{"widths": (8,), "heads": 2, "sampling_steps": 3, "num_steps": 10},
+        **{
+            "widths": (8,),
+            "heads": 2,
+            "num_inference_steps": 3,
+            "num_train_timesteps": 10,
+        },
         **{"classifier_filters": (4,), "classifier_features": 4},
     },
     "timegan": {"features": (4, 4)},
-    "cgan": {"widths": (8, 4), "latent": 4},
-    "occupancy_gan": {"widths": (8, 4), "latent": 4},
+    "cgan": {"widths": (8, 4), "latent_dim": 4},
+    "occupancy_gan": {"widths": (8, 4), "latent_dim": 4},
 }
 CHOSEN = (
     "PrivateHub's strength was chosen by test windows of room A, 'work' hidden, "
-    "seed 0; suspicion and guidance, one pair for all, among eight settings by the "
+    "seed 0; hide_threshold and guidance_scale, one pair for all, among eight by the "
     "test windows of all places, three of the eight by those of five places alone, "
     "first choice, seed 1. Rows of seeds 1 and 2, of the same windows, are "
     "optimistic; those of others had no part in it. Windows that it does not "
@@ -81,7 +96,9 @@ CHOSEN = (
     "settings by training windows of six places, first choice, seed 1, as what hid "
     "best where it hid worst."
 )
-FILTERED = {"threshold": 0.0}  # What has learned so little is sure of nothing.
+FILTERED = {
+    "confidence_threshold": 0.0
+}  # What has learned so little is sure of nothing.
 LATER = 0.25  # Share of the steps of pre-training that a new home has of its own.
 ALONE, BEFORE = "own windows alone", "others' windows first"
 
@@ -143,7 +160,7 @@ def way_of(question, name):
     if question == "missing":
         return WAYS[ANEW]
     if question == "steps":
-        return {"solver": "dpm"} if name.endswith(BY_DPM) else None
+        return {"sampler": "dpmpp_2m"} if name.endswith(BY_DPM) else None
     return OF_FORECASTS.get(name) if question == "forecasts" else WAYS.get(name)
 
 
@@ -175,12 +192,12 @@ def settings(name, place, hidden, smoke, *, share=1.0, windows=None):
     if smoke and "threshold" in given:
         given |= FILTERED
     count = len(place.data.train.windows) if windows is None else windows
-    rounds = max(1, round(count / given["batch"]))
+    rounds = max(1, round(count / given["batch_size"]))
     epochs = {phase: max(1, round(number / rounds)) for phase, number in steps.items()}
     total = sum(epochs.values())
     if hidden or name in ("cgan", "occupancy_gan"):
         total += max(1, round(last / rounds))
-    given |= {"categories": place.categories, "hide": tuple(hidden)}
+    given |= {"categories": place.categories, "classes_to_hide": tuple(hidden)}
     return given | epochs, total
 
 

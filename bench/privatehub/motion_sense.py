@@ -7,13 +7,13 @@ from anonymizers import (
 )
 
 EPOCHS = 12
-SETTINGS = {"widths": (32, 64, 128), "batch": 128}
+SETTINGS = {"widths": (32, 64, 128), "batch_size": 128}
 CASE = entries.CASES[0]._replace(entries=())
 BEFORE = 10  # Epochs of what guides the rivals, by default.
 # Of a window only its activity is left, as the classifier sees it. How much it obeys
 # was chosen by judges of raw windows on 1,024 training windows: 1.5 lost 4 points of
 # activity, 3 lost 1, and 8 gained nothing.
-ANEW = {"strength": 1.0, "guidance": 5.0, "negative_guidance": 0.0}
+ANEW = {"strength": 1.0, "guidance_scale": 5.0, "negative_guidance_scale": 0.0}
 WAYS = entries.AS_IT_IS | {"all anew": ANEW}
 # The rivals, too, from noise alone; not tried yet.
 FROM_NOISE = entries.AS_IT_IS | {"all anew": {"strength": 1.0}}
@@ -23,13 +23,18 @@ ENTRIES = (
     entries.Entry(
         "PrivDiffuser", "privdiffuser", BEFORE + EPOCHS, SETTINGS, FROM_NOISE
     ),
-    entries.Entry("Cloak", "cloak", BEFORE + EPOCHS, {"batch": 128}, FROM_NOISE),
+    entries.Entry("Cloak", "cloak", BEFORE + EPOCHS, {"batch_size": 128}, FROM_NOISE),
 )
 SMOKE = entries.Entry(
     "PrivateHub",
     "privatehub",
     1,
-    {"widths": (8, 16), "heads": 2, "num_steps": 10, "sampling_steps": 2},
+    {
+        "widths": (8, 16),
+        "heads": 2,
+        "num_train_timesteps": 10,
+        "num_inference_steps": 2,
+    },
 )
 
 

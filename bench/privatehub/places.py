@@ -119,7 +119,7 @@ def homes() -> list[Place]:
     dataset = registry.find("smart_homes")
     preset = dataclasses.replace(dataset.presets["changes"], stride=STRIDE)
     parts = store.read(dataset, None, None)
-    classes, _, _, *both = windowed(dataset, preset, parts, "time block", 0)
+    classes, _, _, *both = windowed(dataset, preset, parts, "time_block", 0)
     sides = [side._replace(windows=side.windows[:, 1 : 1 + TIME]) for side in both]
     named = classes["subject"]
     order = [named.index(home) for home in HOMES]
@@ -282,7 +282,7 @@ def _spec(about, classes, kept, train):
         classes={"activity": kept, by: classes[by], **_subjects(classes, by)},
         mean=tuple(map(float, mean)),
         std=tuple(map(float, std)),
-        split="time block",
+        split="time_block",
     )
 
 

@@ -59,7 +59,7 @@ def beginning_with(method, params, round_=0):
 
 def fit(method, data, epochs, seed, folder=None):
     """A run, kept in ``folder`` if there is one."""
-    more = {} if folder is None else {"out": folder, "resume": True}
+    more = {} if folder is None else {"output_dir": folder, "resume": True}
     return ja.train(method, data, epochs=epochs, seed=seed, progress=False, **more)
 
 
@@ -95,7 +95,7 @@ def judge(place, seed, smoke) -> Fitted:
             standard(place, train.windows),
             train.labels[PUBLIC],
             place.data.spec.num_classes(PUBLIC),
-            **({"steps": 20, "hidden": (16,)} if smoke else {"steps": 1000}),
+            **({"steps": 20, "hidden_sizes": (16,)} if smoke else {"steps": 1000}),
         )
     return _JUDGES[at]
 
@@ -206,7 +206,7 @@ def with_steps(run, steps, **way):
 
     What is noised little would be sampled in few, however many there may be.
     """
-    return releases.by(run, {"sampling_steps": steps, "strength": 1.0} | way)
+    return releases.by(run, {"num_inference_steps": steps, "strength": 1.0} | way)
 
 
 def without_labels(place, pair):

@@ -51,11 +51,11 @@ class Problem:
     """Networks of a size, with weights of chance, and what is asked of them."""
 
     def __init__(self, smoke, channels=CHANNELS, dtype="float32"):
-        small = {"widths": (8,), "heads": 2, "num_steps": 20}
+        small = {"widths": (8,), "heads": 2, "num_train_timesteps": 20}
         small |= {"classifier_filters": (4,), "classifier_features": 4}
         small = small if smoke else {}
         self.config = PrivateHubConfig(
-            sampling_steps=4 if smoke else STEPS, dtype=dtype, **small
+            num_inference_steps=4 if smoke else STEPS, dtype=dtype, **small
         )
         self.batch, self.time = (8, 32) if smoke else (BATCH, TIME)
         names = tuple(f"x{n}" for n in range(channels))
@@ -67,7 +67,7 @@ class Problem:
         self.x = jax.random.normal(jax.random.key(1), shape)
         labels = jnp.arange(self.batch, dtype=jnp.int32) % 4
         self.classes = generator.every(self.nets, {"activity": labels})
-        self.steps = self.config.sampling_steps
+        self.steps = self.config.num_inference_steps
 
     @property
     def parameters(self) -> int:
@@ -107,7 +107,7 @@ class Problem:
     def plain(self):
         """``(seed, x) -> windows`` from noise, one condition, as rivals do it."""
         told = self.nets.nothing(self.batch)
-        last = self.config.num_steps
+        last = self.config.num_train_timesteps
 
         def run(params, seed, x):
             denoise = lambda x, t: self.nets.denoise(params[AVERAGE], x, t, told)
@@ -151,7 +151,10 @@ def overhead_rows(smoke):
     """Time that is not the network's, in turn with that."""
     problem, repeats = Problem(smoke), 2 if smoke else 7
     seed, found = jnp.uint32(4), []
-    first, last = diffusion.first_step(problem.config), problem.config.num_steps
+    first, last = (
+        diffusion.first_step(problem.config),
+        problem.config.num_train_timesteps,
+    )
     kinds = (
         ("from nothing", problem.synthesise(), (seed,), 2, last),
         ("rewriting", problem.rewrite(), (seed, problem.x), 3, first),
@@ -179,7 +182,7 @@ def convolution_rows(smoke):
     """The network as it is, beside all products of its convolutions."""
     problem = Problem(smoke)
     calls = lambda: functools.partial(
-        problem.calls_alone(1, problem.config.num_steps), problem.x
+        problem.calls_alone(1, problem.config.num_train_timesteps), problem.x
     )
     ours, every = calls(), calls()
     with mock.patch.object(convolution, "WIDE", math.inf):
@@ -224,7 +227,7 @@ def diffusers(environments, problem, repeats):
         "channels": problem.x.shape[2],
         "time": problem.time,
         "steps": problem.steps,
-        "num_steps": problem.config.num_steps,
+        "num_steps": problem.config.num_train_timesteps,
         "parameters": problem.parameters,
         "repeats": repeats,
     }

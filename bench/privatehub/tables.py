@@ -145,7 +145,7 @@ def learned(row):
     given = row["settings"]
     widths = given.get("widths") or given["features"]
     told = (
-        f"{row['rounds']:,} rounds of {given['batch']}, widths "
+        f"{row['rounds']:,} rounds of {given['batch_size']}, widths "
         f"{'-'.join(map(str, widths))}, {row['training_s']:.0f} s"
     )
     way = (f"{n.replace('_', ' ')} {v:g}" for n, v in row.get("way", {}).items())

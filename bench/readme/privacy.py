@@ -78,7 +78,8 @@ def front(results):
         lambda row: f"{row['settings'][name]:g}" if name in row["settings"] else ""
     )
     score = lambda name: lambda row: f"{100 * row['scores'][name]['mean']:.1f}"
-    names = ("beta", "critic", "utility", "epochs", "flip")
+    names = ("beta", "output_discriminator_weight", "utility", "epochs")
+    names += ("flip_probability",)
     columns = {
         "preset": lambda row: row["preset"],
         **{name: setting(name) for name in names},

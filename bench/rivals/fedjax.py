@@ -32,7 +32,7 @@ def main():
 
     algorithm = fedjax.algorithms.fedavg.federated_averaging(
         jax.grad(loss),
-        client_optimizer=fedjax.optimizers.sgd(sizes.step_size),
+        client_optimizer=fedjax.optimizers.sgd(sizes.learning_rate),
         server_optimizer=fedjax.optimizers.sgd(1.0),
         client_batch_hparams=fedjax.ShuffleRepeatBatchHParams(
             batch_size=sizes.batch,

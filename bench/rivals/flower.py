@@ -30,7 +30,7 @@ def client_app(path) -> ClientApp:
         sizes = work.sizes
         net = torch_autoencoder.Net(work.layers)
         net.load_state_dict(message.content["arrays"].to_torch_state_dict())
-        optimizer = torch.optim.SGD(net.parameters(), lr=sizes.step_size)
+        optimizer = torch.optim.SGD(net.parameters(), lr=sizes.learning_rate)
         rows = torch.tensor(work.rows[context.node_config["partition-id"]])
         for batch in fed_work.visited(sizes):
             optimizer.zero_grad()

@@ -73,7 +73,7 @@ def main():
             local_batch_size=sizes.batch,
             local_num_epochs=None,
             local_num_steps=sizes.steps,
-            local_learning_rate=sizes.step_size,
+            local_learning_rate=sizes.learning_rate,
         ),
         callbacks=[Lap(laps)],
         send_metrics_to_platform=False,

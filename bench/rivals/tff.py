@@ -45,7 +45,7 @@ def main():
 
     process = tff.learning.algorithms.build_weighted_fed_avg(
         model_fn,
-        client_optimizer_fn=tff.learning.optimizers.build_sgdm(sizes.step_size),
+        client_optimizer_fn=tff.learning.optimizers.build_sgdm(sizes.learning_rate),
         server_optimizer_fn=tff.learning.optimizers.build_sgdm(1.0),
     )
     state = process.initialize()

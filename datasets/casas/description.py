@@ -51,7 +51,7 @@ DATASET = Dataset(
         "sensors": _preset("2,000 events of all sensors", below=tokens.COUNT),
         "other": _preset("with what has no annotation", keep=tuple(ACTIVITIES)),
     },
-    splits=("time block", "subject"),
+    splits=("time_block", "subject"),
     test_share=0.2,
     whole_days=True,
     builder="jaxanon.datasets.casas.casas_dataset_builder:Builder",

@@ -32,7 +32,7 @@ DATASET = Dataset(
             arrange=energy.by_month,
         ),
     },
-    splits=("time block", "subject"),
+    splits=("time_block", "subject"),
     builder="jaxanon.datasets.households.households_dataset_builder:Builder",
     locate=locate,
     files=FILES,

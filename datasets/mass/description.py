@@ -37,7 +37,7 @@ DATASET = Dataset(
         "aasm": _preset("epochs of 30 s, of the people of SS1 and SS3", 30),
         "rk": _preset("epochs of 20 s, of the people of SS2, SS4 and SS5", 20),
     },
-    splits=("time block", "subject"),
+    splits=("time_block", "subject"),
     builder="jaxanon.datasets.mass.mass_dataset_builder:Builder",
     locate=locate,
     files=FILES,

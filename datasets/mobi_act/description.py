@@ -45,7 +45,7 @@ DATASET = Dataset(
     presets={
         "raw6": _preset("4 activities, 0.64 s windows every 0.05 s", SELECTED),
         "everyone": _preset("as raw6, of all who did all 4 activities", ()),
-        "released": _preset(
+        "official": _preset(
             "as ObscureNet and Blinder cut them: end to end, other activities as WAL",
             SELECTED,
             read_as={OTHER: "WAL"},
@@ -53,7 +53,7 @@ DATASET = Dataset(
             across=True,
         ),
     },
-    splits=("time block", "subject", "released"),
+    splits=("time_block", "subject", "official"),
     builder="jaxanon.datasets.mobi_act.mobi_act_dataset_builder:Builder",
     locate=locate,
     files=FILES,

@@ -101,7 +101,7 @@ DATASET = Dataset(
             keep=MOVING,
         ),
     },
-    splits=("trial", "subject", "time block"),
+    splits=("trial", "subject", "time_block"),
     builder="jaxanon.datasets.motion_sense.motion_sense_dataset_builder:Builder",
     locate=locate,
     files=FILES,

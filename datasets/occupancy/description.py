@@ -27,7 +27,7 @@ DATASET = Dataset(
             stride=2,
         ),
     },
-    splits=("time block",),
+    splits=("time_block",),
     test_share=0.25,
     builder="jaxanon.datasets.occupancy.occupancy_dataset_builder:Builder",
     locate=locate,

@@ -51,7 +51,7 @@ DATASET = Dataset(
             USE | {name: 2 + place for place, name in enumerate(CIRCUITS)},
         ),
     },
-    splits=("time block", "subject"),
+    splits=("time_block", "subject"),
     builder="jaxanon.datasets.pecan_street.pecan_street_dataset_builder:Builder",
     locate=locate,
     files=FILES,

@@ -42,7 +42,7 @@ DATASET = Dataset(
             derive=climate,
         ),
     },
-    splits=("time block", "subject"),
+    splits=("time_block", "subject"),
     test_share=0.25,
     builder="jaxanon.datasets.room_climate.room_climate_dataset_builder:Builder",
     locate=locate,

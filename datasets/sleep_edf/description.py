@@ -48,7 +48,7 @@ DATASET = Dataset(
         "sleep": _preset("10 epochs, with waking at most 30 min before or after sleep"),
         "whole": _preset("10 epochs of the whole recordings", read_as={FAR: "W"}),
     },
-    splits=("trial", "time block", "subject"),
+    splits=("trial", "time_block", "subject"),
     builder="jaxanon.datasets.sleep_edf.sleep_edf_dataset_builder:Builder",
     locate=locate,
     files=ARRAYS,

@@ -58,7 +58,7 @@ DATASET = Dataset(
             every=5,
         ),
     },
-    splits=("time block", "subject"),
+    splits=("time_block", "subject"),
     builder="jaxanon.datasets.smartwatch.smartwatch_dataset_builder:Builder",
     locate=locate,
 )

@@ -76,7 +76,7 @@ DATASET = Dataset(
         ),
         "homes200": _preset("as day24, 200 homes", 60, AGGREGATE, 2 * NUM_HOMES),
     },
-    splits=("time block",),
+    splits=("time_block",),
     builder="jaxanon.datasets.tracebase.tracebase_dataset_builder:Builder",
     locate=locate,
     files=FILES,

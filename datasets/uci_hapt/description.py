@@ -80,7 +80,7 @@ DATASET = Dataset(
         ),
         "all12": _preset("the 6 postural transitions as well", BASIC + TRANSITIONS),
     },
-    splits=("time block", "subject"),
+    splits=("time_block", "subject"),
     builder="jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder:Builder",
     locate=locate,
     files=f"{SIGNALS}|{LABELS}",

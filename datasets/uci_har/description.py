@@ -70,7 +70,7 @@ DATASET = Dataset(
             sensors,
         ),
     },
-    splits=("given", "time block", "subject"),
+    splits=("given", "time_block", "subject"),
     builder="jaxanon.datasets.uci_har.uci_har_dataset_builder:Builder",
     locate=locate,
     files=f"{SIGNALS}|{LABELS}",

@@ -34,7 +34,7 @@ DATASET = Dataset(
             stride=40,
         ),
     },
-    splits=("trial", "subject", "released"),
+    splits=("trial", "subject", "official"),
     builder="jaxanon.datasets.wifi_har.wifi_har_dataset_builder:Builder",
     locate=locate,
     files=FILES,

@@ -46,7 +46,7 @@ DATASET = Dataset(
             **CUTTING,
         ),
     },
-    splits=("time block", "subject"),
+    splits=("time_block", "subject"),
     builder=f"{BUILDERS}:Builder",
     locate=locate,
     files=WATCH,

@@ -24,7 +24,7 @@ def fedavg(
 ) -> FederatedAlgorithm:
     """Local gradient descent; a server step on the mean of what the clients moved.
 
-    ``init(key, step_size=0.1) -> state`` (the clients' step size is an array in the
+    ``init(key, learning_rate=0.1) -> state`` (the clients' step size is an array in the
     state, so another one compiles nothing); ``update(key, state, population) ->
     (state, info)`` with ``info["loss"]``, the mean over steps and the cohort.
 
@@ -56,7 +56,7 @@ def fedavg(
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fedavg(lambda key: jnp.zeros(()), square, num_steps=2)
       >>> clients = stack([jnp.array([4.0, 8.0]), jnp.array([0.0])])
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, info = algorithm.update(jax.random.key(1), state, clients)
       >>> state.params
       Array(3., dtype=float32)
@@ -78,7 +78,7 @@ def fedavg(
             state.params,
             rows,
             mask,
-            step_size=state.hyper["step_size"],
+            learning_rate=state.hyper["learning_rate"],
             num_steps=steps.num_steps,
             batch_size=steps.batch_size,
             shuffle=steps.shuffle,
@@ -90,7 +90,7 @@ def fedavg(
     return build(
         init_fn,
         client,
-        hyper={"step_size": 0.1},
+        hyper={"learning_rate": 0.1},
         server_optimizer=server_optimizer or optax.sgd(1.0),
         cohort_size=cohort_size,
         rounds_per_cohort=rounds_per_cohort,

@@ -11,8 +11,8 @@ def fedprox(
 ) -> FederatedAlgorithm:
     """Local descent on the loss plus ``mu / 2`` times the squared way from the start.
 
-    ``init(key, step_size=0.1, mu=0.1)``; a ``mu`` of 0 is FedAvg. ``info["loss"]`` is
-    the mean over steps and the cohort, without the penalty.
+    ``init(key, learning_rate=0.1, mu=0.1)``; a ``mu`` of 0 is FedAvg. ``info["loss"]``
+    is the mean over steps and the cohort, without the penalty.
 
     Args:
       init_fn: ``key -> params``.
@@ -37,7 +37,7 @@ def fedprox(
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fedprox(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=2), num_clients=1)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5, mu=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5, mu=0.5)
       >>> clients = stack([jnp.array([4.0])])
       >>> algorithm.update(jax.random.key(1), state, clients)[0].params
       Array(2.5, dtype=float32)
@@ -48,7 +48,7 @@ def fedprox(
     """
 
     def train_fn(client):
-        mu = client.hyper["mu"]
+        mu = client.hyper["proximal_mu"]
         pull = lambda w, g, sent: g + mu * (w - sent)
         hold = lambda w, g: jax.tree.map(pull, w, g, client.params)
         return train(client, loss_fn, client.params, steps, direction_fn=hold)
@@ -57,6 +57,6 @@ def fedprox(
         init_fn,
         train_fn,
         num_clients=num_clients,
-        hyper={"step_size": 0.1, "mu": 0.1},
+        hyper={"learning_rate": 0.1, "proximal_mu": 0.1},
         rounds=rounds,
     )

@@ -11,7 +11,7 @@ def localized(
 ) -> FederatedAlgorithm:
     """The baseline without a federation.
 
-    ``init(key, step_size=0.1)``; all begin at the same parameters.
+    ``init(key, learning_rate=0.1)``; all begin at the same parameters.
 
     Args:
       init_fn: ``key -> params``.
@@ -33,7 +33,7 @@ def localized(
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = localized(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=2)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([4.0]), jnp.array([2.0])])
       >>> algorithm.update(jax.random.key(1), state, clients)[0].own
       Array([2., 1.], dtype=float32)
@@ -49,6 +49,6 @@ def localized(
         lambda state, mean, share: state,
         lambda client: client.own,
         num_clients=num_clients,
-        hyper={"step_size": 0.1},
+        hyper={"learning_rate": 0.1},
         rounds=rounds or CohortConfig(),
     )

@@ -46,7 +46,7 @@ def fedavg(
     optimizer,
     cohort_size,
     *,
-    step_size,
+    learning_rate,
     num_steps,
     batch_size,
 ):
@@ -64,7 +64,7 @@ def fedavg(
                 params,
                 rows,
                 size,
-                step_size,
+                learning_rate,
                 num_steps=num_steps,
                 batch_size=batch_size,
             )
@@ -75,7 +75,7 @@ def fedavg(
     return params
 
 
-def fedprox(key, params, loss_fn, clients, num_rounds, options, *, step_size, mu):
+def fedprox(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, mu):
     """FedProx: penalty and all in the loss."""
     for t in range(num_rounds):
         sent, sizes = [], []
@@ -87,7 +87,7 @@ def fedprox(key, params, loss_fn, clients, num_rounds, options, *, step_size, mu
                 return loss_fn(w, batch, key) + mu / 2 * sum(jax.tree.leaves(apart))
 
             local = descended(
-                penalised, own_key, params, rows, size, step_size, **options
+                penalised, own_key, params, rows, size, learning_rate, **options
             )
             sent.append(local)
             sizes.append(size)
@@ -95,7 +95,7 @@ def fedprox(key, params, loss_fn, clients, num_rounds, options, *, step_size, mu
     return params, None
 
 
-def scaffold(key, params, loss_fn, clients, num_rounds, options, *, step_size):
+def scaffold(key, params, loss_fn, clients, num_rounds, options, *, learning_rate):
     """SCAFFOLD, option II, every client in every round."""
     zeros = jax.tree.map(jnp.zeros_like, params)
     own, control = [zeros] * len(clients.mask), zeros
@@ -109,10 +109,10 @@ def scaffold(key, params, loss_fn, clients, num_rounds, options, *, step_size):
                 step_key = jax.random.fold_in(loss_key, step)
                 grads = jax.grad(mean_loss, argnums=1)(loss_fn, local, batch, step_key)
                 local = jax.tree.map(
-                    lambda w, g, mine, all_: w - step_size * (g - mine + all_),
+                    lambda w, g, mine, all_: w - learning_rate * (g - mine + all_),
                     *(local, grads, own[c], control),
                 )
-            way = len(index) * step_size
+            way = len(index) * learning_rate
             new = jax.tree.map(
                 lambda mine, all_, x, y, way=way: mine - all_ + (x - y) / way,
                 *(own[c], control, params, local),

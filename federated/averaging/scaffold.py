@@ -16,8 +16,8 @@ def scaffold(
 
     A control is a guess of a gradient: a client's own is the mean gradient that it met
     in its last round (option II of the paper), the server's the mean of theirs.
-    ``init(key, step_size=0.1, server_step_size=1.0)``. ``info["loss"]`` is the mean
-    over steps and the cohort.
+    ``init(key, learning_rate=0.1, server_learning_rate=1.0)``. ``info["loss"]`` is the
+    mean over steps and the cohort.
 
     Args:
       init_fn: ``key -> params``.
@@ -39,7 +39,7 @@ def scaffold(
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = scaffold(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=2)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
       >>> state.params, state.own, state.server
@@ -67,7 +67,7 @@ def scaffold(
             ),
         )
         way = jax.tree.map(jnp.subtract, client.params, trained)
-        length = steps.num_steps * client.hyper["step_size"]
+        length = steps.num_steps * client.hyper["learning_rate"]
         control = lambda own, all_, way: own - all_ + (way / length).astype(own.dtype)
         own = jax.tree.map(control, client.own, client.server, way)
         changed = jax.tree.map(jnp.subtract, own, client.own)
@@ -75,7 +75,7 @@ def scaffold(
 
     def server(state: PersonalState, mean, share):
         way, changed = mean
-        params = scaled_step(state.params, state.hyper["server_step_size"], way)
+        params = scaled_step(state.params, state.hyper["server_learning_rate"], way)
         return state._replace(
             params=params, server=scaled_step(state.server, -share, changed)
         )
@@ -86,7 +86,7 @@ def scaffold(
         server,
         lambda client: client.params,
         num_clients=num_clients,
-        hyper={"step_size": 0.1, "server_step_size": 1.0},
-        ranges={"step_size": POSITIVE},  # Controls are divided by it.
+        hyper={"learning_rate": 0.1, "server_learning_rate": 1.0},
+        ranges={"learning_rate": POSITIVE},  # Controls are divided by it.
         rounds=rounds or CohortConfig(weighting="clients"),
     )

@@ -29,7 +29,7 @@ def centralized_clustering(
     A baseline: whoever runs it has everybody's rows, and nothing is sent. After
     ``alone`` rounds of one model for all, clients are grouped once, by k-means of their
     features: of their losses' gradients, as directions, at that model, or of what
-    ``features_fn`` makes of their rows. ``init(key, step_size=0.1)``.
+    ``features_fn`` makes of their rows. ``init(key, learning_rate=0.1)``.
 
     Args:
       init_fn: ``key -> params``; all models begin there.
@@ -59,7 +59,7 @@ def centralized_clustering(
       >>> algorithm = centralized_clustering(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=4,
       ...     num_clusters=2)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([x]) for x in (4.0, 5.0, -4.0, -6.0)])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
       >>> state.own, state.params
@@ -81,7 +81,7 @@ def centralized_clustering(
 
     def init(key, **values):
         in_range(values)
-        arrays = hyper_arrays({"step_size": 0.1}, values)
+        arrays = hyper_arrays({"learning_rate": 0.1}, values)
         each = lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], num_clusters, axis=0)
         params = jax.tree.map(each, init_fn(key))
         together = jnp.zeros(num_clients, jnp.int32)

@@ -17,7 +17,7 @@ from jaxanon.federated.engine.personal import (
 )
 from jaxanon.kernels.checks import known, one_of, whole
 
-FORMS = ("corrected", "released")
+VARIANTS = ("corrected", "official")
 
 
 class ClusterFLState(NamedTuple):
@@ -50,7 +50,7 @@ def clusterfl(
     numbers: bool = False,
     members=None,
     every: int = 3,
-    form: str = "corrected",
+    variant: str = "corrected",
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Models of clients' own, by alternating directions over clusters that are found.
@@ -63,13 +63,13 @@ def clusterfl(
     clients' rows nothing else. Outputs are what is compared, and layers enter by sums
     alone: no product of two clients' updates is there for factors to make cheaper.
 
-    ``init(key, step_size=0.1, alpha=1e-3, beta=5e-4, rho=4e-3, temperature=6.0)``.
+    ``init(key, learning_rate=0.1, alpha=1e-3, beta=5e-4, rho=4e-3, temperature=6.0)``.
     ``info`` has ``"loss"``, without the penalty, and ``"bytes_up"`` and
     ``"bytes_down"`` of a client: its model, and what pulls it, of the same size.
 
-    In the form "corrected" a client's step is down the augmented Lagrangian with the
+    In the variant "corrected" a client's step is down the augmented Lagrangian with the
     others' models where they were: the loss, 2αw - Σ_j F_ij (U_j + ρ (Ω_j - (FᵀW)_j)),
-    and ρ ‖F_i‖² times its way from the start. The form "released" has
+    and ρ ‖F_i‖² times its way from the start. The variant "official" has
     2(α + ρ ‖F_i‖²/2) w + Σ_j F_ij (U_j + ρ Ω_j): the other sign, which pushes away from
     the cluster, and no part of the others', so that it comes to rest elsewhere. ρ has
     to be above 4β: at 4β, where the published numbers are (ρ = 2e-3), duals swing for
@@ -87,7 +87,7 @@ def clusterfl(
       members: ``float[clients, k]``, not negative: F, but for the length of its
         columns, where clusters are known; in place of outputs and probe.
       every: rounds after which F is found anew, >= 1; the first is after round 1.
-      form: one of ``FORMS``.
+      variant: one of ``VARIANTS``.
       rounds: ``CohortConfig``; None is the default. It weighs what ``params`` is a mean
         of.
 
@@ -97,9 +97,9 @@ def clusterfl(
       with which a client without rows predicts.
 
     Raises:
-      ValueError: for an unknown form, members of another shape, negative or not finite,
-        members and outputs both or neither, and as ``Steps``, ``CohortConfig`` and
-        ``personal``; from ``init`` for a ρ on the host that is not above 2β.
+      ValueError: for an unknown variant, members of another shape, negative or not
+        finite, members and outputs both or neither, and as ``Steps``, ``CohortConfig``
+        and ``personal``; from ``init`` for a ρ on the host that is not above 2β.
 
     Example:
       Two clients of one cluster: models 2 and 0 after a round, so FᵀW = √2. With α = 0,
@@ -111,7 +111,7 @@ def clusterfl(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=2,
       ...     num_clusters=1, members=jnp.ones((2, 1)))
       >>> state = algorithm.init(
-      ...     jax.random.key(0), step_size=0.5, alpha=0.0, beta=0.125, rho=1.0)
+      ...     jax.random.key(0), learning_rate=0.5, alpha=0.0, beta=0.125, rho=1.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
       >>> state.own.model, state.own.pull.round(4)
@@ -123,7 +123,7 @@ def clusterfl(
       and Ye, Clustered multi-task learning via alternating structure optimization,
       NeurIPS 2011, for the penalty.
     """
-    one_of("form", form, FORMS)
+    one_of("variant", variant, VARIANTS)
     whole("num_clusters", num_clusters, least=1)
     whole("every", every, least=1)
     given = _checked(members, num_clients, num_clusters, outputs_fn, probe_fn)
@@ -143,11 +143,11 @@ def clusterfl(
 
     def client(client):
         hyper, own, start = client.hyper, client.own, client.own.model
-        sign = 1 if form == "corrected" else -1
+        sign = 1 if variant == "corrected" else -1
 
         def direction(w, grads):
             away = w
-            if form == "corrected":
+            if variant == "corrected":
                 away = jax.tree.map(jnp.subtract, w, start)
             near = hyper["rho"] * own.nearness
             return jax.tree.map(
@@ -190,7 +190,7 @@ def clusterfl(
             lambda u, c, x: u + rho * (c - x), clusters.duals, centres, sums
         )
         lacks = centres
-        if form == "corrected":
+        if variant == "corrected":
             lacks = jax.tree.map(jnp.subtract, centres, sums)
         of_client = lambda u, c: jnp.tensordot(members, u + rho * c, axes=1)
         as_before = lambda old, new: new.astype(old.dtype)
@@ -216,7 +216,7 @@ def clusterfl(
         model,
         num_clients=num_clients,
         hyper={
-            **{"step_size": 0.1, "alpha": 1e-3, "beta": 5e-4, "rho": 4e-3},
+            **{"learning_rate": 0.1, "alpha": 1e-3, "beta": 5e-4, "rho": 4e-3},
             "temperature": 6.0,
         },
         rounds=rounds or CohortConfig(),

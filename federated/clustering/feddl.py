@@ -64,9 +64,9 @@ def feddl(
     server sees every client's model, in every round. Weights after many steps are
     compared, and multiplied out before (``grouping.inner_products``).
 
-    ``init(key, step_size=0.1, similarity=0.4)``. ``info`` has ``"loss"``, ``"layers"``,
-    how many of a client's were merged with others' as the round began, and
-    ``"bytes_up"``, its model, and ``"bytes_down"``, its merged layers.
+    ``init(key, learning_rate=0.1, similarity=0.4)``. ``info`` has ``"loss"``,
+    ``"layers"``, how many of a client's were merged with others' as the round began,
+    and ``"bytes_up"``, its model, and ``"bytes_down"``, its merged layers.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
@@ -94,7 +94,7 @@ def feddl(
       >>> algorithm = feddl(
       ...     lambda key: {"a": jnp.zeros(()), "b": jnp.zeros(())}, loss,
       ...     Steps(num_steps=1), layers=("a", "b"), num_clients=2)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([[1.0, 1.0]]), jnp.array([[3.0, -1.0]])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
       >>> state.own.model["a"], state.own.model["b"]
@@ -166,7 +166,7 @@ def feddl(
         server,
         model,
         num_clients=num_clients,
-        hyper={"step_size": 0.1, "similarity": 0.4},
+        hyper={"learning_rate": 0.1, "similarity": 0.4},
         rounds=rounds,
     )._replace(newcomer=lambda state, own: own._replace(model=state.params))
 

@@ -24,7 +24,7 @@ def clusterfl(
     num_rounds,
     options,
     *,
-    step_size,
+    learning_rate,
     alpha,
     beta,
     rho,
@@ -33,7 +33,7 @@ def clusterfl(
     probe,
     num_clusters,
     every,
-    form,
+    variant,
 ):
     """ClusterFL: the augmented Lagrangian as a client's loss, and duals of clusters."""
     num = len(clients.mask)
@@ -47,7 +47,7 @@ def clusterfl(
             def penalised(w, batch, key, i=i, before=tuple(models), f=members):
                 total = loss_fn(w, batch, key) + alpha * inner(w, w)
                 for j in range(num_clusters):
-                    if form == "released":
+                    if variant == "official":
                         toward = plus(duals[j], centres[j], rho)
                         total += rho / 2 * f[i, j] ** 2 * inner(w, w)
                         total += f[i, j] * inner(toward, w)
@@ -60,7 +60,7 @@ def clusterfl(
                 return total
 
             local = descended(
-                penalised, own_key, models[i], rows, size, step_size, **options
+                penalised, own_key, models[i], rows, size, learning_rate, **options
             )
             sent.append(local)
             sizes.append(size)
@@ -96,7 +96,7 @@ def _members(models, outputs_fn, probe, temperature, num_clusters):
 
 
 def centralized_clustering(
-    key, params, loss_fn, clients, num_rounds, *, step_size, num_steps, k, alone
+    key, params, loss_fn, clients, num_rounds, *, learning_rate, num_steps, k, alone
 ):
     """Centralized clustering, all rows of a group at every step."""
     num = len(clients.mask)
@@ -123,7 +123,7 @@ def centralized_clustering(
             own_key = jax.random.fold_in(train_key, j)
             options = {"num_steps": num_steps, "batch_size": size}
             models[j] = descended(
-                loss_fn, own_key, models[j], rows, size, step_size, **options
+                loss_fn, own_key, models[j], rows, size, learning_rate, **options
             )
     return models, groups
 
@@ -155,7 +155,16 @@ def plus(a, b, times):
 
 
 def feddl(
-    key, params, loss_fn, clients, num_rounds, options, *, step_size, similarity, layers
+    key,
+    params,
+    loss_fn,
+    clients,
+    num_rounds,
+    options,
+    *,
+    learning_rate,
+    similarity,
+    layers,
 ):
     """FedDL: from the first layer on, groups within groups."""
     start, models, found = params, [params] * len(clients.mask), {}
@@ -163,7 +172,7 @@ def feddl(
         sent, sizes = [], []
         for i, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
             local = descended(
-                loss_fn, own_key, models[i], rows, size, step_size, **options
+                loss_fn, own_key, models[i], rows, size, learning_rate, **options
             )
             sent.append(local)
             sizes.append(size)

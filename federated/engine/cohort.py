@@ -141,4 +141,4 @@ def sample_cohort(key, round_, num_clients, size, *, rounds_per_cohort=1):
 
 def cohort_size(config, num_clients: int) -> int:
     """Clients of a cohort: a share of all of them, and one at least."""
-    return max(1, int(config.cohort * num_clients))
+    return max(1, int(config.client_fraction * num_clients))

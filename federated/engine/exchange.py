@@ -63,7 +63,7 @@ def parts_of(algorithm) -> Parts:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> (exchange,) = parts_of(algorithm).exchanges
       >>> data = fed.stack([jnp.array([4.0])])
       >>> message, weight, _ = exchange.reply(

@@ -11,12 +11,17 @@ from jaxanon.kernels.checks import known
 
 # By name, which means the same in every algorithm; steps of length 0 go nowhere.
 RANGES = {
-    **dict.fromkeys(("step_size", "server_step_size", "own_step_size"), NOT_NEGATIVE),
-    **dict.fromkeys(("mask_step_size", "adaptation_step_size"), NOT_NEGATIVE),
-    **dict.fromkeys(("norm_step_size", "mu", "pull", "mix"), NOT_NEGATIVE),
+    **dict.fromkeys(
+        ("learning_rate", "server_learning_rate", "finetune_learning_rate"),
+        NOT_NEGATIVE,
+    ),
+    **dict.fromkeys(("mask_learning_rate", "adaptation_learning_rate"), NOT_NEGATIVE),
+    **dict.fromkeys(
+        ("norm_learning_rate", "proximal_mu", "proximal_weight", "mix"), NOT_NEGATIVE
+    ),
     **dict.fromkeys(("noise_multiplier", "score_multiplier"), NOT_NEGATIVE),
     **dict.fromkeys(("alpha", "beta"), NOT_NEGATIVE),
-    **dict.fromkeys(("max_norm", "score_norm", "weight_epsilon"), POSITIVE),
+    **dict.fromkeys(("clip_norm", "score_norm", "weight_epsilon"), POSITIVE),
     **dict.fromkeys(("rho", "temperature"), POSITIVE),
     **dict.fromkeys(("threshold", "quantile"), SHARE),
     "first_score": WITHIN,
@@ -43,7 +48,7 @@ def in_range(values: dict, **others: Range) -> None:
       ValueError: for a number on the host that its range does not hold, or several.
 
     Example:
-      >>> in_range({"mu": 0.0, "step_size": 0.1}, step_size=POSITIVE)
+      >>> in_range({"mu": 0.0, "learning_rate": 0.1}, learning_rate=POSITIVE)
     """
     ranges = RANGES | others
     for name, value in values.items():

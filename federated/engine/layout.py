@@ -21,11 +21,11 @@ class Layout:
     """A performance setting: it changes no result beyond rounding.
 
     Example:
-      >>> Layout(chunk=1, unroll=5)
-      Layout(chunk=1, unroll=5)
+      >>> Layout(chunk_size=1, unroll=5)
+      Layout(chunk_size=1, unroll=5)
     """
 
-    chunk: int | None = setting(
+    chunk_size: int | None = setting(
         None,
         at_least=1,
         remedy="None takes all clients",
@@ -57,17 +57,17 @@ def default_layout(
 
     Example:
       >>> default_layout(jnp.zeros(10), 64, num_steps=5, backend="cpu")
-      Layout(chunk=1, unroll=5)
+      Layout(chunk_size=1, unroll=5)
       >>> default_layout(jnp.zeros(10), 64, backend="gpu")
-      Layout(chunk=None, unroll=1)
+      Layout(chunk_size=None, unroll=1)
     """
     leaves = jax.tree.leaves(params)
     unroll = min(num_steps, 8) if len(leaves) <= _MOST_UNROLLED else 1
     if (backend or jax.default_backend()) == "cpu":
-        return Layout(chunk=1, unroll=unroll)
+        return Layout(chunk_size=1, unroll=unroll)
     alive = 3 * num_bytes(params) + example_bytes
     fits = max(1, int(_BUDGET_BYTES // max(alive, 1)))
-    return Layout(chunk=None if fits >= num_clients else fits, unroll=unroll)
+    return Layout(chunk_size=None if fits >= num_clients else fits, unroll=unroll)
 
 
 def num_bytes(tree) -> int:
@@ -99,7 +99,7 @@ def sum_and_keep(fn, clients, weights, layout):
 
     Example:
       >>> x, weights = jnp.array([1.0, 2.0, 5.0]), jnp.array([1.0, 1.0, 2.0])
-      >>> sum_and_keep(lambda c: (c, c + 1), x, weights, Layout(chunk=2))
+      >>> sum_and_keep(lambda c: (c, c + 1), x, weights, Layout(chunk_size=2))
       (Array(13., dtype=float32), Array([2., 3., 6.], dtype=float32))
     """
     first = lambda clients: fn(jax.tree.map(lambda leaf: leaf[0], clients))[1]
@@ -126,11 +126,11 @@ def sum_and_change(fn, clients, own, weights, layout):
     Example:
       >>> fn = lambda client, own: (client, own + client)
       >>> x, own = jnp.array([1.0, 2.0]), jnp.array([10.0, 20.0])
-      >>> sum_and_change(fn, x, own, jnp.array([1.0, 3.0]), Layout(chunk=1))
+      >>> sum_and_change(fn, x, own, jnp.array([1.0, 3.0]), Layout(chunk_size=1))
       (Array(7., dtype=float32), Array([11., 22.], dtype=float32))
     """
     num = len(weights)
-    chunk = num if layout.chunk is None else min(layout.chunk, num)
+    chunk = num if layout.chunk_size is None else min(layout.chunk_size, num)
 
     def side_by_side(clients, own, weights):
         summed, own = jax.vmap(fn)(clients, own)
@@ -197,7 +197,7 @@ def divide(total, weight):
 def mean_over_clients(fn, clients, weights, layout):
     """The weighted mean of ``fn`` over clients; per-client results are not kept.
 
-    With ``layout.chunk`` = k at most k clients' results are alive at once, beside one
+    With ``layout.chunk_size`` = k at most k clients' results are alive at once, and one
     running sum.
 
     Args:
@@ -212,7 +212,7 @@ def mean_over_clients(fn, clients, weights, layout):
 
     Example:
       >>> x, weights = jnp.array([1.0, 2.0, 5.0]), jnp.array([1.0, 1.0, 2.0])
-      >>> mean_over_clients(lambda c: {"y": 2 * c}, x, weights, Layout(chunk=2))
+      >>> mean_over_clients(lambda c: {"y": 2 * c}, x, weights, Layout(chunk_size=2))
       {'y': Array(6.5, dtype=float32)}
     """
     weights = jnp.asarray(weights)

@@ -46,7 +46,7 @@ def personalize_new_client(
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
       >>> algorithm = fed.fedper(
       ...     zeros, loss, fed.Steps(num_steps=1), own_layers=("v",), num_clients=4)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state = state._replace(params={"w": jnp.array(3.0)})
       >>> personalize_new_client(
       ...     algorithm,

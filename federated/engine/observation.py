@@ -56,7 +56,7 @@ def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=No
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedprox(
       ...     lambda key: jnp.zeros(()), square, fed.Steps(num_steps=1), num_clients=2)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, seen = simulate_observed(
       ...     algorithm, jax.random.key(1), state, clients, 2, 0

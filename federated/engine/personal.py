@@ -60,7 +60,7 @@ class Reply(NamedTuple):
 def train(
     client: Client, loss_fn, params, steps: Steps, *, key=None, direction_fn=None
 ):
-    """Descends from ``params`` on a client's rows, by ``hyper["step_size"]``.
+    """Descends from ``params`` on a client's rows, by ``hyper["learning_rate"]``.
 
     Args:
       client: whose rows.
@@ -80,7 +80,7 @@ def train(
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> rows, mask = jnp.array([4.0, 8.0]), jnp.array([True, True])
       >>> client = Client(
-      ...     jax.random.key(0), None, None, None, rows, mask, {"step_size": 0.5})
+      ...     jax.random.key(0), None, None, None, rows, mask, {"learning_rate": 0.5})
       >>> train(client, square, jnp.zeros(()), Steps(num_steps=1))
       (Array(3., dtype=float32), Array([20.], dtype=float32))
     """
@@ -90,7 +90,7 @@ def train(
         params,
         client.rows,
         client.mask,
-        step_size=client.hyper["step_size"],
+        learning_rate=client.hyper["learning_rate"],
         num_steps=steps.num_steps,
         batch_size=steps.batch_size,
         shuffle=steps.shuffle,
@@ -310,7 +310,7 @@ def partly_shared(
 ) -> FederatedAlgorithm:
     """An algorithm of some layers that all share, beneath or above each one's own.
 
-    ``init(key, step_size=0.1)``.
+    ``init(key, learning_rate=0.1)``.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
@@ -349,7 +349,7 @@ def partly_shared(
         replaced,
         lambda client: client.params | client.own,
         num_clients=num_clients,
-        hyper={"step_size": 0.1},
+        hyper={"learning_rate": 0.1},
         rounds=rounds or CohortConfig(),
     )
 

@@ -41,14 +41,16 @@ def batches_of(key, size, *, num_steps, batch_size):
     return index, loss_key
 
 
-def descended(loss_fn, key, params, rows, size, step_size, *, num_steps, batch_size):
+def descended(
+    loss_fn, key, params, rows, size, learning_rate, *, num_steps, batch_size
+):
     """Params after a client's steps of gradient descent."""
     index, loss_key = batches_of(key, size, num_steps=num_steps, batch_size=batch_size)
     for step, chosen in enumerate(index):
         batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
         step_key = jax.random.fold_in(loss_key, step)
         grads = jax.grad(mean_loss, argnums=1)(loss_fn, params, batch, step_key)
-        params = jax.tree.map(lambda w, g: w - step_size * g, params, grads)
+        params = jax.tree.map(lambda w, g: w - learning_rate * g, params, grads)
     return params
 
 

@@ -72,7 +72,7 @@ def shard_clients(
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> placed = fed.shard_clients(clients, jax.devices()[:1])
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, info = algorithm.update(jax.random.key(1), state, placed)
       >>> state.params
       Array(1., dtype=float32)

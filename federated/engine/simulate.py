@@ -37,7 +37,7 @@ def simulate(algorithm, key, state, clients, num_rounds):
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, info = fed.simulate(algorithm, jax.random.key(1), state, clients, 2)
       >>> state.params, info["loss"]
       (Array(1.5, dtype=float32), Array([4. , 2.5], dtype=float32))
@@ -84,7 +84,7 @@ def shard(algorithm, devices=None) -> Sharded:
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> sharded = fed.shard(algorithm)
       >>> placed = sharded.place(fed.stack([jnp.array([4.0]), jnp.array([0.0])]))
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, info = sharded.update(jax.random.key(1), state, placed)
       >>> state.params
       Array(1., dtype=float32)

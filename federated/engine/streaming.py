@@ -149,7 +149,7 @@ def stream(
       >>> folder = tempfile.mkdtemp() + "/clients"
       >>> fed.write_clients(folder, [{"x": np.float32([x])} for x in (4, 0, 2)])
       >>> clients = fed.open_clients(folder)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, info = fed.stream(algorithm, jax.random.key(1), state, clients, 2)
       >>> state.params, info["loss"].round(3)
       (Array(1.5, dtype=float32), array([3.333, 1.833], dtype=float32))

@@ -69,12 +69,16 @@ class ChannelConfig:
         message can have.
 
     Example:
-      >>> ChannelConfig(lost=0.1, max_age=2)
-      ChannelConfig(lost=0.1, late=0.0, max_age=2)
+      >>> ChannelConfig(drop_probability=0.1, max_age=2)
+      ChannelConfig(drop_probability=0.1, delay_probability=0.0, max_age=2)
     """
 
-    lost: float = setting(0.0, at_least=0, at_most=1, help="probability of a loss")
-    late: float = setting(0.0, at_least=0, at_most=1, help="probability of a delay")
+    drop_probability: float = setting(
+        0.0, at_least=0, at_most=1, help="probability of a loss"
+    )
+    delay_probability: float = setting(
+        0.0, at_least=0, at_most=1, help="probability of a delay"
+    )
     max_age: int = setting(
         0,
         at_least=0,
@@ -85,14 +89,16 @@ class ChannelConfig:
 
     def __post_init__(self):
         check(self)
-        if self.lost + self.late > 1:
+        if self.drop_probability + self.delay_probability > 1:
             raise ValueError(
-                f"lost and late must be at most 1 together, got {self.lost!r} and "
-                f"{self.late!r}."
+                "drop_probability + delay_probability must be at most 1, got "
+                f"{self.drop_probability!r} and "
+                f"{self.delay_probability!r}."
             )
-        if self.late and not self.max_age:
+        if self.delay_probability and not self.max_age:
             raise ValueError(
-                f"max_age must be >= 1 where messages are late ({self.late!r}), for "
+                "max_age must be >= 1 with delay_probability "
+                f"{self.delay_probability!r}, for "
                 "they are a round old when they arrive, got 0; raise it, or count them "
                 "as lost."
             )
@@ -334,15 +340,16 @@ def fates(key, agents, messages: ChannelConfig):
       Two ``bool[agents, agents]``, row the receiver; nobody is late to oneself.
 
     Example:
-      >>> in_time, late = fates(jax.random.key(0), 2, ChannelConfig(lost=1.0))
+      >>> in_time, late = fates(jax.random.key(0), 2,
+      ChannelConfig(drop_probability=1.0))
       >>> in_time
       Array([[ True, False],
              [False,  True]], dtype=bool)
     """
     if isinstance(agents, int):
         agents = jnp.arange(whole("agents", agents, least=1))
-    count, lost = len(agents), messages.lost
-    beyond = lost + messages.late
+    count, lost = len(agents), messages.drop_probability
+    beyond = lost + messages.delay_probability
     if not beyond:
         return jnp.ones((count, count), bool), jnp.zeros((count, count), bool)
 

@@ -38,7 +38,7 @@ def fed_maml(
     cohort_size_fn: Callable = lambda num_clients: num_clients,
     rounds_per_cohort: int = 1,
     rounds_per_list: int | None = None,
-    step_sizes_fn: Callable | None = None,
+    learning_rates_fn: Callable | None = None,
     averaging: float = 0.0,
     alone_fn: Callable | None = None,
     alone_rounds: int = 0,
@@ -51,7 +51,7 @@ def fed_maml(
     ``init(key, **hyper) -> state``; ``update(key, state, data) -> (state, info)`` is a
     round over ``data``, arrays ``[clients, ...]``: a cohort adapts on support sets, is
     graded on query sets, and the server takes one step along the mean meta-gradient,
-    ``hyper["server_step_size"]`` long.
+    ``hyper["server_learning_rate"]`` long.
 
     Args:
       init_fn: ``key -> params``, a dict of groups.
@@ -59,7 +59,7 @@ def fed_maml(
         ``client`` (``int32[]``), drawn afresh; a weight of 0 counts for nothing.
       phases_fn: ``hyper -> phases``, see ``jaxanon.kernels.Phase``.
       objectives_fn: ``hyper -> objectives``, see ``jaxanon.kernels.Objective``.
-      hyper: names and defaults of the hyper-parameters, ``server_step_size`` among
+      hyper: names and defaults of the hyper-parameters, ``server_learning_rate`` among
         them; they become arrays, so changing one compiles nothing anew.
       server_optimizer: Optax transformation of unit step size: ``optax.adam(1.0)``.
       cohort_size_fn: ``num_clients -> int``, clients per round; all by default.
@@ -67,8 +67,8 @@ def fed_maml(
       rounds_per_list: rounds after which a client draws the same rows again, from a
         list as it were: ``draw_fn(key, client, data, rows_key)`` has a key of its own
         for them, and takes all else from the first. None: rows are drawn afresh.
-      step_sizes_fn: ``hyper -> {group: float[]}``, where groups take server steps of
-        lengths of their own.
+      learning_rates_fn: ``hyper -> {group: float[]}``, where groups take server steps
+        of lengths of their own.
       averaging: how much of the running mean of the parameters, ``state.average``,
         a round leaves, in [0, 1); 0 keeps none. Early on it leaves less, so that the
         first parameters are soon forgotten.
@@ -81,7 +81,7 @@ def fed_maml(
         Changes no result beyond rounding.
 
     Raises:
-      ValueError: if ``hyper`` lacks ``server_step_size``, or for ``averaging`` or
+      ValueError: if ``hyper`` lacks ``server_learning_rate``, or for ``averaging`` or
         numbers of rounds out of range; from ``init``, for a step size on the host that
         is.
       TypeError: for numbers of rounds that are not whole; from ``init``, for a name
@@ -98,7 +98,7 @@ def fed_maml(
       ...     lambda hyper: [kernels.Phase(("net",), loss, 0.5)],
       ...     lambda hyper: [
       ...         kernels.Objective(("net",), lambda p, t: (loss(p, t), {}))],
-      ...     hyper={"server_step_size": 1.0},
+      ...     hyper={"server_learning_rate": 1.0},
       ...     server_optimizer=optax.sgd(1.0))
       >>> state = algorithm.init(jax.random.key(0))
       >>> state, _ = algorithm.update(jax.random.key(1), state, jnp.array([2.0, 6.0]))
@@ -108,9 +108,10 @@ def fed_maml(
     References:
       Finn et al., ICML 2017; Yang and Ardakanian, Blinder, 2023, Algorithm 1.
     """
-    if "server_step_size" not in hyper:
+    if "server_learning_rate" not in hyper:
         raise ValueError(
-            f"hyper must have 'server_step_size', got {sorted(hyper)}; add the length "
+            "hyper must have 'server_learning_rate', "
+            f"got {sorted(hyper)}; add the length "
             "of the server's step."
         )
     whole("rounds_per_cohort", rounds_per_cohort, least=1)
@@ -184,9 +185,9 @@ def fed_maml(
     def merge(state, ids, sums, kept, stage=0):
         del ids, kept, stage
         gradient, infos = layouts.divide(*sums)
-        lengths = dict.fromkeys(gradient, state.hyper["server_step_size"])
-        if step_sizes_fn is not None:
-            own = step_sizes_fn(state.hyper)
+        lengths = dict.fromkeys(gradient, state.hyper["server_learning_rate"])
+        if learning_rates_fn is not None:
+            own = learning_rates_fn(state.hyper)
             lengths |= {group: own[group] for group in own if group in lengths}
         params, opt_state = dict(state.params), dict(state.opt_state)
         for group, grads in gradient.items():

@@ -21,8 +21,8 @@ def per_fedavg(
     """Local descent on the loss after a step of adaptation; the server averages.
 
     At each step one batch adapts the model and the next grades it; the gradient is of
-    the grade with respect to the model before. ``init(key, step_size=0.1,
-    adaptation_step_size=0.1)``, β and α. ``info["loss"]`` is the mean grade.
+    the grade with respect to the model before. ``init(key, learning_rate=0.1,
+    adaptation_learning_rate=0.1)``, β and α. ``info["loss"]`` is the mean grade.
 
     Args:
       init_fn: ``key -> params``.
@@ -49,7 +49,7 @@ def per_fedavg(
       >>> algorithm = per_fedavg(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=1)
       >>> state = algorithm.init(
-      ...     jax.random.key(0), step_size=1.0, adaptation_step_size=0.5)
+      ...     jax.random.key(0), learning_rate=1.0, adaptation_learning_rate=0.5)
       >>> state, _ = algorithm.update(
       ...     jax.random.key(1), state, stack([jnp.array([4.0])]))
       >>> state.params
@@ -65,7 +65,7 @@ def per_fedavg(
         _, grads = local.gradient(loss_fn, key, params, batch, real)
         if not second_order:
             grads = jax.lax.stop_gradient(grads)
-        return scaled_step(params, client.hyper["adaptation_step_size"], grads)
+        return scaled_step(params, client.hyper["adaptation_learning_rate"], grads)
 
     def train_fn(client):
         order_key, loss_key = jax.random.split(client.key)
@@ -85,7 +85,7 @@ def per_fedavg(
                 return local.masked_mean(losses, real)
 
             loss, grads = jax.value_and_grad(grade)(params)
-            return scaled_step(params, client.hyper["step_size"], grads), loss
+            return scaled_step(params, client.hyper["learning_rate"], grads), loss
 
         return jax.lax.scan(step, client.params, jnp.arange(steps.num_steps))
 
@@ -96,7 +96,7 @@ def per_fedavg(
         init_fn,
         train_fn,
         num_clients=num_clients,
-        hyper={"step_size": 0.1, "adaptation_step_size": 0.1},
+        hyper={"learning_rate": 0.1, "adaptation_learning_rate": 0.1},
         rounds=rounds,
         model_fn=model,
     )

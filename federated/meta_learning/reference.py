@@ -22,8 +22,8 @@ def per_fedavg(
     num_rounds,
     options,
     *,
-    step_size,
-    adaptation_step_size,
+    learning_rate,
+    adaptation_learning_rate,
 ):
     """Per-FedAvg by its equation: (I - α ∇²f) times the gradient after adapting."""
     for t in range(num_rounds):
@@ -45,14 +45,16 @@ def per_fedavg(
                 )
                 grads = slope(local)
                 after = jax.tree.map(
-                    lambda w, g: w - adaptation_step_size * g, local, grads
+                    lambda w, g: w - adaptation_learning_rate * g, local, grads
                 )
                 graded = jax.grad(mean_loss, argnums=1)(
                     loss_fn, after, grade, keys()[1]
                 )
                 _, bent = jax.jvp(slope, (local,), (graded,))
                 local = jax.tree.map(
-                    lambda w, g, h: w - step_size * (g - adaptation_step_size * h),
+                    lambda w, g, h: (
+                        w - learning_rate * (g - adaptation_learning_rate * h)
+                    ),
                     *(local, graded, bent),
                 )
             sent.append(local)

@@ -25,9 +25,9 @@ def ditto(
     """A client trains what it was sent and sends it, and its own model for itself.
 
     The own model descends on the loss plus ``pull / 2`` times its squared distance from
-    the model that was sent. ``init(key, step_size=0.1, pull=0.1)``; ``pull`` is λ, and
-    0 is training alone beside FedAvg. ``info`` has the mean losses, ``"loss"`` of what
-    is shared and ``"own loss"``, without the penalty.
+    the model that was sent. ``init(key, learning_rate=0.1, pull=0.1)``; ``pull`` is λ,
+    and 0 is training alone beside FedAvg. ``info`` has the mean losses, ``"loss"`` of
+    what is shared and ``"own loss"``, without the penalty.
 
     Args:
       init_fn: ``key -> params``; own models begin there, too.
@@ -50,7 +50,7 @@ def ditto(
       >>> algorithm = ditto(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1),
       ...     own_steps=Steps(num_steps=2), num_clients=2)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5, pull=1.0)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5, pull=1.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
       >>> state.params, state.own
@@ -68,7 +68,7 @@ def ditto(
     def client(client):
         shared_key, own_key = jax.random.split(client.key)
         shared, losses = train(client, loss_fn, client.params, steps, key=shared_key)
-        hold = lambda v, g, sent: g + client.hyper["pull"] * (v - sent)
+        hold = lambda v, g, sent: g + client.hyper["proximal_weight"] * (v - sent)
         own, own_losses = train(
             client,
             loss_fn,
@@ -86,6 +86,6 @@ def ditto(
         replaced,
         own_or_shared,
         num_clients=num_clients,
-        hyper={"step_size": 0.1, "pull": 0.1},
+        hyper={"learning_rate": 0.1, "proximal_weight": 0.1},
         rounds=rounds or CohortConfig(),
     )._replace(newcomer=lambda state, own: state.params)

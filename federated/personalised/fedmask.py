@@ -59,9 +59,10 @@ def fedmask(
     that what is left runs faster, and ours are not. What the server sees of a client
     are its bits, and so which weights it prunes.
 
-    ``init(key, step_size=1.0, certainty=0.6)``, ``certainty`` in (1/2, 1), where masks
-    begin, too. ``info`` has ``"loss"``, ``"used"``, the share of the masked weights in
-    use, and ``"bytes_up"``, a bit for each weight, and ``"bytes_down"``, a float32.
+    ``init(key, learning_rate=1.0, certainty=0.6)``, ``certainty`` in (1/2, 1), where
+    masks begin, too. ``info`` has ``"loss"``, ``"used"``, the share of the masked
+    weights in use, and ``"bytes_up"``, a bit for each weight, and ``"bytes_down"``, a
+    float32.
 
     Args:
       init_fn: ``key -> params``, a dict of layers, random or trained elsewhere.
@@ -88,7 +89,7 @@ def fedmask(
       >>> algorithm = fedmask(
       ...     lambda key: {"w": jnp.array([2.0, 1.0])}, loss, Steps(num_steps=1),
       ...     masked_layers=("w",), num_clients=2)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.4)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.4)
       >>> clients = stack([jnp.array([3.0]), jnp.array([0.0])])
       >>> state, info = algorithm.update(jax.random.key(1), state, clients)
       >>> state.own.retained["w"].tolist(), info["used"]
@@ -180,6 +181,6 @@ def fedmask(
         server,
         lambda client: weights(client, begun(client)),
         num_clients=num_clients,
-        hyper={"step_size": 1.0, "certainty": 0.6},
+        hyper={"learning_rate": 1.0, "certainty": 0.6},
         rounds=rounds or CohortConfig(weighting="clients"),
     )

@@ -17,8 +17,8 @@ def fedper(
 ) -> FederatedAlgorithm:
     """Clients train all layers together; the server averages those that are shared.
 
-    ``init(key, step_size=0.1)``. With every layer a client's own it is training alone,
-    with none FedAvg.
+    ``init(key, learning_rate=0.1)``. With every layer a client's own it is training
+    alone, with none FedAvg.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
@@ -44,7 +44,7 @@ def fedper(
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
       >>> algorithm = fedper(
       ...     zeros, loss, Steps(num_steps=1), own_layers=("v",), num_clients=2)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
       >>> state.params["w"], state.own["v"]

@@ -19,7 +19,7 @@ def fedrep(
 ) -> FederatedAlgorithm:
     """A client trains its own layers while those it was sent rest, and then those.
 
-    ``init(key, step_size=0.1)``. ``info["loss"]`` is the mean over the steps of the
+    ``init(key, learning_rate=0.1)``. ``info["loss"]`` is the mean over the steps of the
     shared layers, ``info["own loss"]`` of those before.
 
     Args:
@@ -47,7 +47,7 @@ def fedrep(
       >>> algorithm = fedrep(
       ...     zeros, loss, Steps(num_steps=1), own_layers=("v",),
       ...     own_steps=Steps(num_steps=1), num_clients=1)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, _ = algorithm.update(
       ...     jax.random.key(1), state, stack([jnp.array([4.0])]))
       >>> state.own["v"], state.params["w"]

@@ -28,10 +28,11 @@ def pfedme(
 
     At each of ``steps`` a batch is drawn; on it the own model takes ``own_steps`` steps
     down the loss plus ``pull / 2`` times its squared distance from the client's copy of
-    what is shared, and the copy moves by ``server_step_size * pull`` of the way to it.
-    ``init(key, step_size=0.1, server_step_size=0.05, pull=1.0, mix=1.0)``: ``pull`` is
-    λ, ``server_step_size`` η and ``mix`` β, how much of the mean of the copies the
-    server takes. ``info["loss"]`` is the mean of what own models lose before a step.
+    what is shared, and the copy moves by ``server_learning_rate * pull`` of the way to
+    it. ``init(key, learning_rate=0.1, server_learning_rate=0.05, pull=1.0, mix=1.0)``:
+    ``pull`` is λ, ``server_learning_rate`` η and ``mix`` β, how much of the mean of the
+    copies the server takes. ``info["loss"]`` is the mean of what own models lose before
+    a step.
 
     Args:
       init_fn: ``key -> params``.
@@ -57,7 +58,7 @@ def pfedme(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), own_steps=1,
       ...     num_clients=1)
       >>> state = algorithm.init(
-      ...     jax.random.key(0), step_size=0.5, server_step_size=0.25, pull=2.0)
+      ...     jax.random.key(0), learning_rate=0.5, server_learning_rate=0.25, pull=2.0)
       >>> state, _ = algorithm.update(
       ...     jax.random.key(1), state, stack([jnp.array([4.0])]))
       >>> state.own, state.params
@@ -89,13 +90,13 @@ def pfedme(
                 loss, grads = local.gradient(
                     loss_fn, jax.random.fold_in(key, number), own, batch, real
                 )
-                hold = lambda v, g, w: g + hyper["pull"] * (v - w)
+                hold = lambda v, g, w: g + hyper["proximal_weight"] * (v - w)
                 direction = jax.tree.map(hold, own, grads, copy)
-                return scaled_step(own, hyper["step_size"], direction), loss
+                return scaled_step(own, hyper["learning_rate"], direction), loss
 
             own, losses = jax.lax.scan(inner, copy, jnp.arange(own_steps))
             apart = jax.tree.map(jnp.subtract, copy, own)
-            length = hyper["server_step_size"] * hyper["pull"]
+            length = hyper["server_learning_rate"] * hyper["proximal_weight"]
             return (scaled_step(copy, length, apart), own), jnp.mean(losses)
 
         (copy, own), losses = jax.lax.scan(
@@ -115,6 +116,11 @@ def pfedme(
         server,
         own_or_shared,
         num_clients=num_clients,
-        hyper={"step_size": 0.1, "server_step_size": 0.05, "pull": 1.0, "mix": 1.0},
+        hyper={
+            "learning_rate": 0.1,
+            "server_learning_rate": 0.05,
+            "proximal_weight": 1.0,
+            "mix": 1.0,
+        },
         rounds=rounds or CohortConfig(),
     )._replace(newcomer=lambda state, own: state.params)

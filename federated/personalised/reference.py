@@ -17,7 +17,16 @@ from jaxanon.federated.engine.reference import (
 
 
 def fedmask(
-    key, params, loss_fn, clients, num_rounds, options, *, step_size, certainty, names
+    key,
+    params,
+    loss_fn,
+    clients,
+    num_rounds,
+    options,
+    *,
+    learning_rate,
+    certainty,
+    names,
 ):
     """FedMask, one weight at a time where masks meet."""
     num = len(clients.mask)
@@ -41,7 +50,7 @@ def fedmask(
                 return loss_fn(params | own, batch, key)
 
             masks[i] = descended(
-                masked, own_key, masks[i], rows, size, step_size, **options
+                masked, own_key, masks[i], rows, size, learning_rate, **options
             )
             bits.append(jax.tree.map(lambda e: np.asarray(e) >= 0, masks[i]))
         if t == 0:
@@ -66,14 +75,14 @@ def _straight_through(e):
     return soft + jax.lax.stop_gradient((e >= 0) - soft)
 
 
-def fedper(key, params, loss_fn, clients, num_rounds, options, *, step_size, names):
+def fedper(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, names):
     """FedPer: layers of ``names`` never leave."""
     own = [{n: params[n] for n in names}] * len(clients.mask)
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
         for c, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
             local = descended(
-                loss_fn, own_key, params | own[c], rows, size, step_size, **options
+                loss_fn, own_key, params | own[c], rows, size, learning_rate, **options
             )
             kept.append({n: local[n] for n in names})
             sent.append({n: local[n] for n in local if n not in names})
@@ -82,7 +91,7 @@ def fedper(key, params, loss_fn, clients, num_rounds, options, *, step_size, nam
     return params, own
 
 
-def fedrep(key, params, loss_fn, clients, num_rounds, options, *, step_size, names):
+def fedrep(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, names):
     """FedRep: own layers first, while the others rest."""
     own = [{n: params[n] for n in names}] * len(clients.mask)
     params = {n: params[n] for n in params if n not in names}
@@ -92,11 +101,13 @@ def fedrep(key, params, loss_fn, clients, num_rounds, options, *, step_size, nam
             own_key, shared_key = jax.random.split(key_of_client)
             shared = params
             of_own = lambda o, batch, key, s=shared: loss_fn(s | o, batch, key)
-            mine = descended(of_own, own_key, own[c], rows, size, step_size, **options)
+            mine = descended(
+                of_own, own_key, own[c], rows, size, learning_rate, **options
+            )
             of_shared = lambda s, batch, key, o=mine: loss_fn(s | o, batch, key)
             sent.append(
                 descended(
-                    of_shared, shared_key, shared, rows, size, step_size, **options
+                    of_shared, shared_key, shared, rows, size, learning_rate, **options
                 )
             )
             kept.append(mine)
@@ -105,7 +116,7 @@ def fedrep(key, params, loss_fn, clients, num_rounds, options, *, step_size, nam
     return params, own
 
 
-def ditto(key, params, loss_fn, clients, num_rounds, options, *, step_size, pull):
+def ditto(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, pull):
     """Ditto: own models near the model that was sent."""
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
@@ -119,10 +130,12 @@ def ditto(key, params, loss_fn, clients, num_rounds, options, *, step_size, pull
                 return loss_fn(v, batch, key) + pull / 2 * sum(jax.tree.leaves(apart))
 
             sent.append(
-                descended(loss_fn, shared_key, params, rows, size, step_size, **options)
+                descended(
+                    loss_fn, shared_key, params, rows, size, learning_rate, **options
+                )
             )
             kept.append(
-                descended(held, own_key, own[c], rows, size, step_size, **options)
+                descended(held, own_key, own[c], rows, size, learning_rate, **options)
             )
             sizes.append(size)
         params, own = weighted_mean(sent, sizes), kept
@@ -137,8 +150,8 @@ def pfedme(
     num_rounds,
     options,
     *,
-    step_size,
-    server_step_size,
+    learning_rate,
+    server_learning_rate,
     pull,
     mix,
     own_steps,
@@ -159,11 +172,11 @@ def pfedme(
                         loss_fn, mine, batch, jax.random.fold_in(step_key, k)
                     )
                     mine = jax.tree.map(
-                        lambda v, g, w: v - step_size * (g + pull * (v - w)),
+                        lambda v, g, w: v - learning_rate * (g + pull * (v - w)),
                         *(mine, grads, copy),
                     )
                 copy = jax.tree.map(
-                    lambda w, v: w - server_step_size * pull * (w - v), copy, mine
+                    lambda w, v: w - server_learning_rate * pull * (w - v), copy, mine
                 )
             sent.append(copy)
             kept.append(mine)

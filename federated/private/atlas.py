@@ -14,9 +14,9 @@ from jaxanon.federated.private.dp_sgd import alike, lot_bytes
 from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 HYPER = {
-    **{"step_size": 0.1, "mask_step_size": 0.1, "threshold": 0.5},
-    **{"first_score": 0.6, "max_norm": 1.0, "noise_multiplier": 1.0},
-    **{"score_norm": 1.0, "score_multiplier": 1.0, "own_step_size": 0.1},
+    **{"learning_rate": 0.1, "mask_learning_rate": 0.1, "threshold": 0.5},
+    **{"first_score": 0.6, "clip_norm": 1.0, "noise_multiplier": 1.0},
+    **{"score_norm": 1.0, "score_multiplier": 1.0, "finetune_learning_rate": 0.1},
 }
 
 
@@ -27,15 +27,15 @@ def atlas(
     *,
     num_clients: int,
     lots: PoissonSampling | None = None,
-    guarantee: str = "example",
-    reading: str = "rescaled",
+    privacy_unit: str = "example",
+    noise_interpretation: str = "rescaled",
     clipping: str = "even",
     scores: str = "privatised",
     public_scores: dict | None = None,
     send_every_layer: bool = False,
-    most_layers: int | None = None,
+    max_layers: int | None = None,
     send_slots: int | None = None,
-    own_steps: Steps | None = None,
+    finetune_steps: Steps | None = None,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Personal models of global and local layers, as masks learned beside them say.
@@ -48,20 +48,20 @@ def atlas(
     and layer m of the lot's sum gets noise that its score E_m has a part in. Gradients
     are those of the masked weights; those of weights and masks follow from them and
     from nothing else that is private. Account for ``sampled_gaussian(lots,
-    noise_multiplier, rounds * steps)``. With ``guarantee="client"`` steps are as they
-    come, and a round hides a client's data: the way of each layer from what the server
-    sent is clipped and gets noise, not divided by any lot. Account for a
+    noise_multiplier, rounds * steps)``. With ``privacy_unit="client"`` steps are as
+    they come, and a round hides a client's data: the way of each layer from what the
+    server sent is clipped and gets noise, not divided by any lot. Account for a
     ``SampledGaussian`` of each round that a client may be asked, without sampling: the
     server knows who takes part. It is local, whatever the data, at half the multiplier,
     for two updates may be apart by twice the clip norm.
 
-    ``init(key, step_size=0.1, mask_step_size=0.1, threshold=0.5, first_score=0.6,
-    max_norm=1.0, noise_multiplier=1.0, score_norm=1.0, score_multiplier=1.0,
-    own_step_size=0.1)``, the last that of ``own_steps``, whose gradients nobody clips.
-    ``noise_multiplier`` is z*, of all layers together. The squares of their clip norms
-    C_m add up to that of ``max_norm``; they are all the same, or with
-    ``clipping="scores"`` as E_m, and z* does not depend on it. For each reading of the
-    paper's equations 3.5 to 3.9:
+    ``init(key, learning_rate=0.1, mask_learning_rate=0.1, threshold=0.5,
+    first_score=0.6, clip_norm=1.0, noise_multiplier=1.0, score_norm=1.0,
+    score_multiplier=1.0, finetune_learning_rate=0.1)``, the last that of
+    ``finetune_steps``, whose gradients nobody clips. ``noise_multiplier`` is z*, of all
+    layers together. The squares of their clip norms C_m add up to that of
+    ``clip_norm``; they are all the same, or with ``clipping="scores"`` as E_m, and z*
+    does not depend on it. For each reading of the paper's equations 3.5 to 3.9:
 
     - "rescaled", noise of E_m C_m times what makes z* hold for all layers together;
     - "A", noise of √M z* C_m, and scores as a step size: z* holds;
@@ -69,8 +69,8 @@ def atlas(
       more private;
     - "C", noise of E_m √M z* C_m, as the text has it: (Σ E^-2/M)^(-1/2) z*, so **z*
       does not hold**; account for ``effective_noise_multiplier(..., scores,
-      reading="C")`` with scores of every step, or have no guarantee. ``own.least`` is
-      the least share of z* that a client's steps had.
+      noise_interpretation="C")`` with scores of every step, or have no guarantee.
+      ``own.least`` is the least share of z* that a client's steps had.
 
     Scores, what is sent and how much noise comes next are
 
@@ -81,7 +81,7 @@ def atlas(
       the others of that guarantee;
     - "public", given, and no masks are learned;
     - "hidden", a client's alone: it sends every layer, noise is even, and which layers
-      it takes back nobody sees; for ``guarantee="client"`` only;
+      it takes back nobody sees; for ``privacy_unit="client"`` only;
     - "published", of masks that follow gradients before the noise: **no guarantee**.
 
     ``info`` has ``"loss"`` (of clients' rows, not covered), ``"layers"``, how many were
@@ -94,20 +94,20 @@ def atlas(
       steps: ``Steps`` of a client in a round; with ``lots`` only how many.
       num_clients: clients of the population.
       lots: ``PoissonSampling`` of noisy steps; None takes plain ones, which guarantee
-        nothing unless ``guarantee`` is "client".
-      guarantee: whom noise hides, an "example" or a "client".
-      reading: one of ``READINGS``.
+        nothing unless ``privacy_unit`` is "client".
+      privacy_unit: whom noise hides, an "example" or a "client".
+      noise_interpretation: one of ``READINGS``.
       clipping: one of ``CLIPPINGS``.
       scores: one of ``SCORES``.
       public_scores: score in (0, 1] of each layer, for ``"public"``.
       send_every_layer: clients send all layers, so that nobody sees which they share;
         what each takes back stays its own affair.
-      most_layers: so many layers are shared at most, those of the largest scores.
+      max_layers: so many layers are shared at most, those of the largest scores.
       send_slots: each layer is sent by itself, at a random one of so many times, with
         no name on it but the layer's (``shuffled``): the mean is the same, a layer is 4
         bytes longer, and ε no less; see ``observed_shuffled`` for what the server has.
         None: a client's layers and all its scores are one message.
-      own_steps: ``Steps`` by which a client fits its model to its rows before it
+      finetune_steps: ``Steps`` by which a client fits its model to its rows before it
         predicts, without noise; nothing of that is ever sent or trained on.
       rounds: ``CohortConfig``; None weighs clients alike, for numbers of rows are
         private.
@@ -129,7 +129,7 @@ def atlas(
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
       >>> algorithm = atlas(zeros, loss, Steps(num_steps=1), num_clients=2)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, info = algorithm.update(jax.random.key(1), state, clients)
       >>> state.params["w"], info["layers"]
@@ -144,20 +144,20 @@ def atlas(
         loss_fn=loss_fn,
         steps=steps,
         lots=lots,
-        guarantee=guarantee,
-        reading=reading,
+        privacy_unit=privacy_unit,
+        noise_interpretation=noise_interpretation,
         clipping=clipping,
         scores=scores,
         public_scores=public_scores,
         send_every_layer=send_every_layer,
-        most_layers=most_layers,
+        max_layers=max_layers,
         send_slots=send_slots,
     )
-    private = lots is not None or guarantee == "client"
+    private = lots is not None or privacy_unit == "client"
     of_round = {
         "example": atlas_rounds.of_examples,
         "client": atlas_rounds.of_client,
-    }[guarantee]
+    }[privacy_unit]
 
     def init(key):
         params = init_fn(key)
@@ -171,16 +171,16 @@ def atlas(
         dtype = jnp.result_type(float)
         logits = {name: jnp.zeros((), dtype) for name in params}
         logits = logits if scores == "released" else None
-        least = jnp.ones((), dtype) if private and reading == "C" else None
+        least = jnp.ones((), dtype) if private and noise_interpretation == "C" else None
         return params, AtlasClientState(params, zeros, everything, logits, least), None
 
     def model(client):
         params, masks, _ = begun(client)
         weights = importance.masked(params, masks, client.hyper["threshold"])
-        if own_steps is None:
+        if finetune_steps is None:
             return weights
-        hyper = client.hyper | {"step_size": client.hyper["own_step_size"]}
-        return train(client._replace(hyper=hyper), loss_fn, weights, own_steps)[0]
+        hyper = client.hyper | {"learning_rate": client.hyper["finetune_learning_rate"]}
+        return train(client._replace(hyper=hyper), loss_fn, weights, finetune_steps)[0]
 
     example_bytes_fn = None
     if lots is not None:

@@ -63,7 +63,7 @@ def share_kept(scores: dict):
 
 
 def layer_norms(max_norm, scores: dict, clipping: str) -> dict:
-    """The clip norm C_m of each layer; their squares add up to that of ``max_norm``.
+    """The clip norm C_m of each layer; their squares add up to that of ``clip_norm``.
 
     They are in proportion to scores, or all the same. z* is that of the multipliers
     either way, as long as nothing private but what was released is in the scores.
@@ -138,7 +138,7 @@ def noisy(loss_fn, client, lots, reading, clipping="even"):
 
     Args:
       loss_fn: ``(params, batch, key) -> float[B]``, each loss of its own row.
-      client: ``Client`` with ``max_norm`` and ``noise_multiplier`` in its ``hyper``.
+      client: ``Client`` with ``clip_norm`` and ``noise_multiplier`` in its ``hyper``.
       lots: ``Lots``.
       reading: one of ``READINGS``.
       clipping: one of ``CLIPPINGS``.
@@ -147,12 +147,14 @@ def noisy(loss_fn, client, lots, reading, clipping="even"):
 
     def gradient_of(number, weights, scores):
         lot_key, noise_key = step_keys(client.key, number)
-        norms = layer_norms(hyper["max_norm"], scores, clipping)
+        norms = layer_norms(hyper["clip_norm"], scores, clipping)
         total, loss = clipped_lot(
             loss_fn, lot_key, weights, client.rows, client.mask, lots, norms
         )
         told = told_of(noise_key, total, scores, hyper["noise_multiplier"], reading)
-        mean = lambda tree: jax.tree.map(lambda leaf: leaf / lots.size, tree)
+        mean = lambda tree: jax.tree.map(
+            lambda leaf: leaf / lots.expected_batch_size, tree
+        )
         return mean(told), mean(total.value), loss
 
     return gradient_of
@@ -179,7 +181,7 @@ def by_a_lot(loss_fn, client, lots, number, params, masks, logits) -> dict:
 
     Args:
       loss_fn: ``(params, batch, key) -> float[B]``, each loss of its own row.
-      client: ``Client`` with ``threshold``, ``mask_step_size``, ``score_norm`` and
+      client: ``Client`` with ``threshold``, ``mask_learning_rate``, ``score_norm`` and
         ``score_multiplier`` in its ``hyper``.
       lots: ``Lots``.
       number: of the step, another than any of the round's.
@@ -204,7 +206,7 @@ def by_a_lot(loss_fn, client, lots, number, params, masks, logits) -> dict:
         loss_at, lot_key, zeros, client.rows, client.mask, lots, hyper["score_norm"]
     )
     told = kernels.add_noise_to_sum(noise_key, total, hyper["score_multiplier"])
-    length = hyper["mask_step_size"] / lots.size
+    length = hyper["mask_learning_rate"] / lots.expected_batch_size
     return _within({name: x - length * told[name] for name, x in logits.items()})
 
 

@@ -56,32 +56,37 @@ class Settings:
     loss_fn: Callable
     steps: Steps
     lots: PoissonSampling | None
-    guarantee: str = setting(choices=GUARANTEES)
-    reading: str = setting(choices=READINGS)
+    privacy_unit: str = setting(choices=GUARANTEES)
+    noise_interpretation: str = setting(choices=READINGS)
     clipping: str = setting(choices=CLIPPINGS)
     scores: str = setting(choices=SCORES)
     public_scores: dict | None
     send_every_layer: bool
-    most_layers: int | None = setting(at_least=1)
+    max_layers: int | None = setting(at_least=1)
     send_slots: int | None = setting(at_least=1)
 
     def __post_init__(self):
         check(self)
         check_public_scores(self.scores, self.public_scores)
-        if self.guarantee == "client" and self.lots is not None:
+        if self.privacy_unit == "client" and self.lots is not None:
             raise ValueError(
-                "lots are of examples, and guarantee='client' hides a client's whole "
+                "lots are of examples, and privacy_unit='client' hides "
+                "a client's whole "
                 "update; leave one of them out."
             )
-        if self.guarantee == "example" and self.scores == "hidden":
+        if self.privacy_unit == "example" and self.scores == "hidden":
             raise ValueError(
-                "scores='hidden' needs guarantee='client': examples' gradients are "
+                "scores='hidden' needs privacy_unit='client': examples' gradients are "
                 "taken at weights that masks choose, and tell of them."
             )
-        if self.guarantee == "example" and self.scores == "released" and not self.lots:
+        if (
+            self.privacy_unit == "example"
+            and self.scores == "released"
+            and not self.lots
+        ):
             raise ValueError(
                 "scores='released' adds noise to scores; give the lots that they are "
-                "of, or guarantee='client'."
+                "of, or privacy_unit='client'."
             )
 
 
@@ -103,7 +108,7 @@ def of_examples(settings: Settings, client: Client) -> Reply:
     else:
         gradient_of = noisy(
             *(settings.loss_fn, client, settings.lots),
-            *(settings.reading, settings.clipping),
+            *(settings.noise_interpretation, settings.clipping),
         )
     if settings.scores == "released":
         number = settings.steps.num_steps  # The steps' numbers end before it.
@@ -141,11 +146,11 @@ def of_client(settings: Settings, client: Client) -> Reply:
     seen = scores  # Which noise and clip norms are made of.
     if kind == "hidden":
         seen = {name: jnp.ones_like(x) for name, x in scores.items()}
-    norms = layer_norms(hyper["max_norm"], seen, settings.clipping)
+    norms = layer_norms(hyper["clip_norm"], seen, settings.clipping)
     way = lambda after, sent: (after - sent)[None]
     total = kernels.clipped_sum(jax.tree.map(way, params, client.params), norms)
     z = hyper["noise_multiplier"]
-    told = told_of(noise_key, total, seen, z, settings.reading)
+    told = told_of(noise_key, total, seen, z, settings.noise_interpretation)
     if kind == "privatised":
         masks = _followed(hyper, client.params, before, told)
         scores = importance.scores(masks)
@@ -163,14 +168,14 @@ def alone(settings: Settings, client: Client) -> Reply:
       client: ``Client``.
     """
     kind = "public" if settings.scores == "public" else "privatised"
-    bare = dataclasses.replace(settings, lots=None, guarantee="example", scores=kind)
+    bare = dataclasses.replace(settings, lots=None, privacy_unit="example", scores=kind)
     return of_examples(bare, client)
 
 
 def _descended(settings, hyper, gradient_of, params, masks, scores_of):
     """Weights and masks after the round's steps; what each lost, and kept of z*."""
     threshold, kind = hyper["threshold"], settings.scores
-    whole = settings.guarantee == "client"
+    whole = settings.privacy_unit == "client"
     # Of a client whose update is hidden, steps may see what they like of its masks, as
     # long as nobody sees those: the others move with what is sent.
     learns = kind in ("released", "hidden", "published") if whole else kind != "public"
@@ -184,9 +189,9 @@ def _descended(settings, hyper, gradient_of, params, masks, scores_of):
         down, along = importance.gradients(told, params, masks, threshold)
         if kind == "published":
             _, along = importance.gradients(exact, params, masks, threshold)
-        after = scaled_step(params, hyper["step_size"], down)
+        after = scaled_step(params, hyper["learning_rate"], down)
         if learns:
-            masks = scaled_step(masks, hyper["mask_step_size"], along)
+            masks = scaled_step(masks, hyper["mask_learning_rate"], along)
         return (after, masks), (loss, kept)
 
     numbers = jnp.arange(settings.steps.num_steps)
@@ -199,8 +204,8 @@ def _descended(settings, hyper, gradient_of, params, masks, scores_of):
 
 def _followed(hyper, params, masks, told):
     """Masks after what was told of the weights, as if it were all steps' gradients."""
-    length = hyper["step_size"]
-    ratio = jnp.where(length > 0, hyper["mask_step_size"] / length, 0)
+    length = hyper["learning_rate"]
+    ratio = jnp.where(length > 0, hyper["mask_learning_rate"] / length, 0)
     uphill = jax.tree.map(lambda t, w: -t.astype(w.dtype), told, params)
     _, along = importance.gradients(uphill, params, masks, hyper["threshold"])
     return scaled_step(masks, ratio, along)
@@ -216,7 +221,7 @@ def _scores(settings, masks, logits):
 
 def _selected(settings, client, scores):
     threshold = client.hyper["threshold"]
-    return importance.selected(scores, threshold, settings.most_layers)
+    return importance.selected(scores, threshold, settings.max_layers)
 
 
 def _kept(client, params, masks, share, logits, shares):

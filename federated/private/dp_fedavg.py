@@ -26,12 +26,12 @@ def dp_fedavg(
 
     Clients join each round's cohort independently of one another; what each moved is
     clipped, the sum gets noise, and so does the count of those that lay within the clip
-    norm, which follows a quantile of what clients move by. ``init(key, step_size=0.1,
-    server_step_size=1.0, noise_multiplier=1.0, max_norm=1.0, quantile=0.5,
-    norm_step_size=0.2)``; ``max_norm`` is where the clip norm begins, and
-    ``noise_multiplier`` that of sum and count together: account for
+    norm, which follows a quantile of what clients move by. ``init(key,
+    learning_rate=0.1, server_learning_rate=1.0, noise_multiplier=1.0, clip_norm=1.0,
+    quantile=0.5, norm_learning_rate=0.2)``; ``clip_norm`` is where the clip norm
+    begins, and ``noise_multiplier`` that of sum and count together: account for
     ``sampled_gaussian(cohorts, noise_multiplier, rounds)``. ``info`` has ``"loss"``, of
-    the cohort and not covered, and ``"max_norm"``, which is.
+    the cohort and not covered, and ``"clip_norm"``, which is.
 
     Args:
       init_fn: ``key -> params``.
@@ -39,7 +39,7 @@ def dp_fedavg(
       steps: ``Steps`` of a client in a round.
       cohorts: ``PoissonSampling`` of clients.
       count_stddev: standard deviation of the count's noise, in clients, > 0; the paper
-        takes a twentieth of ``cohorts.size``.
+        takes a twentieth of ``cohorts.expected_batch_size``.
       layout: ``Layout``; None is ``default_layout``. Changes no result.
 
     Returns:
@@ -58,9 +58,11 @@ def dp_fedavg(
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = dp_fedavg(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), count_stddev=1e-3,
-      ...     cohorts=PoissonSampling(sampling_probability=1.0, size=2.0, records=2))
+      ...     cohorts=PoissonSampling(sampling_probability=1.0, expected_batch_size=2.0,
+      max_examples=2))
       >>> state = algorithm.init(
-      ...     jax.random.key(0), step_size=0.5, noise_multiplier=1e-3, max_norm=1.0)
+      ...     jax.random.key(0), learning_rate=0.5, noise_multiplier=1e-3,
+      clip_norm=1.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
       >>> round(float(state.params), 2)  # Moves 2 and 0.5, of which 1 is left of 2.
@@ -74,8 +76,8 @@ def dp_fedavg(
     if not count_stddev > 0:
         raise ValueError(f"count_stddev must be > 0, got {count_stddev!r}.")
     defaults = {
-        **{"step_size": 0.1, "server_step_size": 1.0, "noise_multiplier": 1.0},
-        **{"max_norm": 1.0, "quantile": 0.5, "norm_step_size": 0.2},
+        **{"learning_rate": 0.1, "server_learning_rate": 1.0, "noise_multiplier": 1.0},
+        **{"clip_norm": 1.0, "quantile": 0.5, "norm_learning_rate": 0.2},
     }
 
     def init(key, **values):
@@ -85,7 +87,7 @@ def dp_fedavg(
         kernels.noise_multiplier_beside_counts(given["noise_multiplier"], count_stddev)
         arrays = hyper_arrays(defaults, values)
         # Copied, for ``simulate`` gives them away, and they may be the caller's.
-        params, norm = jax.tree.map(jnp.copy, (init_fn(key), arrays["max_norm"]))
+        params, norm = jax.tree.map(jnp.copy, (init_fn(key), arrays["clip_norm"]))
         return PersonalState(jnp.zeros((), jnp.int32), params, None, norm, arrays)
 
     def update(key, state, clients):
@@ -123,14 +125,16 @@ def dp_fedavg(
             max_norm,
             count_stddev=count_stddev,
             quantile=hyper["quantile"],
-            step_size=hyper["norm_step_size"],
-            expected_rows=cohorts.size,
+            learning_rate=hyper["norm_learning_rate"],
+            expected_rows=cohorts.expected_batch_size,
             weights=weights,
         )
         params = scaled_step(
-            state.params, hyper["server_step_size"] / cohorts.size, noisy
+            state.params,
+            hyper["server_learning_rate"] / cohorts.expected_batch_size,
+            noisy,
         )
-        info = layouts.divide(info, jnp.sum(weights)) | {"max_norm": max_norm}
+        info = layouts.divide(info, jnp.sum(weights)) | {"clip_norm": max_norm}
         return (
             state._replace(round=state.round + 1, params=params, server=next_norm),
             info,

@@ -22,20 +22,22 @@ def poisson_sample(key, mask, lots: PoissonSampling):
       ``lots.largest``, or n where that is less.
 
     Raises:
-      ValueError: for a mask that is longer than ``lots.records``.
+      ValueError: for a mask that is longer than ``lots.max_examples``.
 
     Example:
-      >>> lots = PoissonSampling(sampling_probability=1.0, size=2.0, capacity=3)
+      >>> lots = PoissonSampling(sampling_probability=1.0, expected_batch_size=2.0,
+      max_batch_size=3)
       >>> _, real = poisson_sample(
       ...     jax.random.key(0), jnp.array([True, False, True]), lots
       ... )
       >>> real
       Array([ True,  True, False], dtype=bool)
     """
-    if lots.records is not None and len(mask) > lots.records:
+    if lots.max_examples is not None and len(mask) > lots.max_examples:
         raise ValueError(
-            f"there is room for {len(mask)} rows of a client, and records says "
-            f"{lots.records} at most; give records that hold all, or cut off padding."
+            f"there is room for {len(mask)} rows of a client, and max_examples says "
+            f"{lots.max_examples} at most; give max_examples that hold all, or cut off "
+            "padding."
         )
     draws = jax.random.uniform(key, mask.shape)
     draws = jnp.where(mask, draws, jnp.inf)
@@ -79,7 +81,8 @@ def lot_bytes(loss_fn, key, params, rows, lots: PoissonSampling) -> int:
       loss_fn, key, params, rows, lots: as ``local_dp_sgd`` takes them.
 
     Example:
-      >>> lots = PoissonSampling(sampling_probability=0.5, size=4.0, records=8)
+      >>> lots = PoissonSampling(sampling_probability=0.5, expected_batch_size=4.0,
+      max_examples=8)
       >>> square = lambda w, x, key: jnp.sum((w[None] - x) ** 2, axis=1)
       >>> lot_bytes(
       ...     square, jax.random.key(0), jnp.zeros(3), jnp.zeros((8, 3)), lots) // 8
@@ -105,7 +108,7 @@ def local_dp_sgd(
     mask,
     *,
     lots: PoissonSampling,
-    step_size,
+    learning_rate,
     num_steps: int,
     max_norms,
     noise_multipliers,
@@ -125,7 +128,7 @@ def local_dp_sgd(
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
       lots: ``PoissonSampling``.
-      step_size: ``float[]``, may be traced.
+      learning_rate: ``float[]``, may be traced.
       num_steps: a Python int >= 1.
       max_norms, groups: as ``jaxanon.kernels.clipped_gradient_sum`` takes them.
       noise_multipliers: as ``jaxanon.kernels.add_noise_to_sum`` takes them; 0 adds no
@@ -143,9 +146,10 @@ def local_dp_sgd(
       >>> loss_fn = lambda w, x, key: w * x  # The gradient of each row is x.
       >>> w, _ = local_dp_sgd(
       ...     loss_fn, jax.random.key(0), jnp.zeros(()), jnp.array([8.0, -1.0]),
-      ...     jnp.ones(2, bool), step_size=1.0, num_steps=1, max_norms=3.0,
+      ...     jnp.ones(2, bool), learning_rate=1.0, num_steps=1, max_norms=3.0,
       ...     noise_multipliers=0.0,
-      ...     lots=PoissonSampling(sampling_probability=1.0, size=2.0, records=2))
+      ...     lots=PoissonSampling(sampling_probability=1.0, expected_batch_size=2.0,
+      max_examples=2))
       >>> w
       Array(-1., dtype=float32)
 
@@ -161,7 +165,9 @@ def local_dp_sgd(
             loss_fn, lot_key, params, rows, mask, lots, max_norms, groups
         )
         noisy = kernels.add_noise_to_sum(noise_key, total, noise_multipliers)
-        down = lambda p, g: p - (step_size * g / lots.size).astype(p.dtype)
+        down = lambda p, g: (
+            p - (learning_rate * g / lots.expected_batch_size).astype(p.dtype)
+        )
         return jax.tree.map(down, params, noisy), loss
 
     return jax.lax.scan(step, params, jnp.arange(num_steps))

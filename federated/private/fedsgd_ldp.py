@@ -20,9 +20,9 @@ def fedsgd_ldp(
 ) -> FederatedAlgorithm:
     """Every example's whole gradient is clipped to one norm, whatever the layer.
 
-    ``init(key, step_size=0.1, max_norm=1.0, noise_multiplier=1.0)``. Against whoever
-    sees what a client sends, the server too, the guarantee is for one example of it:
-    account for ``sampled_gaussian(lots, noise_multiplier, rounds * num_steps)``.
+    ``init(key, learning_rate=0.1, clip_norm=1.0, noise_multiplier=1.0)``. Against
+    whoever sees what a client sends, the server too, the guarantee is for one example
+    of it: account for ``sampled_gaussian(lots, noise_multiplier, rounds * num_steps)``.
     That a client has a row at all is no secret. ``info["loss"]`` is of the clients'
     rows and not covered.
 
@@ -50,9 +50,10 @@ def fedsgd_ldp(
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fedsgd_ldp(
       ...     lambda key: jnp.zeros(()), square, num_steps=1, num_clients=2,
-      ...     lots=PoissonSampling(sampling_probability=1.0, size=1.0, records=1))
+      ...     lots=PoissonSampling(sampling_probability=1.0, expected_batch_size=1.0,
+      max_examples=1))
       >>> state = algorithm.init(
-      ...     jax.random.key(0), step_size=0.5, max_norm=2.0, noise_multiplier=0.0)
+      ...     jax.random.key(0), learning_rate=0.5, clip_norm=2.0, noise_multiplier=0.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
       >>> algorithm.update(jax.random.key(1), state, clients)[0].params
       Array(0.75, dtype=float32)
@@ -71,9 +72,9 @@ def fedsgd_ldp(
             client.rows,
             client.mask,
             lots=lots,
-            step_size=client.hyper["step_size"],
+            learning_rate=client.hyper["learning_rate"],
             num_steps=num_steps,
-            max_norms=client.hyper["max_norm"],
+            max_norms=client.hyper["clip_norm"],
             noise_multipliers=client.hyper["noise_multiplier"],
         )
 
@@ -81,7 +82,7 @@ def fedsgd_ldp(
         init_fn,
         train_fn,
         num_clients=num_clients,
-        hyper={"step_size": 0.1, "max_norm": 1.0, "noise_multiplier": 1.0},
+        hyper={"learning_rate": 0.1, "clip_norm": 1.0, "noise_multiplier": 1.0},
         rounds=alike(rounds),
         example_bytes_fn=functools.partial(lot_bytes, loss_fn, lots=lots),
     )

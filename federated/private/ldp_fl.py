@@ -73,14 +73,15 @@ def ldp_fl(
 ) -> FederatedAlgorithm:
     """Clients descend within their layers' ranges and send weights by ``two_points``.
 
-    ``init(key, step_size=0.1, weight_epsilon=1.0)``. The published ε is of one weight.
-    What a client sends in a round costs as many times that as there are weights, and
-    its rounds add up (``jaxanon.privacy.responses_spent``), so that no ε of a client
-    below thousands leaves anything of a network but noise. That weights are sent apart
-    and shuffled changes nothing here: whose they are is known to nobody then, if the
-    channel keeps its word, but the guarantee of ε for all of them needs an analysis of
-    the shuffle that the paper does not give. ``info`` has ``"loss"``, ``"bytes_up"``, a
-    bit for each weight, for both values are public, and ``"bytes_down"``.
+    ``init(key, learning_rate=0.1, weight_epsilon=1.0)``. The published ε is of one
+    weight. What a client sends in a round costs as many times that as there are
+    weights, and its rounds add up (``jaxanon.privacy.responses_spent``), so that no ε
+    of a client below thousands leaves anything of a network but noise. That weights are
+    sent apart and shuffled changes nothing here: whose they are is known to nobody
+    then, if the channel keeps its word, but the guarantee of ε for all of them needs an
+    analysis of the shuffle that the paper does not give. ``info`` has ``"loss"``,
+    ``"bytes_up"``, a bit for each weight, for both values are public, and
+    ``"bytes_down"``.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
@@ -108,7 +109,8 @@ def ldp_fl(
       >>> algorithm = ldp_fl(
       ...     lambda key: {"w": jnp.zeros(())}, loss, Steps(num_steps=1), radii=2.0,
       ...     num_clients=1)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5, weight_epsilon=50.0)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5,
+      weight_epsilon=50.0)
       >>> state, _ = algorithm.update(
       ...     jax.random.key(1), state, stack([jnp.array([9.0])]))
       >>> state.params["w"]
@@ -140,7 +142,7 @@ def ldp_fl(
     def train_fn(client):
         step_key, send_key = jax.random.split(client.key)
         own = of_layers(client.params)
-        length = client.hyper["step_size"]
+        length = client.hyper["learning_rate"]
 
         def direction(params, grads):
             """Down the gradient, to the end of the range at most."""
@@ -174,7 +176,7 @@ def ldp_fl(
         init_fn,
         train_fn,
         num_clients=num_clients,
-        hyper={"step_size": 0.1, "weight_epsilon": 1.0},
+        hyper={"learning_rate": 0.1, "weight_epsilon": 1.0},
         rounds=alike(rounds),
         server_fn=server,
         traffic_fn=_traffic,

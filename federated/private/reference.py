@@ -31,7 +31,7 @@ def fedsgd_ldp(
     sampling_probability,
     lot_size,
     num_steps,
-    step_size,
+    learning_rate,
     max_norm,
     noise_multiplier,
 ):
@@ -53,7 +53,7 @@ def fedsgd_ldp(
                     grads = jax.grad(mean_loss, argnums=1)(loss_fn, mine, row, loss_key)
                     total = jax.tree.map(jnp.add, total, _clipped(grads, max_norm))
                 total = _noisy(noise_key, total, noise_multiplier * max_norm)
-                down = lambda w, g: w - step_size * g / lot_size
+                down = lambda w, g: w - learning_rate * g / lot_size
                 mine = jax.tree.map(down, mine, total)
             sent.append(mine)
         params = _mean(sent)
@@ -68,7 +68,7 @@ def ldp_fl(
     num_rounds,
     options,
     *,
-    step_size,
+    learning_rate,
     radii,
     weight_epsilon,
     cut_mean,
@@ -88,7 +88,9 @@ def ldp_fl(
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
                 at_step = jax.random.fold_in(loss_key, step)
                 grads = jax.grad(mean_loss, argnums=1)(loss_fn, mine, batch, at_step)
-                mine = cut(jax.tree.map(lambda w, g: w - step_size * g, mine, grads))
+                mine = cut(
+                    jax.tree.map(lambda w, g: w - learning_rate * g, mine, grads)
+                )
             told = {}
             for number, name in enumerate(sorted(mine)):
                 leaves, treedef = jax.tree.flatten(mine[name])
@@ -127,12 +129,12 @@ def dp_fedavg(
     sampling_probability,
     cohort,
     count_stddev,
-    step_size,
-    server_step_size,
+    learning_rate,
+    server_learning_rate,
     noise_multiplier,
     max_norm,
     quantile,
-    norm_step_size,
+    norm_learning_rate,
 ):
     """Params and clip norm after rounds of clipped moves, their sum behind noise."""
     left = (noise_multiplier**-2 - (2 * count_stddev) ** -2) ** -0.5
@@ -146,19 +148,19 @@ def dp_fedavg(
             if not size or draw >= sampling_probability:
                 continue
             own_key = jax.random.fold_in(client_key, c)
-            given = params, rows, size, step_size
+            given = params, rows, size, learning_rate
             mine = descended(loss_fn, own_key, *given, **options)
             move = jax.tree.map(jnp.subtract, params, mine)
             total = jax.tree.map(jnp.add, total, _clipped(move, max_norm))
             within += 0.5 if _length(move) <= max_norm else -0.5
         total = _noisy(noise_key, total, left * max_norm)
-        down = lambda w, g: w - server_step_size * g / cohort
+        down = lambda w, g: w - server_learning_rate * g / cohort
         params = jax.tree.map(down, params, total)
         noise = count_stddev * jax.random.normal(
             count_key, (1,), jnp.result_type(float)
         )
         share = 0.5 + (within + noise[0]) / cohort
-        max_norm = max_norm * math.exp(-norm_step_size * (share - quantile))
+        max_norm = max_norm * math.exp(-norm_learning_rate * (share - quantile))
     return params, max_norm
 
 

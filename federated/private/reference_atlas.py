@@ -15,8 +15,8 @@ def atlas(
     num_rounds,
     options,
     *,
-    step_size,
-    mask_step_size,
+    learning_rate,
+    mask_learning_rate,
     threshold,
     first_score,
 ):
@@ -45,11 +45,11 @@ def atlas(
                 )
                 # Equation 3.3: the sigmoid's slope, times the loss by the binary mask.
                 masks[c] = jax.tree.map(
-                    lambda e, g, w, d: e - mask_step_size * g * (1 - g) * w * d,
+                    lambda e, g, w, d: e - mask_learning_rate * g * (1 - g) * w * d,
                     *(masks[c], gate, mine, grads),
                 )
                 mine = jax.tree.map(
-                    lambda w, b, d: w - step_size * b * d, mine, binary, grads
+                    lambda w, b, d: w - learning_rate * b * d, mine, binary, grads
                 )
             own[c] = mine
             shared[c] = {m: _score(masks[c][m]) >= threshold for m in params}
@@ -78,7 +78,8 @@ def of_examples(params, loss_fn, clients, num_rounds, num_steps, lot_size, **giv
       loss_fn: ``(params, batch, key) -> float[B]``, whose key is not used.
       clients: ``Population``.
       num_rounds, num_steps, lot_size: numbers.
-      **given: ``reading``, ``clipping``, ``scores`` ("privatised" or "released") and
+      **given: ``noise_interpretation``, ``clipping``, ``scores`` ("privatised" or
+      "released") and
         hyper-parameters, as ``atlas`` takes them.
 
     Returns:
@@ -95,7 +96,7 @@ def of_examples(params, loss_fn, clients, num_rounds, num_steps, lot_size, **giv
                 for m in mine:
                     total[m] += slopes[m] * min(1, given["score_norm"] / size)
             for m in mine:
-                moved = logits[m] - given["mask_step_size"] * total[m] / lot_size
+                moved = logits[m] - given["mask_learning_rate"] * total[m] / lot_size
                 logits[m] = np.clip(moved, -MOST_LOGIT, MOST_LOGIT)
         for _ in range(num_steps):
             scores = _scores(masks, logits, given["scores"])
@@ -148,7 +149,7 @@ def of_clients(params, loss_fn, clients, num_rounds, num_steps, **given):
         told = _read({m: _clipped(way[m], norms[m]) for m in way}, seen, given)
         if kind == "privatised":
             uphill = jax.tree.map(np.negative, told)
-            _, masks = _stepped(server, began, uphill, given["step_size"], given)
+            _, masks = _stepped(server, began, uphill, given["learning_rate"], given)
             scores = _scores(masks, None, kind)
         sent = jax.tree.map(np.add, server, told)
         return mine, sent, masks, logits, scores
@@ -219,11 +220,11 @@ def _norms(scores, given):
     if given["clipping"] == "even":
         part = dict.fromkeys(scores, 1.0)
     root = np.sqrt(sum(x**2 for x in part.values()))
-    return {m: given["max_norm"] * part[m] / root for m in part}
+    return {m: given["clip_norm"] * part[m] / root for m in part}
 
 
 def _read(total, scores, given):
-    if given["reading"] not in ("A", "B"):
+    if given["noise_interpretation"] not in ("A", "B"):
         return total
     return {m: jax.tree.map(lambda g, m=m: scores[m] * g, total[m]) for m in total}
 
@@ -232,11 +233,13 @@ def _stepped(mine, masks, total, size, given):
     """Weights and masks after a step down a sum of gradients over ``size``."""
     gate = jax.tree.map(_gate, masks)
     weights = jax.tree.map(
-        lambda w, b, d: w - given["step_size"] * (b >= given["threshold"]) * d / size,
+        lambda w, b, d: (
+            w - given["learning_rate"] * (b >= given["threshold"]) * d / size
+        ),
         *(mine, gate, total),
     )
     moved = jax.tree.map(
-        lambda e, b, w, d: e - given["mask_step_size"] * b * (1 - b) * w * d / size,
+        lambda e, b, w, d: e - given["mask_learning_rate"] * b * (1 - b) * w * d / size,
         *(masks, gate, mine, total),
     )
     return weights, moved

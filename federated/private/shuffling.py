@@ -117,7 +117,7 @@ def simulate_observed_shuffled(
       >>> algorithm = fed.atlas(
       ...     lambda key: {"w": jnp.zeros(())}, loss, fed.Steps(num_steps=1),
       ...     num_clients=2)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, rounds = simulate_observed_shuffled(
       ...     algorithm, jax.random.key(1), state, clients, 1, num_slots=9)

@@ -209,7 +209,7 @@ def observer(
       >>> loss = lambda p, x, key: 0.5 * (p["w"] - x) ** 2
       >>> algorithm = federated.fedavg(
       ...     lambda key: {"w": jnp.zeros(())}, loss, num_steps=1)
-      >>> state = algorithm.init(jax.random.key(0), step_size=1.0)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=1.0)
       >>> clients = stack([jnp.array([2.0, 8.0]), jnp.array([0.0])])
       >>> see = observer(algorithm, loss, state, clients, client=0, rows=[1],
       ...                num_rounds=1, messages="moves")
@@ -384,7 +384,8 @@ def client_observer(
       >>> loss = lambda p, x, key: p["w"] * x
       >>> algorithm = ldp_fl(lambda key: {"w": jnp.zeros(())}, loss,
       ...                    Steps(num_steps=1), radii=1.0, num_clients=1)
-      >>> state = algorithm.init(jax.random.key(0), step_size=1.0, weight_epsilon=1.0)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=1.0,
+      weight_epsilon=1.0)
       >>> worlds = [stack([jnp.array([x])]) for x in (-9.0, 9.0)]
       >>> see = client_observer(algorithm, state, worlds, num_rounds=1)
       >>> found = audit(jax.random.key(1), see, 1, 4000, delta=1e-5, spread="pooled")

@@ -23,11 +23,11 @@ def anonymize(
     budget: arguments.File = None,
     budget_total: arguments.Real = None,
     strength: arguments.Real = None,
-    guidance: arguments.Real = None,
-    negative_guidance: arguments.Real = None,
-    sampling_steps: arguments.Whole = None,
-    solver: Annotated[str | None, arguments.optional("STR")] = None,
-    suspicion: arguments.Real = None,
+    guidance_scale: arguments.Real = None,
+    negative_guidance_scale: arguments.Real = None,
+    num_inference_steps: arguments.Whole = None,
+    sampler: Annotated[str | None, arguments.optional("STR")] = None,
+    hide_threshold: arguments.Real = None,
     smoothing: bool = False,
 ) -> None:
     """Rewrites windows so that they can be shared: float32[N, time, channels].
@@ -37,7 +37,7 @@ def anonymize(
     new at every call.
 
     Args:
-      folder: the run, as `jaxanon train --out` wrote it
+      folder: the run, as `jaxanon train --output-dir` wrote it
       input: .npy with the windows, or .npz that has them as `windows`
       output: .npy to write; no labels travel with it
       seed: of the noise, to repeat an experiment: whoever knows it can take the noise
@@ -49,12 +49,13 @@ def anonymize(
       budget_total: of a new budget file
       strength: share of the diffusion that windows are noised by; diffusions alone,
         default: as trained
-      guidance: weight of what windows shall keep; diffusions alone, default: as trained
-      negative_guidance: weight of what they shall lose, likewise
-      sampling_steps: calls of the denoiser, likewise
-      solver: what takes these steps, ddim or dpm, likewise
-      suspicion: how probable the classes to hide must be for a window to be made anew;
-        privatehub with classes in hide alone, default: as trained
+      guidance_scale: weight of what windows shall keep; diffusions alone, default: as
+        trained
+      negative_guidance_scale: weight of what they shall lose, likewise
+      num_inference_steps: calls of the denoiser, likewise
+      sampler: what takes these steps, ddim or dpm, likewise
+      hide_threshold: how probable the classes to hide must be for a window to be made
+        anew; privatehub with classes in hide alone, default: as trained
       smoothing: what is made anew is no rougher than training windows; likewise
     """
     from jaxanon.datasets import writing
@@ -79,11 +80,11 @@ def anonymize(
     files.refuse_others(about, run.spec)
     weights = {
         "strength": strength,
-        "guidance": guidance,
-        "negative_guidance": negative_guidance,
-        "sampling_steps": sampling_steps,
-        "solver": solver,
-        "suspicion": suspicion,
+        "guidance_scale": guidance_scale,
+        "negative_guidance_scale": negative_guidance_scale,
+        "num_inference_steps": num_inference_steps,
+        "sampler": sampler,
+        "hide_threshold": hide_threshold,
         "smoothing": smoothing or None,
     }
     given = {name: value for name, value in weights.items() if value is not None}

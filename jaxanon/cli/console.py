@@ -88,7 +88,9 @@ def spent(run) -> None:
         return
     if told.get("epsilon") is None or "rounds" not in told:
         return
-    asked, rounds = (getattr(run.method.config, n, None) for n in ("epsilon", "rounds"))
+    asked, rounds = (
+        getattr(run.method.config, n, None) for n in ("epsilon", "max_rounds")
+    )
     bought = (
         "" if not asked or not rounds else f" of {asked:g}, bought for {rounds} rounds"
     )
@@ -103,7 +105,7 @@ def homes(homes, settings) -> None:
     joining = f", {settings.joining} of which join later" if settings.joining else ""
     say(
         f"{len(homes.names)} homes{joining}, {homes.kinds.shape[1]} devices each; "
-        f"{settings.days} days to learn from, {settings.held_out} held out."
+        f"{settings.days} days to learn from, {settings.test_days} held out."
     )
 
 

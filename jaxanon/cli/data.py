@@ -65,7 +65,7 @@ def load_homes(options: HomesOptions, settings):
         homes=None if count is None else count + settings.joining,
         devices=settings.devices,
         days=settings.days,
-        held_out=settings.held_out,
+        test_days=settings.test_days,
         kinds=None if kinds is None else names(kinds, "kinds"),
         seed=settings.homes_seed,
         source=options.source,

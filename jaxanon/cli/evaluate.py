@@ -32,7 +32,7 @@ def evaluate(
     on the five before.
 
     Args:
-      folder: the run, as `jaxanon train --out` wrote it, or a sweep of dysan
+      folder: the run, as `jaxanon train --output-dir` wrote it, or a sweep of dysan
       attacks: who is retrained on anonymized windows (mlp, cnn, lstm, forest, boosting,
         logistic, tree, svm) and what is tried besides (intrusive, released, per-class,
         stream, pairs, self-training, inversion, fingerprint, membership),
@@ -176,21 +176,23 @@ def _joined(run, data, share, num_rounds, seed):
         )
     fresh = newcomers.parted(data, share)
     joined = newcomers.join(run, fresh, num_rounds=num_rounds)
-    out = run.folder / "newcomers"
+    output_dir = run.folder / "newcomers"
     with console.pieces() as tell:
-        report = federated.evaluate(joined, fresh, seed=seed, out=out, progress=tell)
+        report = federated.evaluate(
+            joined, fresh, seed=seed, output_dir=output_dir, progress=tell
+        )
     count = len(fresh.train.windows)
     console.say(f"Who joins fits to {count} windows in {num_rounds} rounds alone.")
     for sentence in sentences(report):
         console.say(sentence)
-    console.say(f"The report: {(out / 'report.html').absolute()}")
+    console.say(f"The report: {(output_dir / 'report.html').absolute()}")
 
 
 def _over_budgets(run, data, epsilons, attacker, seed):
     """Tries releases at every ε, and prints what is read of them."""
     from jaxanon.evaluation import budgets
 
-    options = {"attacker": attacker, "seed": seed, "out": run.folder}
+    options = {"attacker": attacker, "seed": seed, "output_dir": run.folder}
     with console.pieces() as tell:
         rows = budgets.curve(run, data, epsilons, progress=tell, **options)
     table = Table(title=f"Balanced accuracy in %, read by {attacker}")

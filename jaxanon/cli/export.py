@@ -33,7 +33,7 @@ def export(
     random numbers are inputs: `jaxanon-edge run` draws them from the operating system.
 
     Args:
-      folder: run folder of `jaxanon train --out`
+      folder: run folder of `jaxanon train --output-dir`
       output: file to write; ends in .onnx if and only if the format is onnx. Its digest
         goes to OUTPUT.sha256 and its model card to OUTPUT.md
       format: onnx, or stablehlo for jax.export

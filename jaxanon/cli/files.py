@@ -5,7 +5,7 @@ import pathlib
 ABOUT = "channels", "units", "rate_hz"  # What a file may say of its windows.
 
 
-def refuse_folder(out: pathlib.Path, resume: bool) -> None:
+def refuse_folder(output_dir: pathlib.Path, resume: bool) -> None:
     """Refuses a training's folder now, and not when its data are loaded.
 
     Raises:
@@ -15,9 +15,9 @@ def refuse_folder(out: pathlib.Path, resume: bool) -> None:
     from jaxanon.datasets import writing
     from jaxanon.training import processes, run_folder
 
-    run_folder.refuse_taken(out, resume=resume)
+    run_folder.refuse_taken(output_dir, resume=resume)
     if processes.first():  # The others only read it.
-        writing.refuse_unwritable_folder(out)
+        writing.refuse_unwritable_folder(output_dir)
 
 
 def read_windows(path: pathlib.Path):

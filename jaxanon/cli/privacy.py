@@ -27,8 +27,8 @@ def privacy(
     rounds: int = 1,
     local_steps: int = 1,
     sampling_probability: arguments.Real = None,
-    records: arguments.Whole = None,
-    batch: arguments.Whole = None,
+    num_examples: arguments.Whole = None,
+    batch_size: arguments.Whole = None,
     scores: Floats = None,
 ) -> None:
     """Says which epsilon noise spends, or which noise an epsilon needs.
@@ -48,9 +48,10 @@ def privacy(
       delta: of the guarantee, well below 1 / records
       rounds: of federated learning
       local_steps: noisy steps of a client in each of them
-      sampling_probability: of a record, in each sample; default: batch / records, or 1
-      records: of a client, or clients of all, where each is a record
-      batch: records of a sample on average
+      sampling_probability: of a record, in each sample; default: batch_size /
+        num_examples, or 1
+      num_examples: of a client, or clients of all, where each is a record
+      batch_size: records of a sample on average
       scores: importance of each layer in (0, 1], as Atlas scales noise by it: shows
         what its published accounting claims and what holds
     """
@@ -59,7 +60,7 @@ def privacy(
 
     if folder is not None:
         options = (noise_multiplier, epsilon, scores)
-        options += (sampling_probability, records, batch)
+        options += (sampling_probability, num_examples, batch_size)
         counted = (delta, rounds, local_steps) != (DELTA, 1, 1)
         if counted or any(option is not None for option in options):
             raise ValueError(f"what {folder} spent is in it; leave the options out.")
@@ -78,10 +79,10 @@ def privacy(
         finite(zero=False, epsilon=epsilon)
     for each in noise_multiplier or ():
         finite(zero=False, noise_multiplier=each)
-    probability = _probability(sampling_probability, records, batch)
+    probability = _probability(sampling_probability, num_examples, batch_size)
     with console.warnings_as_lines():
-        if records is not None:
-            accounting.warn_of_delta(delta, records)
+        if num_examples is not None:
+            accounting.warn_of_delta(delta, num_examples)
         if epsilon is not None:
             accounting.warn_of_epsilon(epsilon)
     shared = {
@@ -183,22 +184,22 @@ def _epsilons(joint, delta, shared):
     return {name: epsilon_spent(each, delta, accountant=name) for name in ACCOUNTANTS}
 
 
-def _probability(given, records, batch):
+def _probability(given, num_examples, batch_size):
     if given is not None:
-        if batch is not None:
+        if batch_size is not None:
             raise ValueError(
-                "--sampling-probability and --batch say the same thing; give one."
+                "--sampling-probability and --batch-size say the same thing; give one."
             )
         return given
-    if batch is None:
+    if batch_size is None:
         return 1.0
-    if records is None:
-        raise ValueError("--batch is a part of the --records; give them too.")
-    if not 1 <= batch <= records:
+    if num_examples is None:
+        raise ValueError("--batch-size needs --num-examples; give both.")
+    if not 1 <= batch_size <= num_examples:
         raise ValueError(
-            f"--batch must be between 1 and the {records} records, got {batch}."
+            f"--batch-size must be between 1 and {num_examples}, got {batch_size}."
         )
-    return batch / records
+    return batch_size / num_examples
 
 
 def _at_least_one(name, value):
@@ -302,7 +303,7 @@ def guarantee_of(learner: str, config, clients: int | None, weights: int | None)
 
     Example:
       >>> from jaxanon.learners.atlas import AtlasConfig
-      >>> config = AtlasConfig(guarantee="client", epsilon=4.0, rounds=2)
+      >>> config = AtlasConfig(privacy_unit="client", epsilon=4.0, max_rounds=2)
       >>> round(guarantee_of("atlas", config, 100, None).noise_multiplier, 1)
       3.1
     """

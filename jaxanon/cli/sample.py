@@ -23,10 +23,10 @@ def sample(
     seed: arguments.Whole = None,
     overwrite: bool = False,
     avoid: str = "",
-    guidance: arguments.Real = None,
-    negative_guidance: arguments.Real = None,
-    sampling_steps: arguments.Whole = None,
-    solver: Annotated[str | None, arguments.optional("STR")] = None,
+    guidance_scale: arguments.Real = None,
+    negative_guidance_scale: arguments.Real = None,
+    num_inference_steps: arguments.Whole = None,
+    sampler: Annotated[str | None, arguments.optional("STR")] = None,
 ) -> None:
     """Makes windows of a class from nothing, in the units of the data trained on.
 
@@ -44,11 +44,11 @@ def sample(
       overwrite: replace the output file that is there
       avoid: classes to lead away from, private ones too, as ATTRIBUTE=NAME, with commas
         between; privatehub alone
-      guidance: how much windows obey their class; privatehub alone, default: as
+      guidance_scale: how much windows obey their class; privatehub alone, default: as
         trained
-      negative_guidance: how much they are led away from avoid; likewise
-      sampling_steps: calls of the denoiser; likewise
-      solver: what takes these steps, ddim or dpm; likewise
+      negative_guidance_scale: how much they are led away from avoid; likewise
+      num_inference_steps: calls of the denoiser; likewise
+      sampler: what takes these steps, ddim or dpm; likewise
     """
     from jaxanon.datasets import writing
 
@@ -84,15 +84,15 @@ def sample(
         name: np.full(len(labels), number, np.int32)
         for name, number in _avoided(run.spec, avoid).items()
     }
-    if not others and negative_guidance is not None:
+    if not others and negative_guidance_scale is not None:
         raise ValueError("--negative-guidance leads away from what --avoid names.")
     if public in others and others[public][0] in labels:
         raise ValueError(f"--avoid names a class that --label asks for, got {avoid!r}.")
     weights = {
-        "guidance": guidance,
-        "negative_guidance": negative_guidance,
-        "sampling_steps": sampling_steps,
-        "solver": solver,
+        "guidance_scale": guidance_scale,
+        "negative_guidance_scale": negative_guidance_scale,
+        "num_inference_steps": num_inference_steps,
+        "sampler": sampler,
     }
     if given := {name: value for name, value in weights.items() if value is not None}:
         run = run.adjusted(**given)

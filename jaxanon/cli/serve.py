@@ -21,7 +21,7 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: arguments.Folder = None,
+        output_dir: arguments.Folder = None,
         address: Annotated[str, tyro.conf.arg(metavar="HOST:PORT")] = "127.0.0.1:9092",
         min_available_clients: int,
         min_replies: int = 1,
@@ -48,7 +48,7 @@ def command(method: str | None):
 
         Args:
           method: name of the method, such as fedavg, atlas or blinder; comes first
-          out: folder for settings, checkpoints and metrics; default: runs/METHOD
+          output_dir: folder for settings, checkpoints and metrics; default: runs/METHOD
           address: address to listen at
           min_available_clients: connected clients required before the first round
           min_replies: valid replies required per round; with fewer, it is tried again
@@ -66,7 +66,7 @@ def command(method: str | None):
           secure_aggregation: not supported; raises an error with the reason
           epochs: passes over the data; raise it to continue a finished run
           seed: random seed
-          resume: continue the run in --out
+          resume: continue the run in --output-dir
         """
         if secure_aggregation:
             raise ValueError(
@@ -92,16 +92,16 @@ def command(method: str | None):
             client_keys=path(client_keys),
             insecure=insecure,
         )
-        folder = out or pathlib.Path("runs") / method
+        folder = output_dir or pathlib.Path("runs") / method
         _serve(method, data, settings, serving, start, epochs, seed, folder, resume)
 
     return server
 
 
-def _serve(method, options, settings, serving, start, epochs, seed, out, resume):
+def _serve(method, options, settings, serving, start, epochs, seed, output_dir, resume):
     from jaxanon.core import registry
 
-    files.refuse_folder(out, resume)
+    files.refuse_folder(output_dir, resume)
     data = cli_data.load(options)
     run = start(
         registry.build(method, data.spec, **fields_of(settings)),
@@ -109,13 +109,13 @@ def _serve(method, options, settings, serving, start, epochs, seed, out, resume)
         serving,
         epochs=epochs,
         seed=seed,
-        out=out,
+        output_dir=output_dir,
         resume=resume,
         log=console.say,
-        on_claim=lambda: cli_data.remember(out, options),
+        on_claim=lambda: cli_data.remember(output_dir, options),
     )
     console.losses(run)
-    console.say(f"The run is in {out}. Next: jaxanon evaluate {out}")
+    console.say(f"The run is in {output_dir}. Next: jaxanon evaluate {output_dir}")
 
 
 Address = Annotated[str, tyro.conf.arg(metavar="HOST:PORT")]

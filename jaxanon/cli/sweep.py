@@ -21,15 +21,15 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: arguments.Folder = None,
+        output_dir: arguments.Folder = None,
         grid: Annotated[tuple[str, ...], arguments.optional("NAME=A,B,... ...")] = (),
-        seeds: int = 3,
-        splits: int = 1,
+        num_seeds: int = 3,
+        num_splits: int = 1,
         epochs: int = train.epochs_of(method),
         evaluate: bool = True,
-        halving: Annotated[int | None, arguments.optional("N")] = None,
+        halving_factor: Annotated[int | None, arguments.optional("N")] = None,
         resume: bool = False,
-        chunk: Annotated[int | None, arguments.optional("N")] = None,
+        chunk_size: Annotated[int | None, arguments.optional("N")] = None,
         ray: Annotated[tuple[str, ...] | None, arguments.optional("[ADDRESS]")] = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
@@ -42,48 +42,53 @@ def command(method: str | None):
 
         Args:
           method: what to train, such as blinder; comes first
-          out: folder for the members' runs, sweep.json, front.png, sweep.html; default:
-            runs/METHOD-sweep
+          output_dir: folder for the members' runs, sweep.json, front.png, sweep.html;
+            default: runs/METHOD-sweep
           grid: NAME=VALUE,VALUE,... for each setting to vary
-          seeds: how many; 0, 1, ...
-          splits: how many splits of the data everything is trained on; with --split
+          num_seeds: how many; 0, 1, ...
+          num_splits: how many splits of the data everything is trained on; with --split
             subject, whose test subjects --split-seed and the seeds after it draw
           epochs: passes over the data
           evaluate: evaluate every member, report mean and deviation over seeds, and
             draw the settings' scores; --no-evaluate leaves that out
-          halving: stop settings early that others beat: 3 keeps a third of them or more
-            after 1/9 and 1/3 of the epochs
-          resume: go on with the sweep in --out
-          chunk: members trained at once, and saved when they are done; default: what
-            the memory holds
+          halving_factor: stop settings early that others beat: 3 keeps a third of them
+            or more after 1/9 and 1/3 of the epochs
+          resume: go on with the sweep in --output-dir
+          chunk_size: members trained at once, and saved when they are done; default:
+            what the memory holds
           ray: train by Ray (pip install 'jaxanon[sweep]') on all cores of this machine,
-            or on the machines of the cluster at the address, which must all see --out
+            or on the machines of the cluster at the address, which must all see
+            --output-dir
         """
         from jaxanon.datasets import writing
         from jaxanon.kernels.checks import whole
 
-        for name, value in (("splits", splits), ("seeds", seeds), ("epochs", epochs)):
+        for name, value in (
+            ("num_splits", num_splits),
+            ("num_seeds", num_seeds),
+            ("epochs", epochs),
+        ):
             whole(name, value, least=1)
         train.settings_of(method)  # Not checked yet, if it did not come first.
-        folder = out or pathlib.Path("runs") / f"{method}-sweep"
+        folder = output_dir or pathlib.Path("runs") / f"{method}-sweep"
         writing.refuse_unwritable_folder(folder)  # Now, and not after all the work.
 
         from jaxanon.sweeps import folder as sweeps_folder
         from jaxanon.sweeps import runner, summary
 
-        options, (loaded, *more) = cli_data.splits(data, splits)
+        options, (loaded, *more) = cli_data.splits(data, num_splits)
         result = runner.sweep(
             method,
             loaded,
             grid=arguments.parse(grid, train.settings_of(method)),
-            seeds=seeds,
-            splits=more,
+            num_seeds=num_seeds,
+            num_splits=more,
             epochs=epochs,
-            out=folder,
+            output_dir=folder,
             resume=resume,
             evaluate=evaluate,
-            halving=halving,
-            chunk=chunk,
+            halving_factor=halving_factor,
+            chunk_size=chunk_size,
             ray=_address(ray),
             **train.fields_of(settings),
         )
@@ -92,7 +97,7 @@ def command(method: str | None):
                 own = sweeps_folder.member_folder(folder, index)
                 cli_data.remember(own, options[member.split])
         console.table(summary.table(result.summary))
-        if halving and not any(row["stopped"] for row in result.summary):
+        if halving_factor and not any(row["stopped"] for row in result.summary):
             console.say(
                 "Halving stopped nobody: of the settings that were compared none kept "
                 "less and leaked more than another."
@@ -120,11 +125,11 @@ def _of_homes(method: str):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: arguments.Folder = None,
+        output_dir: arguments.Folder = None,
         grid: Annotated[tuple[str, ...], arguments.optional("NAME=A,B,... ...")] = (),
-        seeds: int = 1,
+        num_seeds: int = 1,
         data: Annotated[HomesOptions, tyro.conf.arg(name="")] = HomesOptions(),  # noqa: B008
-        chunk: arguments.Whole = None,
+        chunk_size: arguments.Whole = None,
         resume: bool = False,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
@@ -136,15 +141,15 @@ def _of_homes(method: str):
 
         Args:
           method: pfdrl; comes first
-          out: folder for sweep.json and sweep.png; default: runs/METHOD-sweep
+          output_dir: folder for sweep.json and sweep.png; default: runs/METHOD-sweep
           grid: NAME=VALUE,VALUE,... or NAME=FIRST:LAST:STEP for each setting to vary
-          seeds: how many; 0, 1, ...
-          chunk: runs side by side; default: one on a CPU, else all of a program
-          resume: go on with the sweep in --out
+          num_seeds: how many; 0, 1, ...
+          chunk_size: runs side by side; default: one on a CPU, else all of a program
+          resume: go on with the sweep in --output-dir
         """
         from jaxanon.sweeps import homes as sweeps_homes
 
-        folder = out or pathlib.Path("runs") / f"{method}-sweep"
+        folder = output_dir or pathlib.Path("runs") / f"{method}-sweep"
         axes = arguments.parse(grid, settings_class)
         homes = cli_data.load_homes(data, settings)
         console.homes(homes, settings)
@@ -153,10 +158,10 @@ def _of_homes(method: str):
                 settings,
                 homes,
                 grid=axes,
-                seeds=seeds,
-                out=folder,
+                num_seeds=num_seeds,
+                output_dir=folder,
                 resume=resume,
-                chunk=chunk,
+                chunk_size=chunk_size,
                 progress=progress,
             )
         console.table(homes_table(summary))

@@ -82,7 +82,7 @@ def _of_homes(method: str):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: arguments.Folder = None,
+        output_dir: arguments.Folder = None,
         data: Annotated[HomesOptions, tyro.conf.arg(name="")] = HomesOptions(),  # noqa: B008
         seed: int = 0,
         resume: bool = False,
@@ -96,14 +96,14 @@ def _of_homes(method: str):
 
         Args:
           method: pfdrl; comes first
-          out: folder for settings, checkpoints and metrics; default: runs/METHOD
+          output_dir: folder for settings, checkpoints and metrics; default: runs/METHOD
           seed: of everything random but the homes
-          resume: go on with the run in --out; where there is none, begin it
+          resume: go on with the run in --output-dir; where there is none, begin it
         """
         from jaxanon.core import registry
         from jaxanon.training import trainer
 
-        folder = out or pathlib.Path("runs") / method
+        folder = output_dir or pathlib.Path("runs") / method
         files.refuse_folder(folder, resume)
         homes = cli_data.load_homes(data, settings)
         console.homes(homes, settings)
@@ -111,7 +111,7 @@ def _of_homes(method: str):
             registry.build(method, homes.spec, **fields_of(settings)),
             homes,
             seed=seed,
-            out=folder,
+            output_dir=folder,
             resume=resume,
             # Before the first day: a run may be killed at any moment.
             on_claim=lambda: cli_data.remember(folder, data),
@@ -140,16 +140,18 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: arguments.Folder = None,
+        output_dir: arguments.Folder = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         epochs: int = epochs_of(method),
         seed: int = 0,
         resume: bool = False,
         profile: arguments.Folder = None,
-        devices: arguments.Whole = None,
+        num_devices: arguments.Whole = None,
         num_processes: int = 1,
         process_id: arguments.Whole = None,
-        coordinator: Annotated[str | None, arguments.optional("HOST:PORT")] = None,
+        coordinator_address: Annotated[
+            str | None, arguments.optional("HOST:PORT")
+        ] = None,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
         """Trains a method on a data set: over clients, one a subject, or in one place.
@@ -160,24 +162,28 @@ def command(method: str | None):
 
         Args:
           method: what to train, such as blinder; comes first
-          out: folder for settings, checkpoints and metrics; default: runs/METHOD
+          output_dir: folder for settings, checkpoints and metrics; default: runs/METHOD
           epochs: passes over the data; a finished run may be resumed with more
           seed: of everything random
-          resume: go on with the run in --out; where there is none, begin it
+          resume: go on with the run in --output-dir; where there is none, begin it
           profile: folder for JAX's trace of one call of the training program, and what
             compiling, rounds and memory cost; the report tells it
-          devices: how many share a round's clients; of a CPU, cores; default: one, or
-            all that the processes have
+          num_devices: how many share a round's clients; of a CPU, cores; default: one,
+            or all that the processes have
           num_processes: that train one run together; without --process-id all are
             started here, on this machine
           process_id: which of them this is, from 0; each is started by a command of its
             own, that of process 0 keeps the run's folder
-          coordinator: where process 0 can be reached by the others
+          coordinator_address: where process 0 can be reached by the others
         """
-        if num_processes != 1 or process_id is not None or coordinator is not None:
-            joined(num_processes, process_id, coordinator, devices)
-        folder = out or pathlib.Path("runs") / method
-        more = {"resume": resume, "profile": profile, "devices": devices}
+        if (
+            num_processes != 1
+            or process_id is not None
+            or coordinator_address is not None
+        ):
+            joined(num_processes, process_id, coordinator_address, num_devices)
+        folder = output_dir or pathlib.Path("runs") / method
+        more = {"resume": resume, "profile": profile, "num_devices": num_devices}
         train_run(method, data, settings, epochs, seed, folder, **more)
         if (process_id or 0) == 0:
             console.say(f"Next: jaxanon evaluate {folder}")
@@ -185,36 +191,54 @@ def command(method: str | None):
     return train
 
 
-def joined(num_processes, process_id, coordinator, devices):
+def joined(num_processes, process_id, coordinator_address, num_devices):
     """Makes this process one of several, or starts them all and ends with them."""
     from jaxanon.training import processes
 
-    if process_id is None and coordinator is None:
+    if process_id is None and coordinator_address is None:
         raise SystemExit(
-            processes.launch(arguments.words.get(), num_processes, devices)
+            processes.launch(arguments.words.get(), num_processes, num_devices)
         )
-    if process_id is None or coordinator is None:
+    if process_id is None or coordinator_address is None:
         raise ValueError(
-            "--process-id and --coordinator go together; give both, or neither to "
+            "--process-id and --coordinator-address go together; give both, or "
+            "neither to "
             "start all processes on this machine."
         )
     processes.check_numbers(num_processes, process_id)
     console.say(
-        f"Process {process_id} of {num_processes} waits at {coordinator} for the "
+        f"Process {process_id} of {num_processes} waits at {coordinator_address} "
+        "for the "
         f"others, {processes.JOINING_S} s at most."
     )
-    processes.join(coordinator, num_processes, process_id)
+    processes.join(coordinator_address, num_processes, process_id)
 
 
 def train_run(
-    method, options, settings, epochs, seed, out, resume, profile=None, devices=None
+    method,
+    options,
+    settings,
+    epochs,
+    seed,
+    output_dir,
+    resume,
+    profile=None,
+    num_devices=None,
 ):
     """Remembers where the data came from, and trains."""
     from jaxanon.training import processes
 
     with processes.leaving_on_errors():
         run, data = _trained(
-            method, options, settings, epochs, seed, out, resume, profile, devices
+            method,
+            options,
+            settings,
+            epochs,
+            seed,
+            output_dir,
+            resume,
+            profile,
+            num_devices,
         )
     if not processes.first():
         return run, data
@@ -222,18 +246,20 @@ def train_run(
     console.spent(run)
     if profile is not None:
         console.costs(profile)
-    console.say(f"The run is in {out}.")
+    console.say(f"The run is in {output_dir}.")
     return run, data
 
 
-def _trained(method, options, settings, epochs, seed, out, resume, profile, devices):
+def _trained(
+    method, options, settings, epochs, seed, output_dir, resume, profile, num_devices
+):
     from jaxanon.core import registry
     from jaxanon.training import trainer
 
     registered(method)  # Not checked yet, if it did not come first.
-    files.refuse_folder(out, resume)
-    if resume and not (pathlib.Path(out) / "config.json").is_file():
-        console.say(f"There is no run in {out} yet; this is its beginning.")
+    files.refuse_folder(output_dir, resume)
+    if resume and not (pathlib.Path(output_dir) / "config.json").is_file():
+        console.say(f"There is no run in {output_dir} yet; this is its beginning.")
     data = cli_data.load(options)
     built = registry.build(method, data.spec, **fields_of(settings))
     run = trainer.train(
@@ -241,11 +267,11 @@ def _trained(method, options, settings, epochs, seed, out, resume, profile, devi
         data,
         epochs=epochs,
         seed=seed,
-        out=out,
+        output_dir=output_dir,
         resume=resume,
         profile=profile,
-        devices=devices,
+        num_devices=num_devices,
         # Before the first round: a run may be killed at any moment.
-        on_claim=lambda: cli_data.remember(out, options),
+        on_claim=lambda: cli_data.remember(output_dir, options),
     )
     return run, data

@@ -77,7 +77,7 @@ class Run:
           **hyper: of those that ``method.adjustable.hyper`` names, such as
             ``guidance`` and ``negative_guidance`` of ``cloak``: what is kept against
             what is hidden; or of ``method.adjustable.settings``, such as
-            ``sampling_steps``.
+            ``num_inference_steps``.
 
         Returns:
           ``Run``; this one is as it was.
@@ -93,7 +93,7 @@ class Run:
           >>> method = ja.methods.cloak(data.spec, **tiny)
           >>> state = jax.jit(method.init)(jax.random.key(0))
           >>> run = Run(method, state, data.spec, None, [], {})
-          >>> float(run.adjusted(guidance=2.0).state.hyper["guidance"])
+          >>> float(run.adjusted(guidance_scale=2.0).state.hyper["guidance_scale"])
           2.0
         """
         method = self.method

@@ -146,7 +146,7 @@ def fitted(parts: Parts, key, fit, home: Home, slot, rate):
         _, gradient = slot_gradient(parts, key, fit, home, slot)
         return fit_step(fit, gradient, rate), None
 
-    return jax.lax.scan(one, fit, length=parts.config.fit_steps)[0]
+    return jax.lax.scan(one, fit, length=parts.config.forecaster_steps)[0]
 
 
 def slot_gradient(parts: Parts, key, fit, home: Home, slot):
@@ -156,7 +156,10 @@ def slot_gradient(parts: Parts, key, fit, home: Home, slot):
       parts, key, fit, home, slot: of ``fitted``.
     """
     known = 0, (slot + 1) * parts.config.slot_min
-    trace, batch_size = Trace(home.power, home.scale), parts.config.fit_batch
+    trace, batch_size = (
+        Trace(home.power, home.scale),
+        parts.config.forecaster_batch_size,
+    )
     return fit_gradient(key, parts.model, fit, trace, known, batch_size)
 
 

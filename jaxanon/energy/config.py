@@ -64,13 +64,15 @@ class PFDRLConfig:
     forecast: ForecastConfig = setting(
         default_factory=ForecastConfig, help="``ForecastConfig``"
     )
-    fit_steps: int = setting(1, at_least=1, help="steps of a forecaster in a slot")
-    fit_batch: int = setting(32, at_least=1, help="windows of one")
+    forecaster_steps: int = setting(
+        1, at_least=1, help="steps of a forecaster in a slot"
+    )
+    forecaster_batch_size: int = setting(32, at_least=1, help="windows of one")
     dqn: DQNConfig = setting(
         default_factory=lambda: DQNConfig(num_envs=30),
         help="``DQNConfig``; its environments are stretches of a slot, side by side",
     )
-    hidden: tuple[int, ...] = setting(
+    hidden_sizes: tuple[int, ...] = setting(
         HIDDEN, at_least=1, help="widths of the Q-network"
     )
     observed: str = setting("power", choices=OBSERVED, help="of ``environment``")
@@ -144,7 +146,7 @@ def silent(config: PFDRLConfig, state, num_slots: int) -> int:
       >>> import numpy as np
       >>> from jaxanon import energy
       >>> config = PFDRLConfig(
-      ...     forecast=energy.ForecastConfig(kind="lr"), hidden=(8,))
+      ...     forecast=energy.ForecastConfig(kind="lr"), hidden_sizes=(8,))
       >>> homes = energy.build_neighborhood(np.ones((2, 60, 1)))
       >>> state = energy.pfdrl(config).init(
       ...     jax.random.key(0), homes, alpha=1, gamma_hours=8.0)
@@ -166,7 +168,12 @@ def silent(config: PFDRLConfig, state, num_slots: int) -> int:
 
 _PARTS = {"forecast": ForecastConfig, "dqn": DQNConfig, "messages": ChannelConfig}
 
-HYPER = {"alpha": 6, "beta_hours": 12.0, "gamma_hours": 12.0, "fit_rate": 1e-2}
+HYPER = {
+    "alpha": 6,
+    "beta_hours": 12.0,
+    "gamma_hours": 12.0,
+    "forecaster_learning_rate": 1e-2,
+}
 
 
 def check_hyper(config: PFDRLConfig, num_layers: int, hyper: dict) -> None:

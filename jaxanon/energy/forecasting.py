@@ -44,7 +44,7 @@ class ForecastConfig:
     lookback: int = setting(120, at_least=1, help="minutes that are seen")
     every: int = setting(5, at_least=1, help="minutes of a mean; divides lookback")
     ahead: int = setting(60, at_least=1, help="minutes that are predicted one by one")
-    hidden: tuple[int, ...] = setting(
+    hidden_sizes: tuple[int, ...] = setting(
         (64,), at_least=1, help='widths of "bp", and of what follows the LSTM of "lstm"'
     )
     features: int = setting(32, at_least=1, help="of the LSTM")
@@ -159,7 +159,7 @@ def forecaster(config: ForecastConfig) -> Forecaster:
         steps,
         _CHANNELS,
         config.ahead,
-        hidden=config.hidden if config.kind in ("bp", "lstm") else (),
+        hidden=config.hidden_sizes if config.kind in ("bp", "lstm") else (),
         lstm_features=(config.features,) if config.kind == "lstm" else (),
     )
     last_layer = net.layers[-1]

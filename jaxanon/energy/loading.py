@@ -33,7 +33,7 @@ def load(
     homes: int | None = None,
     devices: int | None = None,
     days: int = 24,
-    held_out: int = 6,
+    test_days: int = 6,
     kinds: Sequence[str] | None = None,
     seed: int = 0,
     source=None,
@@ -53,13 +53,13 @@ def load(
         ``home``, ``device``, ``minute`` and ``power``, as ``from_readings`` takes them.
       homes: how many; None is 20 of what is composed or made up, else all there are.
       devices: kinds in a home, likewise 6; of what was metered, those most homes have.
-      days, held_out: at least 1 each.
+      days, test_days: at least 1 each.
       kinds: names to choose from; None is all.
       seed: of what is composed or made up.
       source, data_dir: of ``jaxanon.datasets.load``.
 
     Returns:
-      ``Homes``, of ``days + held_out`` days.
+      ``Homes``, of ``days + test_days`` days.
 
     Raises:
       TypeError: for a number of homes, devices or days that is not whole.
@@ -69,12 +69,12 @@ def load(
       ImportError: if it is not prepared yet and pyarrow is not installed.
 
     Example:
-      >>> made = load("simulated", homes=2, devices=3, days=1, held_out=1)
+      >>> made = load("simulated", homes=2, devices=3, days=1, test_days=1)
       >>> made.power.shape, made.kind_names[0]
       ((2, 2880, 3), 'television')
     """
     name = os.fspath(name_or_npz)
-    wanted = {"homes": homes, "devices": devices, "days": days, "held_out": held_out}
+    wanted = {"homes": homes, "devices": devices, "days": days, "test_days": test_days}
     for argument, value in wanted.items():
         if value is not None:
             whole(argument, value, least=1)
@@ -82,12 +82,12 @@ def load(
         raise ValueError(
             f"source does not apply to {name!r}, got {source!r}; leave it out."
         )
-    num_days = days + held_out
+    num_days = days + test_days
     if name == "tracebase":
         traces = store.read(registry.find(name), source, data_dir)
-        parts = homes or HOMES, devices or DEVICES, days, held_out
+        parts = homes or HOMES, devices or DEVICES, days, test_days
         if devices is None and kinds is not None:
-            parts = parts[0], min(DEVICES, len(set(kinds))), days, held_out
+            parts = parts[0], min(DEVICES, len(set(kinds))), days, test_days
         return _composed(traces, *parts, kinds, seed)
     if name == "simulated":
         return _simulated(homes or HOMES, devices, num_days, kinds, seed)
@@ -104,7 +104,7 @@ def load(
     return _chosen(found, homes, devices, kinds)
 
 
-def _composed(traces, homes, devices, days, held_out, kinds, seed):
+def _composed(traces, homes, devices, days, test_days, kinds, seed):
     if kinds is not None:
         own = lambda trace: trace.labels["subject"].split("/", 1)[0]
         _known(kinds, sorted({own(trace) for trace in traces}))
@@ -117,10 +117,10 @@ def _composed(traces, homes, devices, days, held_out, kinds, seed):
     found = compose(
         traces,
         homes,
-        days=days + held_out,
+        days=days + test_days,
         num_types=devices,
         seed=seed,
-        test_days=held_out,
+        test_days=test_days,
     )
     names = tuple(f"home {number}" for number in range(1, homes + 1))
     return Homes(found.power, found.types, found.names, names, None)

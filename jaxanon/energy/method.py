@@ -84,11 +84,11 @@ def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
 
     def check(homes):
         days = homes.power.shape[1] // DAY
-        wanted = config.days + config.held_out
+        wanted = config.days + config.test_days
         if days != wanted:
             raise ValueError(
                 f"homes must have {wanted} days, {config.days} to learn from and "
-                f"{config.held_out} held out, got {days}."
+                f"{config.test_days} held out, got {days}."
             )
         if config.joining:
             newcomers(config, homes)  # Refused now, and not after days of learning.
@@ -191,10 +191,11 @@ def pfdrl_method(spec: HomesSpec, **settings) -> Method:
     Example:
       >>> from jaxanon import energy
       >>> import jaxanon as ja
-      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1,
+      test_days=1)
       >>> method = pfdrl_method(
-      ...     homes.spec, days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1,
-      ...     slot_min=720)
+      ...     homes.spec, days=1, test_days=1, forecaster="lr", hidden_sizes=(4,),
+      alpha=1, ...     slot_min=720)
       >>> run = ja.train(method, homes, progress=False)
       >>> sorted(run.history[0]["losses"])[:3]
       ['forecast_error_w', 'held_error_w', 'optimal_share']
@@ -214,8 +215,9 @@ def newcomers(settings, homes: Homes) -> neighbourhood.Neighborhood:
 
     Example:
       >>> from jaxanon import energy
-      >>> homes = energy.load_homes("simulated", homes=3, devices=2, days=1, held_out=1)
-      >>> chosen = energy.PFDRLSettings(days=1, held_out=1, joining=1, graph="ring")
+      >>> homes = energy.load_homes("simulated", homes=3, devices=2, days=1,
+      test_days=1)
+      >>> chosen = energy.PFDRLSettings(days=1, test_days=1, joining=1, graph="ring")
       >>> newcomers(chosen, homes).power.shape
       (2, 2880)
     """

@@ -55,7 +55,7 @@ def add_home(
       >>> from jaxanon import energy
       >>> config = energy.PFDRLConfig(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
-      ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8, 8), slot_min=10)
+      ...     dqn=energy.DQNConfig(batch_size=4), hidden_sizes=(8, 8), slot_min=10)
       >>> system = energy.pfdrl(config)
       >>> watts = np.tile([0.0] * 10 + [2.0] * 30 + [80.0] * 20, 4)[None, :, None]
       >>> old, new = (

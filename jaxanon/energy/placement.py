@@ -73,7 +73,7 @@ def simulate_sharded(
       >>> from jaxanon import energy
       >>> config = energy.PFDRLConfig(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
-      ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8,), slot_min=10)
+      ...     dqn=energy.DQNConfig(batch_size=4), hidden_sizes=(8,), slot_min=10)
       >>> system = energy.pfdrl(config)
       >>> _, streets = apart(energy.build_neighborhood(np.ones((2, 60, 2))), 2)
       >>> states = [system.init(jax.random.key(0), own, alpha=1) for own in streets]
@@ -118,7 +118,7 @@ def deal_state(
     Example:
       >>> from jaxanon import energy
       >>> config = energy.PFDRLConfig(
-      ...     forecast=energy.ForecastConfig(kind="lr"), hidden=(8,))
+      ...     forecast=energy.ForecastConfig(kind="lr"), hidden_sizes=(8,))
       >>> system, whole = (
       ...     energy.pfdrl(config),
       ...     energy.build_neighborhood(np.ones((2, 60, 2))),

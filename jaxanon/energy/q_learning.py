@@ -11,7 +11,7 @@ import optax
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import Predictor
 
-HYPER = {"learning_rate": 1e-3, "discount": 0.9, "epsilon": 0.1}
+HYPER = {"learning_rate": 1e-3, "discount": 0.9, "exploration_epsilon": 0.1}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class DQNConfig:
         of all environments.
 
     Example:
-      >>> DQNConfig(double=True).capacity
+      >>> DQNConfig(double_dqn=True).capacity
       2000
     """
 
@@ -35,10 +35,10 @@ class DQNConfig:
         help="transitions of a learning step, which comes after every step of the "
         "environments once there are so many. The chapter gives none; 32 is usual",
     )
-    target_every: int = setting(
+    target_update_interval: int = setting(
         100, at_least=1, help="learning steps after which the target network is renewed"
     )
-    double: bool = setting(False, help="choose by the network, rate by its target")
+    double_dqn: bool = setting(False, help="choose by the network, rate by its target")
     num_envs: int = setting(1, at_least=1, help="environments that an agent acts in")
 
     def __post_init__(self):
@@ -148,11 +148,11 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
     """Deep Q-learning with replay, a target network, Huber loss, Adam.
 
     At every step an agent acts in all its environments, at random with probability
-    ``epsilon`` and else greedily, remembers what came of it, and learns one batch.
-    Hyper-parameters are ``init``'s: ``learning_rate`` 1e-3, ``discount`` 0.9,
-    ``epsilon`` 0.1 (not in the chapter). Where what follows is certain, as in chapter
-    2, it converges to Bellman's values; else Huber's loss leans from the mean of what
-    may follow to its median.
+    ``exploration_epsilon`` and else greedily, remembers what came of it, and learns one
+    batch. Hyper-parameters are ``init``'s: ``learning_rate`` 1e-3, ``discount`` 0.9,
+    ``exploration_epsilon`` 0.1 (not in the chapter). Where what follows is certain, as
+    in chapter 2, it converges to Bellman's values; else Huber's loss leans from the
+    mean of what may follow to its median.
 
     Args:
       env: ``Environment``, or any with Gymnax's ``reset`` and ``step`` and
@@ -172,7 +172,7 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
       >>> env = environment(3, "modes")
       >>> series = Series(jnp.zeros(3), jnp.ones(3), Levels(1.0, 50.0))
       >>> agent = dqn(env, q_network(6, 3, (8,)), DQNConfig(batch_size=2))
-      >>> state = agent.init(jax.random.key(0), series, epsilon=1.0)
+      >>> state = agent.init(jax.random.key(0), series, exploration_epsilon=1.0)
       >>> state, info = jax.jit(agent.update)(jax.random.key(1), state, series)
       >>> state.replay.count, info["loss"]
       (Array(1, dtype=int32), Array(0., dtype=float32))
@@ -209,7 +209,7 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
         coin_key, random_key, env_key = jax.random.split(key, 3)
         shape = (config.num_envs,)
         at_random = jax.random.randint(random_key, shape, 0, env.num_actions)
-        coin = jax.random.bernoulli(coin_key, state.hyper["epsilon"], shape)
+        coin = jax.random.bernoulli(coin_key, state.hyper["exploration_epsilon"], shape)
         best = greedy(net, state.params, state.observation)
         action = jnp.where(coin, at_random, best)
         keys = jax.random.split(env_key, config.num_envs)
@@ -222,7 +222,7 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
 
     def loss_fn(params, target, batch, discount):
         rated = net.apply(target, batch.following)
-        own = net.apply(params, batch.following) if config.double else rated
+        own = net.apply(params, batch.following) if config.double_dqn else rated
         worth = td_target(batch.reward, batch.ended, discount, rated, own)
         values = net.apply(params, batch.observation)
         value = jnp.take_along_axis(values, batch.action[:, None], axis=1)[:, 0]
@@ -239,7 +239,7 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
         down = lambda p, d: p - state.hyper["learning_rate"] * d
         params = jax.tree.map(down, state.params, direction)
         learned = state.learned + enough
-        renewed = enough & (learned % config.target_every == 0)
+        renewed = enough & (learned % config.target_update_interval == 0)
         renew = lambda new, old: jnp.where(renewed, new, old)
         target = jax.tree.map(renew, params, state.target)
         counts = (

@@ -17,15 +17,26 @@ from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import HIDDEN
 
 # Arrays of the state, which a sweep varies without compiling anything anew.
-HYPER = ("alpha", "beta_hours", "gamma_hours", "fit_rate", "learning_rate")
+HYPER = (
+    "alpha",
+    "beta_hours",
+    "gamma_hours",
+    "forecaster_learning_rate",
+    "learning_rate",
+)
 
-HYPER += ("discount", "epsilon")
+HYPER += ("discount", "exploration_epsilon")
 
 STRETCHES = 30  # Of a slot, side by side, at most; a learning step is of all.
 
 GRAPHS = ("full", "ring", "k-regular", "random")
 
-_BROADCAST = ("lost", "late", "graph", "degree")  # Of "pfdrl" alone.
+_BROADCAST = (
+    "drop_probability",
+    "delay_probability",
+    "graph",
+    "degree",
+)  # Of "pfdrl" alone.
 
 _GRAPH_SEED = 1  # Other draws than those of the run's own seed.
 
@@ -54,7 +65,7 @@ class PFDRLSettings:
     )
     kinds: str | None = setting(None, help="names of devices, separated by commas")
     days: int = setting(24, at_least=1, help="to learn from")
-    held_out: int = setting(6, at_least=1, help="days after those, to be tested on")
+    test_days: int = setting(6, at_least=1, help="days after those, to be tested on")
     joining: int = setting(0, at_least=0, help="further homes, which join afterwards")
     homes_seed: int = setting(0, at_least=0, help="seed of made homes and graphs")
     sharing: str = setting(
@@ -77,10 +88,12 @@ class PFDRLSettings:
     probability: float = setting(
         0.5, at_least=0, at_most=1, help="that two homes of a random graph connect"
     )
-    lost: float = setting(
+    drop_probability: float = setting(
         0.0, at_least=0, at_most=1, help="probability of a lost message"
     )
-    late: float = setting(0.0, at_least=0, at_most=1, help="probability of a late one")
+    delay_probability: float = setting(
+        0.0, at_least=0, at_most=1, help="probability of a late one"
+    )
     max_age: int = setting(
         1,
         at_least=0,
@@ -94,26 +107,30 @@ class PFDRLSettings:
         1.0, above=0, help="clip norm of a model's change, if noisy"
     )
     cents: float = setting(FIXED_CENTS, at_least=0, help="a kWh at the fixed tariff")
-    hidden: tuple[int, ...] = setting(
+    hidden_sizes: tuple[int, ...] = setting(
         HIDDEN, at_least=1, help="widths of the Q-network"
     )
     observed: str = setting("power", choices=OBSERVED, help="what an agent sees")
     slot_min: int = setting(60, at_least=1, help="minutes after which models learn")
-    fit_steps: int = setting(1, at_least=1, help="steps of a forecaster in a slot")
-    fit_batch: int = setting(32, at_least=1, help="windows of one of them")
+    forecaster_steps: int = setting(
+        1, at_least=1, help="steps of a forecaster in a slot"
+    )
+    forecaster_batch_size: int = setting(32, at_least=1, help="windows of one of them")
     lookback: int = setting(120, at_least=1, help="minutes a forecaster sees, 5 by 5")
-    fit_rate: float = setting(1e-2, above=0, help="step size of the forecasters")
+    forecaster_learning_rate: float = setting(
+        1e-2, above=0, help="step size of the forecasters"
+    )
     learning_rate: float = setting(1e-3, above=0, help="of the Q-network")
     discount: float = setting(0.9, at_least=0, at_most=1, help="of what comes later")
-    epsilon: float = setting(
+    exploration_epsilon: float = setting(
         0.1, at_least=0, at_most=1, help="probability of a random action in learning"
     )
     batch_size: int = setting(32, at_least=1, help="transitions of a step")
     capacity: int = setting(2000, at_least=1, help="transitions in an agent's memory")
-    target_every: int = setting(
+    target_update_interval: int = setting(
         100, at_least=1, help="learning steps after which the target network is renewed"
     )
-    double: bool = setting(False, help="double Q-learning")
+    double_dqn: bool = setting(False, help="double Q-learning")
 
     def __post_init__(self):
         check(self)
@@ -124,7 +141,7 @@ class PFDRLSettings:
 
 def _check_together(settings):
     """Raises ValueError for numbers that do not fit each other."""
-    layers = len(settings.hidden) + 1
+    layers = len(settings.hidden_sizes) + 1
     if settings.sharing == "pfdrl" and settings.alpha > layers:
         raise ValueError(
             f"alpha must lie in [0, {layers}], the Q-network's layers, got "
@@ -184,25 +201,25 @@ def config_of(settings: PFDRLSettings) -> PFDRLConfig:
     """
     stretches = max(n for n in range(1, STRETCHES + 1) if settings.slot_min % n == 0)
     # Where all arrive at once nobody needs an earlier one.
-    unsure = settings.lost or settings.late
+    unsure = settings.drop_probability or settings.delay_probability
     return PFDRLConfig(
         method=settings.sharing,
         forecast=ForecastConfig(kind=settings.forecaster, lookback=settings.lookback),
-        fit_steps=settings.fit_steps,
-        fit_batch=settings.fit_batch,
+        forecaster_steps=settings.forecaster_steps,
+        forecaster_batch_size=settings.forecaster_batch_size,
         dqn=DQNConfig(
             capacity=settings.capacity,
             batch_size=settings.batch_size,
-            target_every=settings.target_every,
-            double=settings.double,
+            target_update_interval=settings.target_update_interval,
+            double_dqn=settings.double_dqn,
             num_envs=stretches,
         ),
-        hidden=settings.hidden,
+        hidden_sizes=settings.hidden_sizes,
         observed=settings.observed,
         slot_min=settings.slot_min,
         messages=ChannelConfig(
-            lost=settings.lost,
-            late=settings.late,
+            drop_probability=settings.drop_probability,
+            delay_probability=settings.delay_probability,
             max_age=settings.max_age if unsure else 0,
         ),
         noise_multiplier=settings.noise_multiplier,
@@ -240,7 +257,7 @@ def neighborhood_from_settings(
 
     Example:
       >>> from jaxanon.energy import load_homes
-      >>> homes = load_homes("simulated", homes=3, devices=2, days=1, held_out=1)
+      >>> homes = load_homes("simulated", homes=3, devices=2, days=1, test_days=1)
       >>> neighborhood_from_settings(
       ...     PFDRLSettings(days=1, graph="ring"), homes
       ... ).power.shape

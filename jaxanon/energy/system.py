@@ -36,7 +36,7 @@ def map_agents(layout: Layout | None, fn):
       Array([2., 6.], dtype=float32)
     """
     in_turn = layout is None and jax.default_backend() == "cpu"
-    chunk = 1 if in_turn else layout.chunk if layout else None
+    chunk = 1 if in_turn else layout.chunk_size if layout else None
     if chunk is None:
         return jax.vmap(fn)
     batch_size = None if chunk == 1 else chunk
@@ -88,7 +88,7 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
 
     Hyper-parameters are ``init``'s, and a sweep's by ``vmap``: ``alpha`` (6), layers of
     the Q-network that are shared by ``"pfdrl"``; ``beta_hours`` and ``gamma_hours``
-    (12), rounded to whole slots; ``fit_rate`` (0.01); those of ``dqn``.
+    (12), rounded to whole slots; ``forecaster_learning_rate`` (0.01); those of ``dqn``.
 
     Args:
       config: ``PFDRLConfig``.
@@ -107,7 +107,7 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
       >>> from jaxanon import energy
       >>> small = PFDRLConfig(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
-      ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8, 8), slot_min=10)
+      ...     dqn=energy.DQNConfig(batch_size=4), hidden_sizes=(8, 8), slot_min=10)
       >>> system = pfdrl(small)
       >>> minutes = np.tile([0.0] * 30 + [2.0] * 60 + [80.0] * 30, 12)
       >>> homes = energy.build_neighborhood(
@@ -123,7 +123,7 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
       2017: equation 2.7 adds up gradients that were taken at different weights.
     """
     how = METHODS[config.method]
-    net = q_network(OBSERVED[config.observed], NUM_ACTIONS, config.hidden)
+    net = q_network(OBSERVED[config.observed], NUM_ACTIONS, config.hidden_sizes)
     # An episode of a minute more than a slot: none ends inside it.
     env = environment(config.slot_min + 1, config.observed)
     agent = dqn(env, net, config.dqn)
@@ -217,7 +217,7 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
                 f"count must be 1 where every step is of everybody's minutes, got "
                 f"{count}; ask silent."
             )
-        rate, last = state.hyper["fit_rate"], state.slot + count - 1
+        rate, last = state.hyper["forecaster_learning_rate"], state.slot + count - 1
         inputs = street.number, (state.fits, state.control), homes_of(street)
         (fits, control), info = each(alone(key, state.slot, count, rate))(inputs)
         fit_key, _, fit_mail_key, control_mail_key = slot_keys(key, last)
@@ -259,7 +259,7 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
             mean = federated.mix(street.everybody, gradients)
             return jax.vmap(fit_step, in_axes=(0, 0, None))(fits, mean, rate), None
 
-        return jax.lax.scan(one, fits, length=config.fit_steps)[0]
+        return jax.lax.scan(one, fits, length=config.forecaster_steps)[0]
 
     def exchanged(key, model, state, mail, layers, shared, street, slot):
         sharing = getattr(how, model)
@@ -316,7 +316,7 @@ def _live(system, key, state, street, num_slots, count):
 
 @functools.partial(
     jax.jit,
-    static_argnames=("system", "slots_a_day", "days", "held_out", "side_by_side"),
+    static_argnames=("system", "slots_a_day", "days", "test_days", "side_by_side"),
 )
 def lives(
     system: PFDRLSystem,
@@ -326,7 +326,7 @@ def lives(
     *,
     slots_a_day: int,
     days: int,
-    held_out: int,
+    test_days: int,
     side_by_side: bool = False,
 ):
     """Lets a street learn for some days and tests it on others, once for each member.
@@ -340,11 +340,11 @@ def lives(
       hyper: of ``system.init``, name -> ``float[members]``; they are not checked here.
       street: ``Neighborhood``.
       slots_a_day: 1440 over ``slot_min``.
-      days, held_out: to learn from, and after those.
+      days, test_days: to learn from, and after those.
       side_by_side: whether by ``vmap``, which takes the memory of all; else in turn.
 
     Returns:
-      Two dicts of ``float32[members, days]`` and ``float32[members, held_out]``, sums
+      Two dicts of ``float32[members, days]`` and ``float32[members, test_days]``, sums
       over all agents of what ``measured`` has: on days to learn from by agents at their
       best before each slot taught them. And ``bool[members]``, whether all networks are
       finite in the end: agents whose values are NaN switch everything off, and save all
@@ -354,7 +354,7 @@ def lives(
       >>> from jaxanon import energy
       >>> small = energy.PFDRLConfig(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
-      ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8,), slot_min=10)
+      ...     dqn=energy.DQNConfig(batch_size=4), hidden_sizes=(8,), slot_min=10)
       >>> watts = jnp.tile(jnp.array([2.0] * 9 + [80.0]), 6)[None, :, None]
       >>> homes, hyper = (
       ...     energy.build_neighborhood(watts),
@@ -362,7 +362,7 @@ def lives(
       ... )
       >>> learned, tested, finite = lives(
       ...     energy.pfdrl(small), jnp.arange(2), hyper, homes,
-      ...     slots_a_day=2, days=2, held_out=1)
+      ...     slots_a_day=2, days=2, test_days=1)
       >>> learned["saved_wh"].shape, tested["minutes"].tolist(), finite.tolist()
       ((2, 2), [[20.0], [20.0]], [True, True])
     """
@@ -391,7 +391,7 @@ def lives(
         state = system.init(init_key, street, **hyper)
         state, learned = jax.lax.scan(day, state, length=days)
         each = jnp.arange(slots_a_day)
-        tested = jax.lax.map(test_day, days + jnp.arange(held_out))
+        tested = jax.lax.map(test_day, days + jnp.arange(test_days))
         return learned, tested, finite(state)
 
     members = seeds, hyper

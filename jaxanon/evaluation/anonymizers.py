@@ -64,7 +64,7 @@ def evaluate(
     seed: int = 0,
     share: float | None = None,
     judges: RawClassifiers | None = None,
-    out: str | os.PathLike | None = None,
+    output_dir: str | os.PathLike | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict:
     """Evaluates an anonymizer as a serious adversary would.
@@ -81,7 +81,7 @@ def evaluate(
     * ``intrusive``: every attacker trained on raw windows, beside the judges;
     * ``released``: training accuracy on an attacker's own share of the test windows,
       which published tables call re-identification;
-    * ``per-class``: one attacker for each class of the public attribute;
+    * ``per_class``: one attacker for each class of the public attribute;
     * ``stream``: evidence added up over 1, 5, 30, 100 windows of one subject;
     * ``pairs``: whether two anonymized streams are of one person;
     * ``self-training``: a support vector machine with hardly any labels;
@@ -107,7 +107,7 @@ def evaluate(
       share: of each class's training windows whose labels an attacker knows, (0, 1];
         by default 0.2.
       judges: of ``train_raw_classifiers``, to spare training them again.
-      out: folder for ``report.json``, ``report.html`` and figures, which replace
+      output_dir: folder for ``report.json``, ``report.html`` and figures, which replace
         older ones; None is ``run.folder``, and nothing is written if that is None.
       progress: called as ``progress(done, total, what)`` before each piece of work.
 
@@ -140,15 +140,21 @@ def evaluate(
             )
         if own:
             homes: Any = data
-            return energy.evaluate(run, homes, seed=seed, out=out, progress=progress)
-        return federated.evaluate(run, data, seed=seed, out=out, progress=progress)
+            return energy.evaluate(
+                run, homes, seed=seed, output_dir=output_dir, progress=progress
+            )
+        return federated.evaluate(
+            run, data, seed=seed, output_dir=output_dir, progress=progress
+        )
     share = SHARE if share is None else share
     options = {"attacks": attacks, "share": share, "judges": judges}
-    return _evaluate([run], data, [seed], out=out, progress=progress, **options)[0]
+    return _evaluate(
+        [run], data, [seed], output_dir=output_dir, progress=progress, **options
+    )[0]
 
 
 @single
-def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
+def _evaluate(runs, data, seeds, *, attacks, share, judges, output_dir, progress):
     """The reports of several runs, whose attackers train together."""
     evaluation_checks.check_given(runs, seeds, data)
     chosen = attackers.choose(attacks)
@@ -176,7 +182,9 @@ def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
         rows = {name: found[index] for name, found in further.items()}
         reports.append(_report(one, evidence[index], linkage[index], judges, rows))
         tell("writing the report")
-        folder = out if out is not None else getattr(one.run, "folder", None)
+        folder = (
+            output_dir if output_dir is not None else getattr(one.run, "folder", None)
+        )
         if folder is not None:
             examples = report.choose_examples(data, one.safe)
             report.write(folder, reports[-1], examples, _curves(one.run))
@@ -265,7 +273,7 @@ def evaluate_each(
             f"seeds must be one for each of {len(runs)} runs, got {seeds}."
         )
     options = {"attacks": attacks, "share": share, "judges": judges}
-    return _evaluate(runs, data, seeds, out=None, progress=progress, **options)
+    return _evaluate(runs, data, seeds, output_dir=None, progress=progress, **options)
 
 
 def evaluate_many(
@@ -276,7 +284,7 @@ def evaluate_many(
     seed: int = 0,
     share: float = SHARE,
     judges: RawClassifiers | None = None,
-    out: None = None,
+    output_dir: None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict:
     """``evaluate_each``, summed up, such as of a method that was trained by ten seeds.
@@ -287,7 +295,7 @@ def evaluate_many(
       runs: as ``evaluate`` takes one.
       data, attacks, share, judges, progress: of ``evaluate``.
       seed: of the first run and of the judges.
-      out: None; each run writes to its own folder.
+      output_dir: None; each run writes to its own folder.
 
     Returns:
       ``{"reports": [...], "summary": summary.of_runs(reports)}``.
@@ -295,9 +303,9 @@ def evaluate_many(
     Raises:
       ValueError: if ``runs`` is empty, and as ``evaluate``.
     """
-    if out is not None:
+    if output_dir is not None:
         raise ValueError(
-            "out must be left out: each run writes to its own folder, run.folder."
+            "output_dir must be None: each run writes to its own folder, run.folder."
         )
     seeds = [seed + index for index in range(len(runs))]
     options = {"attacks": attacks, "share": share, "judges": judges}

@@ -71,7 +71,7 @@ def per_class(case: EvaluationContext) -> list[list[dict]]:
     )
     seen, tested = (np.asarray(part.labels[public]) for part in data[1:])
     for name in first.attackers:
-        own_keys = keys(case, "per-class", names, known_attackers.number(name))
+        own_keys = keys(case, "per_class", names, known_attackers.number(name))
         aims = protocol.targets(case.trials, names)
         told = attacks.reidentify_by_class(
             own_keys, name, aims, seen, tested, share=first.share
@@ -176,7 +176,7 @@ def _matched(data, people, likeness):
 ATTACKS: dict[str, Callable] = {
     "intrusive": intrusive,
     "released": released,
-    "per-class": per_class,
+    "per_class": per_class,
     "stream": stream,
     "pairs": pairs,
     "self-training": leakage.self_training,

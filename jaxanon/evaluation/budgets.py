@@ -21,7 +21,7 @@ def curve(
     *,
     attacker: str = "forest",
     seed: int = 0,
-    out: str | os.PathLike | None = None,
+    output_dir: str | os.PathLike | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[dict]:
     """Tries a run's releases at every ε, with a reader who is taught on released ones.
@@ -36,7 +36,8 @@ def curve(
       epsilons: of a window, each > 0.
       attacker: who reads, a name of ``evaluate``'s attackers.
       seed: of noise and of who reads.
-      out: folder for ``budget.json``, ``budget.png`` and ``budget.html``; None: none.
+      output_dir: folder for ``budget.json``, ``budget.png`` and ``budget.html``; None:
+        none.
       progress: called as ``progress(done, total, what)`` before each piece of work.
 
     Returns:
@@ -70,8 +71,8 @@ def curve(
             told = read(sent[1]).argmax(axis=1)
             scores[name] = metrics.scores(data.test.labels[name], told, classes)
         rows.append({"epsilon": epsilon, "scores": scores, "useful": useful(run)})
-    if out is not None:
-        report.write_budget(out, _title(run), _about(run, data, attacker), rows)
+    if output_dir is not None:
+        report.write_budget(output_dir, _title(run), _about(run, data, attacker), rows)
     return rows
 
 

@@ -140,7 +140,7 @@ def check_attacks(runs, data, chosen, share: float, attacked, overlap) -> None:
             f"{people}; leave it out, or test on more people."
         )
     for name in attacked:
-        if "per-class" in chosen:
+        if "per_class" in chosen:
             own, public = (data.train.labels[x] for x in (name, data.spec.public))
             check_by_class(own, public, share, name)
         if "released" in chosen:

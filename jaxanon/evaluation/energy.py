@@ -30,7 +30,7 @@ def evaluate(
     homes: Homes,
     *,
     seed: int = 0,
-    out: str | os.PathLike | None = None,
+    output_dir: str | os.PathLike | None = None,
     progress: Callable | None = None,
 ) -> dict:
     """Lets a street's homes act on their held-out days, with models as they are.
@@ -39,7 +39,7 @@ def evaluate(
       run: of ``pfdrl``, as ``train`` and ``open_run`` return it.
       homes: that it was trained on, those that join included.
       seed: of what homes that join draw.
-      out: folder for ``report.json``, figures and ``report.html``; None is
+      output_dir: folder for ``report.json``, figures and ``report.html``; None is
         ``run.folder``, and nothing is written if that is None.
       progress: called as ``progress(done, total, what)``.
 
@@ -69,15 +69,15 @@ def evaluate(
     chosen, street = run.method.config, run.method.prepare(homes)
     learning = take(homes, 0, len(homes.names) - chosen.joining)
     tell = progress or (lambda done, total, what: None)
-    total = chosen.held_out + (1 if chosen.joining else 0)
+    total = chosen.test_days + (1 if chosen.joining else 0)
     days = []
-    for day in range(chosen.held_out):
+    for day in range(chosen.test_days):
         tell(day, total, f"held-out day {day + 1}")
         days.append(_acted(run, street, chosen.days + day))
     did = energy.Acted._make(np.concatenate(x, axis=1) for x in zip(*days, strict=True))
     newcomers = None
     if chosen.joining:
-        tell(chosen.held_out, total, f"{chosen.joining} homes that join")
+        tell(chosen.test_days, total, f"{chosen.joining} homes that join")
         newcomers = joined(run, homes, seed=seed)
     names = [
         f"{device} of {home}"
@@ -105,7 +105,7 @@ def evaluate(
         "example": scores.example(did, street, learning, **since),
     }
     made = json.loads(json.dumps(made, allow_nan=False))
-    folder = run.folder if out is None else out
+    folder = run.folder if output_dir is None else output_dir
     if folder is not None:
         report.write_neighborhood(folder, made)
     return made

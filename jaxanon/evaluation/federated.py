@@ -217,7 +217,7 @@ def evaluate(
     data: Data,
     *,
     seed: int = 0,
-    out: str | os.PathLike | None = None,
+    output_dir: str | os.PathLike | None = None,
     progress: Callable | None = None,
 ) -> dict:
     """What clients of a learner predict of their own test windows.
@@ -226,7 +226,7 @@ def evaluate(
       run: of a learner.
       data: of ``jaxanon.load``, that it was trained on.
       seed: as in ``predictions``.
-      out: folder for ``report.json``, ``report.html`` and the figure; None is
+      output_dir: folder for ``report.json``, ``report.html`` and the figure; None is
         ``run.folder``, and nothing is written if that is None.
       progress: called as ``progress(done, total, what)``.
 
@@ -280,7 +280,7 @@ def evaluate(
         "costs": profiling.read(run.folder),
     }
     made = json.loads(json.dumps(made, allow_nan=False))
-    folder = run.folder if out is None else out
+    folder = run.folder if output_dir is None else output_dir
     if folder is not None:
         report.write_learned(folder, made)
     return made

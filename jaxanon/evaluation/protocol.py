@@ -175,7 +175,7 @@ def targets(trials: Sequence[Evaluation], attributes: Sequence[str]) -> list:
 
 
 # An attack's place draws its keys, so a new one comes last.
-NAMES = ("intrusive", "released", "per-class", "stream", "pairs", "self-training",
+NAMES = ("intrusive", "released", "per_class", "stream", "pairs", "self-training",
          "inversion", "fingerprint", "membership")  # fmt: skip
 
 FIRST = 1000  # Above what other keys are folded with.

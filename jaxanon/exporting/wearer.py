@@ -37,8 +37,9 @@ def personalised(run, path: str | os.PathLike, *, num_rounds: int = 80, seed: in
     Example:
       >>> import tempfile, jaxanon as ja
       >>> data = ja.load("smartwatch", preset="acc10")
-      >>> small = {"hidden": (8,), "latent": 2, "per_class": 4, "shadows": False}
-      >>> quick = {"second_order": False, "discriminator_steps": 0, "guided": False}
+      >>> small = {"hidden_sizes": (8,), "latent_dim": 2, "samples_per_class": 4}
+      >>> small |= {"shadows": False, "second_order": False}
+      >>> quick = {"discriminator_steps": 0, "guided": False}
       >>> method = ja.methods.blinder(data.spec, **small, **quick)
       >>> run = ja.train(method, data, epochs=1, seed=0, progress=False)
       >>> rows = slice(None, None, 20)

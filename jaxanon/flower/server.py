@@ -37,7 +37,7 @@ def serve(
     *,
     epochs: int = 20,
     seed: int = 0,
-    out,
+    output_dir,
     resume: bool = False,
     show: bool = True,
     log: Callable[[str], None] = print,
@@ -54,7 +54,7 @@ def serve(
       data: ``jaxanon.datasets.Data``. Only its spec and the number of windows per
         client affect the training.
       serving: ``Serving``.
-      epochs, seed, out, resume, on_claim: see ``jaxanon.train``.
+      epochs, seed, output_dir, resume, on_claim: see ``jaxanon.train``.
       show: whether to show progress. Without a terminal, lines replace the bar.
       log: callback for lines about clients that join, leave or are rejected.
 
@@ -90,12 +90,12 @@ def serve(
     parts = rounds(method, run_key, clients, jax.eval_shape(lambda: one), bounds)
     total = epochs * method.schedule.rounds_per_epoch(one)
     port = server_transport.listen(*checks.host_and_port(serving.address))
-    with contextlib.closing(port), checkpoint.alone(out):
-        not_too_far = lambda: run_folder.not_past(out, total, epochs)
-        run_folder.claim(out, config, resume=resume, check=not_too_far)
+    with contextlib.closing(port), checkpoint.alone(output_dir):
+        not_too_far = lambda: run_folder.not_past(output_dir, total, epochs)
+        run_folder.claim(output_dir, config, resume=resume, check=not_too_far)
         if on_claim is not None:
             on_claim()
-        folder = Folder(out, method, total, total // epochs, log)
+        folder = Folder(output_dir, method, total, total // epochs, log)
         first = exchange.packed(exchange.first_own(state))
         digest = terms.digest(agreed)
         with contextlib.closing(folder):

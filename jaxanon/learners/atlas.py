@@ -69,7 +69,7 @@ class AtlasGuarantee(NamedTuple):
     @property
     def most_windows(self) -> int | None:
         """Windows that no client may have more of, where they were counted on."""
-        return None if self.lots is None else self.lots.records
+        return None if self.lots is None else self.lots.max_examples
 
     def trained_with(self, state) -> "AtlasGuarantee":
         """The guarantee of the noise that a state's ``hyper`` has, and its scores."""
@@ -176,42 +176,44 @@ def of_atlas(config, num_clients: int) -> AtlasGuarantee | None:
 
     Example:
       >>> from jaxanon.learners.atlas import AtlasConfig
-      >>> config = AtlasConfig(guarantee="client", epsilon=4.0, rounds=2)
+      >>> config = AtlasConfig(privacy_unit="client", epsilon=4.0, max_rounds=2)
       >>> found = of_atlas(config, 100)
       >>> 3.9 < found.epsilon(2) <= 4.0, round(found.noise_multiplier, 1)
       (True, 3.1)
     """
     hidden, released = config.scores == "hidden", config.scores == "released"
     # Noise that follows no score is the same in all readings.
-    holds = config.scores != "published" and (hidden or config.reading != "C")
+    holds = config.scores != "published" and (
+        hidden or config.noise_interpretation != "C"
+    )
     if config.epsilon == 0:
         return None
     warn_of_epsilon(config.epsilon)
-    if config.guarantee == "client":
+    if config.privacy_unit == "client":
         warn_of_delta(config.delta, num_clients)
-        z, of_scores = _multipliers(config, config.rounds, released)
+        z, of_scores = _multipliers(config, config.max_rounds, released)
         of_scores = None if of_scores is None else 2 * of_scores
-        counted = (1, config.rounds, config.delta)
+        counted = (1, config.max_rounds, config.delta)
         given = *counted, holds, _left(config), config.public_scores is not None
         return AtlasGuarantee(None, 2 * z, of_scores, *given)
     lots = lots_of(config)
-    asked = sampled_gaussian(lots, 1.0, config.rounds * config.local_steps)
+    asked = sampled_gaussian(lots, 1.0, config.max_rounds * config.local_steps)
     z, of_scores = _multipliers(
         config,
         asked.steps,
         released,
         sampling_probability=lots.sampling_probability,
-        capacity=asked.capacity,
-        records=asked.records,
+        capacity=asked.max_batch_size,
+        records=asked.max_examples,
     )
-    counted = (config.local_steps, config.rounds, config.delta)
+    counted = (config.local_steps, config.max_rounds, config.delta)
     given = *counted, holds, _left(config), config.public_scores is not None
     return AtlasGuarantee(lots, z, of_scores, *given)
 
 
 def _left(config):
     """What noise of reading C leaves of z*, where scores are known beforehand."""
-    if config.reading != "C" or config.public_scores is None:
+    if config.noise_interpretation != "C" or config.public_scores is None:
         return None
     return float(share_kept(config.public_scores))
 
@@ -220,8 +222,8 @@ def _multipliers(config, steps, released, **each):
     """Of so many sums and, if they are released, of scores once a round."""
     budget, beside, of_scores = (config.epsilon, config.delta), [], None
     if released:
-        scores = {"steps": config.rounds, **each}
-        alone = config.score_share * config.epsilon
+        scores = {"steps": config.max_rounds, **each}
+        alone = config.score_fraction * config.epsilon
         of_scores = noise_multiplier_for(alone, config.delta, **scores)
         beside = [SampledGaussian(noise_multiplier=of_scores, **scores)]
     z = noise_multiplier_for(*budget, steps=steps, beside=beside, **each)
@@ -238,19 +240,21 @@ def atlas(spec, config) -> Method:
         steps_of(config),
         num_clients=spec.num_classes("subject"),
         lots=None if found is None else found.lots,
-        guarantee="example" if found is None else config.guarantee,
-        reading=config.reading,
+        privacy_unit="example" if found is None else config.privacy_unit,
+        noise_interpretation=config.noise_interpretation,
         clipping=config.clipping,
         scores=config.scores,
         public_scores=_public_scores(config, network),
         send_every_layer=config.send_every_layer,
-        most_layers=config.most_layers,
+        max_layers=config.max_layers,
         send_slots=config.send_slots or None,
-        own_steps=steps_of(config, config.own_steps) if config.own_steps else None,
+        finetune_steps=steps_of(config, config.finetune_steps)
+        if config.finetune_steps
+        else None,
         rounds=rounds_of(spec, config, "clients"),
     )
-    names = (*STEP, "mask_step_size", "threshold", "first_score", "max_norm")
-    names += ("own_step_size", "score_norm")
+    names = (*STEP, "mask_learning_rate", "threshold", "first_score", "clip_norm")
+    names += ("finetune_learning_rate", "score_norm")
     multiplier = 0.0 if found is None else found.noise_multiplier
     made = learner(
         "atlas",
@@ -269,7 +273,8 @@ def atlas(spec, config) -> Method:
     def init(key, **values):
         if found is not None and "score_multiplier" in values:
             raise ValueError(
-                "score_multiplier follows from epsilon, delta, rounds and score_share, "
+                "score_multiplier follows from epsilon, delta, max_rounds and "
+                "score_fraction, "
                 "and what is guaranteed from it; set those."
             )
         return made.init(key, **values)
@@ -292,12 +297,12 @@ def _public_scores(config, network):
 class AtlasConfig(PrivateConfig):
     """Atlas's settings; what the chapter does not tell is ours."""
 
-    guarantee: str = setting(
+    privacy_unit: str = setting(
         "example",
         choices=GUARANTEES,
         help="whom noise hides: an example of a client, or a client, whatever its data",
     )
-    reading: str = setting(
+    noise_interpretation: str = setting(
         "rescaled",
         choices=READINGS,
         help="noise: rescaled, by scores and what is claimed holds; A, B, C: as its "
@@ -310,7 +315,7 @@ class AtlasConfig(PrivateConfig):
         "privatised",
         choices=SCORES,
         help="privatised: from noisy gradients; released: behind noise of their own; "
-        "hidden: every layer is sent (guarantee=client); public: public_scores, and no "
+        "hidden: every layer is sent (privacy_unit=client); public: public_scores, no "
         "masks are learned; published: from gradients before the noise, which "
         "guarantees nothing",
     )
@@ -325,7 +330,7 @@ class AtlasConfig(PrivateConfig):
         help="slots of a round, in one of which each layer is sent, at random, by "
         "itself and without a name; 0: all layers of a client in one message",
     )
-    score_share: float = setting(
+    score_fraction: float = setting(
         0.1, above=0, below=1, help="share of epsilon spent on released scores alone"
     )
     score_norm: float = setting(
@@ -335,15 +340,17 @@ class AtlasConfig(PrivateConfig):
         0.5, above=0, below=1, help="τ, least score that is sent"
     )
     first_score: float = setting(0.6, above=0, below=1, help="score of layers at first")
-    mask_step_size: float = setting(0.05, at_least=0, help="step size of the masks")
-    most_layers: int | None = setting(
+    mask_learning_rate: float = setting(0.05, at_least=0, help="step size of the masks")
+    max_layers: int | None = setting(
         None, at_least=1, help="most layers that are sent; default: no bound"
     )
     send_every_layer: bool = setting(False, help="send all layers, to hide the choice")
-    own_step_size: float = setting(
+    finetune_learning_rate: float = setting(
         0.05, above=0, help="step size of a client's last fit to its own windows"
     )
-    own_steps: int = setting(20, at_least=0, help="noise-free steps of the own model")
+    finetune_steps: int = setting(
+        20, at_least=0, help="noise-free steps of the own model"
+    )
 
     def __post_init__(self):
         super().__post_init__()

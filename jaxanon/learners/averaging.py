@@ -23,7 +23,7 @@ def fedavg(spec, config, weighting="rows") -> Method:
         network.init,
         loss_of(network, spec),
         num_steps=config.local_steps,
-        batch_size=config.batch,
+        batch_size=config.batch_size,
         cohort_size=cohort_size(config, spec.num_classes("subject")),
         weighting=weighting,
     )
@@ -37,7 +37,7 @@ def centralized(spec, config) -> Method:
         network.init,
         loss_of(network, spec),
         num_steps=config.local_steps,
-        batch_size=config.batch,
+        batch_size=config.batch_size,
     )
     return learner("centralized", spec, config, algorithm, network, STEP, pooled=True)
 
@@ -49,12 +49,14 @@ def localized(spec, config) -> Method:
 
 def fedprox(spec, config) -> Method:
     """FedProx; see ``jaxanon.federated.averaging.fedprox``."""
-    return personal_learner("fedprox", spec, config, federated.fedprox, (*STEP, "mu"))
+    return personal_learner(
+        "fedprox", spec, config, federated.fedprox, (*STEP, "proximal_mu")
+    )
 
 
 def scaffold(spec, config) -> Method:
     """SCAFFOLD; see ``jaxanon.federated.averaging.scaffold``."""
-    names = (*STEP, "server_step_size")
+    names = (*STEP, "server_learning_rate")
     make = federated.scaffold
     return personal_learner("scaffold", spec, config, make, names, weighting="clients")
 
@@ -63,11 +65,13 @@ def scaffold(spec, config) -> Method:
 class FedProxConfig(LearnerConfig):
     """FedProx's settings."""
 
-    mu: float = setting(0.1, at_least=0, help="weight of the squared move of a model")
+    proximal_mu: float = setting(
+        0.1, at_least=0, help="weight of the squared move of a model"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaffoldConfig(LearnerConfig):
     """SCAFFOLD's settings."""
 
-    server_step_size: float = setting(1.0, above=0, help="step size of the server")
+    server_learning_rate: float = setting(1.0, above=0, help="step size of the server")

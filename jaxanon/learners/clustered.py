@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxanon import federated
 from jaxanon.core.method import Method
-from jaxanon.federated.clustering.clusterfl import FORMS
+from jaxanon.federated.clustering.clusterfl import VARIANTS
 from jaxanon.kernels.bounds import setting
 from jaxanon.learners.learner import (
     STEP,
@@ -53,7 +53,7 @@ def clusterfl(spec, config) -> Method:
         probe_fn=probe,
         numbers=numbers,
         every=config.every,
-        form=config.form,
+        variant=config.variant,
     )
 
 
@@ -132,9 +132,9 @@ class ClusterFLConfig(LearnerConfig):
     )
     every: int = setting(3, at_least=1, help="rounds between two clusterings")
     probe: int = setting(64, at_least=1, help="windows of noise that compare models")
-    form: str = setting(
+    variant: str = setting(
         "corrected",
-        choices=FORMS,
+        choices=VARIANTS,
         help="corrected: towards one's cluster; released: with the published program's "
         "sign and without the others' part",
     )
@@ -160,7 +160,9 @@ class FedDLConfig(LearnerConfig):
 class FedMaskConfig(LearnerConfig):
     """FedMask's settings; the network's weights are random, and stay so."""
 
-    step_size: float = setting(200.0, above=0, help="step size of the masks' descent")
+    learning_rate: float = setting(
+        200.0, above=0, help="step size of the masks' descent"
+    )
     masked_layers: int | None = setting(
         None, at_least=1, help="last layers, which have masks; default: all layers"
     )
@@ -171,7 +173,7 @@ class FedMaskConfig(LearnerConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClusteredConfig(LearnerConfig):
-    """Settings of centralized clustering; ``cohort`` has no part in it."""
+    """Settings of centralized clustering; ``client_fraction`` has no part in it."""
 
     clusters: int = setting(3, at_least=1, help="groups of clients, a model for each")
     by: str = setting(

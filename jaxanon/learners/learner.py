@@ -26,7 +26,7 @@ def network_of(spec, config) -> Predictor:
         spec.time,
         config.embedding if spec.tokens else len(spec.channels),
         1 if spec.target else spec.num_classes(spec.public),
-        hidden=config.hidden,
+        hidden=config.hidden_sizes,
         filters=config.filters,
         lstm_features=config.lstm_features,
     )
@@ -161,7 +161,7 @@ class LearnerConfig:
     """What every learner has. An epoch is a round."""
 
     model: str = setting("cnn", choices=KINDS, help="network; resnets are of images")
-    hidden: tuple[int, ...] = setting(
+    hidden_sizes: tuple[int, ...] = setting(
         (64,),
         at_least=1,
         help="widths of its dense layers before the last (not of resnet32 and vgg16); "
@@ -177,9 +177,11 @@ class LearnerConfig:
         16, at_least=1, help="size of an event's embedding, where windows hold events"
     )
     local_steps: int = setting(10, at_least=1, help="steps of a client in a round")
-    batch: int = setting(16, at_least=1, help="windows of a step")
-    step_size: float = setting(0.05, above=0, help="step size of the clients' descent")
-    cohort: float = setting(
+    batch_size: int = setting(16, at_least=1, help="windows of a step")
+    learning_rate: float = setting(
+        0.05, above=0, help="step size of the clients' descent"
+    )
+    client_fraction: float = setting(
         1.0, above=0, at_most=1, help="share of the clients that take part in a round"
     )
 
@@ -190,7 +192,7 @@ class LearnerConfig:
             raise ValueError(f"{used} must name a layer at least for {self.model}.")
 
 
-STEP = ("step_size",)
+STEP = ("learning_rate",)
 
 
 def steps_of(config, num_steps: int | None = None) -> Steps:
@@ -202,11 +204,11 @@ def steps_of(config, num_steps: int | None = None) -> Steps:
 
     Example:
       >>> from jaxanon.learners.learner import LearnerConfig
-      >>> steps_of(LearnerConfig(batch=8), 3)
+      >>> steps_of(LearnerConfig(batch_size=8), 3)
       Steps(num_steps=3, batch_size=8, shuffle=True)
     """
     num_steps = config.local_steps if num_steps is None else num_steps
-    return Steps(num_steps=num_steps, batch_size=config.batch)
+    return Steps(num_steps=num_steps, batch_size=config.batch_size)
 
 
 def rounds_of(spec, config, weighting: str) -> CohortConfig:
@@ -221,7 +223,7 @@ def rounds_of(spec, config, weighting: str) -> CohortConfig:
       >>> from jaxanon.datasets import load
       >>> from jaxanon.learners.learner import LearnerConfig
       >>> spec = load("smartwatch").spec  # of ten people
-      >>> rounds_of(spec, LearnerConfig(cohort=0.3), "rows").cohort_size
+      >>> rounds_of(spec, LearnerConfig(client_fraction=0.3), "rows").cohort_size
       3
     """
     size = cohort_size(config, spec.num_classes("subject"))

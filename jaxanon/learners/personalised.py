@@ -30,20 +30,20 @@ def ditto(spec, config) -> Method:
     """Ditto; see ``jaxanon.federated.personalised.ditto``."""
     own = {"own_steps": steps_of(config)}
     return personal_learner(
-        "ditto", spec, config, federated.ditto, (*STEP, "pull"), **own
+        "ditto", spec, config, federated.ditto, (*STEP, "proximal_weight"), **own
     )
 
 
 def pfedme(spec, config) -> Method:
     """pFedMe; see ``jaxanon.federated.personalised.pfedme``."""
-    names = (*STEP, "server_step_size", "pull", "mix")
-    own = {"own_steps": config.own_steps, "weighting": "clients"}
+    names = (*STEP, "server_learning_rate", "proximal_weight", "mix")
+    own = {"own_steps": config.personal_steps, "weighting": "clients"}
     return personal_learner("pfedme", spec, config, federated.pfedme, names, **own)
 
 
 def per_fedavg(spec, config) -> Method:
     """Per-FedAvg; see ``jaxanon.federated.meta_learning.per_fedavg``."""
-    names = (*STEP, "adaptation_step_size")
+    names = (*STEP, "adaptation_learning_rate")
     more = {"second_order": config.second_order}
     return personal_learner(
         "per_fedavg", spec, config, federated.per_fedavg, names, **more
@@ -74,16 +74,22 @@ class OwnLayersConfig(LearnerConfig):
 class DittoConfig(LearnerConfig):
     """Ditto's settings."""
 
-    pull: float = setting(0.1, at_least=0, help="λ, weight of the distance from it")
+    proximal_weight: float = setting(
+        0.1, at_least=0, help="λ, weight of the distance from it"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PFedMeConfig(LearnerConfig):
     """pFedMe's settings."""
 
-    pull: float = setting(15.0, at_least=0, help="λ, weight of own models' distance")
-    own_steps: int = setting(5, at_least=1, help="own steps at each local step")
-    server_step_size: float = setting(0.005, above=0, help="η, of the shared copies")
+    proximal_weight: float = setting(
+        15.0, at_least=0, help="λ, weight of own models' distance"
+    )
+    personal_steps: int = setting(5, at_least=1, help="own steps at each local step")
+    server_learning_rate: float = setting(
+        0.005, above=0, help="η, of the shared copies"
+    )
     mix: float = setting(1.0, above=0, help="β, step of the server to the mean copy")
 
 
@@ -91,7 +97,7 @@ class PFedMeConfig(LearnerConfig):
 class PerFedAvgConfig(LearnerConfig):
     """Per-FedAvg's settings."""
 
-    adaptation_step_size: float = setting(
+    adaptation_learning_rate: float = setting(
         0.05, at_least=0, help="α, step size of a client's adaptation"
     )
     second_order: bool = setting(True, help="differentiate through that step")

@@ -42,7 +42,7 @@ def fedsgd_ldp(spec, config) -> Method:
         config,
         algorithm,
         network,
-        (*STEP, "max_norm"),
+        (*STEP, "clip_norm"),
         guarantee=found,
         hyper_values={"noise_multiplier": found.noise_multiplier},
     )
@@ -54,7 +54,9 @@ class BudgetConfig(LearnerConfig):
 
     epsilon: float = setting(2.0, at_least=0, help="ε of all rounds; 0: no noise")
     delta: float = setting(1e-5, above=0, below=1, help="δ of the guarantee")
-    rounds: int = setting(50, at_least=1, help="rounds that ε pays for, and no more")
+    max_rounds: int = setting(
+        50, at_least=1, help="rounds that ε pays for, and no more"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,16 +69,19 @@ class PrivateConfig(BudgetConfig):
         help="ε of an example of a client, against whoever sees what it sends; 0: no "
         "noise, no guarantee",
     )
-    records: int = setting(512, at_least=1, help="most windows of a client, in public")
-    max_norm: float = setting(
+    max_examples: int = setting(
+        512, at_least=1, help="most windows of a client, in public"
+    )
+    clip_norm: float = setting(
         1.0, above=0, help="clip norm of an example's gradient, or of a client's update"
     )
 
     def __post_init__(self):
         super().__post_init__()
-        if self.batch > self.records:
+        if self.batch_size > self.max_examples:
             raise ValueError(
-                f"batch must be at most records, {self.records}, got {self.batch!r}."
+                f"batch_size must be at most max_examples, {self.max_examples}, got "
+                f"{self.batch_size!r}."
             )
 
 
@@ -94,7 +99,8 @@ def ldp_fl(spec, config) -> Method:
         made = fedavg(spec, config, weighting="clients")
         return made._replace(name="ldp_fl")
     radii = {
-        name: config.reach / math.sqrt(_inputs(layer)) for name, layer in shapes.items()
+        name: config.weight_range / math.sqrt(_inputs(layer))
+        for name, layer in shapes.items()
     }
     algorithm = federated.ldp_fl(
         network.init,
@@ -132,7 +138,7 @@ def dp_fedavg(spec, config) -> Method:
         cohorts=found.lots,
         count_stddev=count_stddev(config, multiplier),
     )
-    names = ("server_step_size", "max_norm", "quantile", "norm_step_size")
+    names = ("server_learning_rate", "clip_norm", "quantile", "norm_learning_rate")
     return learner(
         "dp_fedavg",
         spec,
@@ -146,7 +152,7 @@ def dp_fedavg(spec, config) -> Method:
 
 
 def count_stddev(config, multiplier: float) -> float:
-    """Noise of counts that takes ``count_share`` of the budget: 1 / (2 s)^2 of 1 / z^2.
+    """Noise of counts for ``count_fraction`` of the budget: 1 / (2 s)^2 of 1 / z^2.
 
     Args:
       config: ``DPFedAvgConfig``.
@@ -157,10 +163,10 @@ def count_stddev(config, multiplier: float) -> float:
 
     Example:
       >>> from jaxanon.learners.private import DPFedAvgConfig
-      >>> count_stddev(DPFedAvgConfig(count_share=0.25), 3.0)
+      >>> count_stddev(DPFedAvgConfig(count_fraction=0.25), 3.0)
       3.0
     """
-    return multiplier / (2 * math.sqrt(config.count_share))
+    return multiplier / (2 * math.sqrt(config.count_fraction))
 
 
 def _inputs(layer):
@@ -181,14 +187,14 @@ class LdpFlConfig(BudgetConfig):
         help="ε of what is claimed, against whoever sees what a client sends; 0: no "
         "noise, no guarantee",
     )
-    claim: str = setting(
+    privacy_unit: str = setting(
         "client",
         choices=CLAIMS,
         help="client: epsilon is of all weights in all rounds together, which leaves "
         "nothing of a network but noise; weight: of each of them, as published, and no "
         "guarantee",
     )
-    reach: float = setting(
+    weight_range: float = setting(
         3.0, above=0, help="range of weights, over the root of inputs"
     )
     cut_mean: bool = setting(True, help="clip the mean too, unlike the paper")
@@ -198,7 +204,8 @@ class LdpFlConfig(BudgetConfig):
 class DPFedAvgConfig(BudgetConfig):
     """Settings of DP-FedAvg with clip norms that adapt.
 
-    ``cohort`` is the probability with which a client joins a round, on its own.
+    ``client_fraction`` is the probability with which a client joins a round, on its
+    own.
     """
 
     epsilon: float = setting(
@@ -207,14 +214,16 @@ class DPFedAvgConfig(BudgetConfig):
         help="ε of a client with all its windows, against all but the server; 0: no "
         "noise, no guarantee",
     )
-    max_norm: float = setting(
+    clip_norm: float = setting(
         1.0, above=0, help="clip norm of what a client moves by, as training begins"
     )
     quantile: float = setting(
         0.5, above=0, below=1, help="share of clients that the clip norm leaves whole"
     )
-    norm_step_size: float = setting(0.2, at_least=0, help="step size of the clip norm")
-    server_step_size: float = setting(1.0, above=0, help="step size of the server")
-    count_share: float = setting(
+    norm_learning_rate: float = setting(
+        0.2, at_least=0, help="step size of the clip norm"
+    )
+    server_learning_rate: float = setting(1.0, above=0, help="step size of the server")
+    count_fraction: float = setting(
         0.05, above=0, below=1, help="share of the budget that is spent on counting"
     )

@@ -20,10 +20,10 @@ from jaxanon.methods.common.alternating import BatchSource, central
 class ORFConfig:
     """ORF's settings; none is published."""
 
-    share: float = setting(
+    fraction: float = setting(
         0.5, at_least=0, at_most=1, help="of frequencies, normalised"
     )
-    batch: int = setting(1024, at_least=1, help="windows per round of statistics")
+    batch_size: int = setting(1024, at_least=1, help="windows per round of statistics")
 
     __post_init__ = check
 
@@ -43,7 +43,7 @@ def orf(spec, config) -> Method:
     - a feature tells of an attribute as much as its correlation ratio, the share of
       its variance that lies between the classes, over the training windows; of several
       private attributes the one that is told most counts;
-    - the ``share`` of the frequencies that tell most of a private attribute are
+    - the ``fraction`` of the frequencies that tell most of a private attribute are
       normalised, in each channel together: scaled to the root mean square that they
       have in the training windows, their shape and their phases kept;
     - a mean or standard deviation that tells more of a private attribute than of the
@@ -65,7 +65,7 @@ def orf(spec, config) -> Method:
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> orf(load("smartwatch").spec, share=0.25).config.share
+      >>> orf(load("smartwatch").spec, fraction=0.25).config.fraction
       0.25
 
     References:
@@ -81,7 +81,7 @@ def orf(spec, config) -> Method:
         return {"sums": empty(spec.time, len(spec.channels), classes)}
 
     def add(key, state, data):
-        batch = pool.draw(key, data, config.batch)
+        batch = pool.draw(key, data, config.batch_size)
         labels = {name: batch.labels[name] for name in names}
         return {"sums": add_windows(state.params["sums"], batch.windows, labels)}
 
@@ -90,7 +90,7 @@ def orf(spec, config) -> Method:
         told = leakage(params["sums"])
         private = jnp.max(jnp.stack([told[name] for name in spec.private]), axis=0)
         mean, power = average(params["sums"])
-        chosen = greatest(private[2:], config.share) & (private[2:] > 0)
+        chosen = greatest(private[2:], config.fraction) & (private[2:] > 0)
         windows = normalise(windows, chosen, power[2:])
         removed = private[:2] > told[spec.public][:2]
         return remove(windows, removed, mean[:2])
@@ -98,8 +98,8 @@ def orf(spec, config) -> Method:
     room = BatchSource(
         lambda clients: pool.pool(spec, clients),
         lambda key, data, copy: (),
-        lambda data: pool.rounds_per_epoch(data, config.batch),
-        config.batch,
+        lambda data: pool.rounds_per_epoch(data, config.batch_size),
+        config.batch_size,
     )
     method = central(
         "orf",

@@ -27,7 +27,7 @@ class Encoder(nn.Module):
     latent: int
     hidden: Sequence[int]
     filters: Sequence[int] = ()
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, windows):
@@ -35,7 +35,7 @@ class Encoder(nn.Module):
         x = windows
         for filters in self.filters:
             x = nn.relu(nn.Conv(filters, (5,), strides=(2,))(x))
-        x = MultiLayer((*self.hidden, 2 * self.latent), self.initialisation)(flatten(x))
+        x = MultiLayer((*self.hidden, 2 * self.latent), self.initialization)(flatten(x))
         mean, log_variance = jnp.split(x, 2, axis=-1)
         return mean, jnp.clip(log_variance, *LOG_VARIANCE)
 
@@ -50,18 +50,18 @@ class Decoder(nn.Module):
     channels: int
     hidden: Sequence[int]
     filters: Sequence[int] = ()
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, conditioned):
         """``float[batch, latent + classes] -> float[batch, time, channels]``."""
         if not self.filters:
             widths = (*self.hidden, self.time * self.channels)
-            x = MultiLayer(widths, self.initialisation)(conditioned)
+            x = MultiLayer(widths, self.initialization)(conditioned)
             return unflatten(x, self.time, self.channels)
         steps = self.time // 2 ** len(self.filters)
         widths = (*self.hidden, steps * self.filters[-1])
-        x = nn.relu(MultiLayer(widths, self.initialisation)(conditioned))
+        x = nn.relu(MultiLayer(widths, self.initialization)(conditioned))
         x = unflatten(x, steps, self.filters[-1])
         for filters in reversed(self.filters[:-1]):
             x = nn.relu(nn.ConvTranspose(filters, (5,), strides=(2,))(x))
@@ -73,12 +73,12 @@ class Discriminator(nn.Module):
 
     num_classes: int
     hidden: Sequence[int] = (128, 128)
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, z):
         """``float[batch, latent] -> float[batch, num_classes]``, not normalised."""
-        return MultiLayer((*self.hidden, self.num_classes), self.initialisation)(z)
+        return MultiLayer((*self.hidden, self.num_classes), self.initialization)(z)
 
 
 def sample(mean, log_variance, noise):

@@ -90,8 +90,8 @@ def networks(
     latent: int = 25,
     hidden: Sequence[int] = (512, 512, 256, 128),
     filters: Sequence[int] = (),
-    initialisation: str = "lecun",
-    adversary_hidden: Sequence[int] = (128, 128),
+    initialization: str = "lecun",
+    discriminator_hidden_sizes: Sequence[int] = (128, 128),
 ) -> BlinderNetworks:
     """Blinder's networks for windows of ``time`` samples by ``channels`` channels.
 
@@ -102,8 +102,8 @@ def networks(
       latent: size of the latent representation (paper: 25).
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
       filters: filters of the encoder's convolutions, if any; the decoder mirrors them.
-      initialisation: of the dense layers, ``"lecun"`` or ``"released"``; see ``Dense``.
-      adversary_hidden: widths of the discriminators' layers.
+      initialization: of the dense layers, ``"lecun"`` or ``"official"``; see ``Dense``.
+      discriminator_hidden_sizes: widths of the discriminators' layers.
 
     Returns:
       ``BlinderNetworks``.
@@ -127,12 +127,12 @@ def networks(
             "filters=()."
         )
     return BlinderNetworks(
-        Encoder(latent, tuple(hidden), tuple(filters), initialisation),
+        Encoder(latent, tuple(hidden), tuple(filters), initialization),
         Decoder(
-            time, channels, tuple(reversed(hidden)), tuple(filters), initialisation
+            time, channels, tuple(reversed(hidden)), tuple(filters), initialization
         ),
         tuple(
-            Discriminator(classes, tuple(adversary_hidden), initialisation)
+            Discriminator(classes, tuple(discriminator_hidden_sizes), initialization)
             for classes in private_classes
         ),
     )
@@ -209,7 +209,7 @@ def without_shadows(networks: BlinderNetworks):
 def phases(
     networks: BlinderNetworks,
     scale: LossScale,
-    step_size,
+    learning_rate,
     *,
     discriminator_steps: int = 5,
     local_steps: int = 1,
@@ -230,10 +230,10 @@ def phases(
 
     latents = with_shadows(networks) if shadows else without_shadows(networks)
     adversary = Phase(
-        ("discriminators",), discriminate, step_size, discriminator_steps, latents
+        ("discriminators",), discriminate, learning_rate, discriminator_steps, latents
     )
     autoencoder = Phase(
-        VAE_GROUPS, lambda params, batch: graded(params, batch)[0], step_size
+        VAE_GROUPS, lambda params, batch: graded(params, batch)[0], learning_rate
     )
     return (adversary, autoencoder) * local_steps
 

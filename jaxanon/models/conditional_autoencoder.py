@@ -17,13 +17,13 @@ class CodeEncoder(nn.Module):
 
     latent: int
     hidden: Sequence[int]
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, windows):
         """``float[batch, time, channels] -> (float[batch, latent], None)``."""
         widths = (*self.hidden, self.latent)
-        return MultiLayer(widths, self.initialisation)(flatten(windows)), None
+        return MultiLayer(widths, self.initialization)(flatten(windows)), None
 
 
 class Rewriter(NamedTuple):
@@ -84,9 +84,9 @@ def rewriter(
     *,
     latent: int,
     hidden: Sequence[int],
-    initialisation: str = "released",
+    initialization: str = "official",
     told: bool = False,
-    reader_hidden: Sequence[int] | None = None,
+    classifier_hidden_sizes: Sequence[int] | None = None,
     random: bool = True,
 ) -> Rewriter:
     """The networks of one model for windows of ``time`` samples.
@@ -97,10 +97,10 @@ def rewriter(
       private_classes: number of classes of each private attribute.
       latent: size of the latent.
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
-      initialisation: of all layers; see ``Dense``.
+      initialization: of all layers; see ``Dense``.
       told: whether the decoder is told the private classes.
-      reader_hidden: widths of the readers' hidden layers, ``()`` for a single layer;
-        None is no readers.
+      classifier_hidden_sizes: widths of the readers' hidden layers, ``()`` for a single
+        layer; None is no readers.
       random: whether the latent has a variance, or is a code.
 
     Returns:
@@ -117,18 +117,18 @@ def rewriter(
     """
     hidden = tuple(hidden)
     if random:
-        encoder = Encoder(latent, hidden, (), initialisation)
+        encoder = Encoder(latent, hidden, (), initialization)
     else:
-        encoder = CodeEncoder(latent, hidden, initialisation)
+        encoder = CodeEncoder(latent, hidden, initialization)
     readers = ()
-    if reader_hidden is not None:
+    if classifier_hidden_sizes is not None:
         readers = tuple(
-            Discriminator(num, tuple(reader_hidden), initialisation)
+            Discriminator(num, tuple(classifier_hidden_sizes), initialization)
             for num in private_classes
         )
     return Rewriter(
         encoder,
-        Decoder(time, channels, hidden[::-1], (), initialisation),
+        Decoder(time, channels, hidden[::-1], (), initialization),
         tuple(private_classes) if told else (),
         readers,
     )
@@ -138,7 +138,7 @@ VALUES = 512  # A window's squared error counts as that of so many values.
 
 SHRINK = 75  # The released loss is so many times smaller.
 
-FORMS = ("plain", "released")
+VARIANTS = ("paper", "official")
 
 
 class AutoencoderBatch(NamedTuple):
@@ -156,17 +156,17 @@ def rewriter_loss(
     *,
     beta=0.0,
     reading=0.0,
-    form: str = "plain",
+    variant: str = "paper",
 ):
     """Squared error, KL divergence and what the readers lose, per window.
 
-    ``"plain"`` is ``256 · error + beta · KL + reading · CE`` with the mean squared
+    ``"paper"`` is ``256 · error + beta · KL + reading · CE`` with the mean squared
     error of a window's values, KL in nats and the readers' cross-entropy in nats: the
     negative evidence bound of a window of 512 values with unit variance, whatever
     number of values it has. For ``½‖x̂ − x‖² + β KL``, β is ``beta`` times values /
     512.
 
-    ``"released"`` is the published programs' ``(512 · error + 2 beta · KL) / 150``,
+    ``"official"`` is the published programs' ``(512 · error + 2 beta · KL) / 150``,
     which is the same over 75, with ``binary_cross_entropy`` for the readers. Their
     ``c`` is ``beta``; their weight of the adversary, 0.2, is a ``reading`` of -15.
 
@@ -176,7 +176,7 @@ def rewriter_loss(
       batch: ``AutoencoderBatch``; the decoder is told the true classes.
       beta: weight of the KL divergence, a float or ``float[]``.
       reading: weight of the readers' loss; negative for an adversary's.
-      form: one of ``FORMS``.
+      variant: one of ``VARIANTS``.
 
     Returns:
       ``(float[], info)``.
@@ -190,15 +190,15 @@ def rewriter_loss(
         kl = jnp.mean(kl_to_standard_normal(mean, log_variance))
         total, info = total + beta * kl, info | {"kl": kl}
     if networks.readers:
-        loss = reader_loss(networks, params, z, batch.private, form=form)
+        loss = reader_loss(networks, params, z, batch.private, variant=variant)
         total, info = total + reading * loss, info | {"reader": loss}
-    total = total / SHRINK if form == "released" else total
+    total = total / SHRINK if variant == "official" else total
     return total, {"loss": total} | info
 
 
-def reader_loss(networks: Rewriter, params, z, private, *, form: str = "plain"):
+def reader_loss(networks: Rewriter, params, z, private, *, variant: str = "paper"):
     """The readers' cross-entropy of latents, ``float[]``, summed over attributes."""
-    if form == "released":
+    if variant == "official":
         loss = binary_cross_entropy
     else:
         loss = lambda logits, y: cross_entropy(logits, y, jnp.ones(len(y)))

@@ -146,8 +146,8 @@ def check_sizes(sizes: Sequence[int]) -> None:
     for inputs, features in itertools.pairwise(sizes):
         if features > inputs:
             raise ValueError(
-                f"hidden must not grow: {features} features of {inputs} inputs have no "
-                "orthonormal rows; give fewer."
+                f"hidden_sizes must not grow: {features} features of {inputs} inputs "
+                "have no orthonormal rows; give fewer."
             )
 
 

@@ -20,17 +20,17 @@ from jaxanon.models.sanitizer import (
 
 NOISE = 2  # Random numbers that the sanitizer is given with a window.
 
-ERRORS = ("balanced", "released")
+ERRORS = ("balanced", "official")
 
 
 class Widths(NamedTuple):
     """Sizes of the layers; the defaults are those of the released program."""
 
     filters: Sequence[int] = (64, 128)
-    hidden: Sequence[int] = (128, 64)
+    hidden_sizes: Sequence[int] = (128, 64)
     predictor_filters: Sequence[int] = (100, 100, 160, 160)
     discriminator_filters: int = 64
-    judge_hidden: int = 64
+    classifier_hidden_sizes: int = 64
 
 
 class DySanNetworks(NamedTuple):
@@ -140,26 +140,28 @@ def networks(
             f"{tuple(widths.predictor_filters)}, got {time}; take longer windows or "
             "fewer filters."
         )
-    own = (widths.discriminator_filters, widths.judge_hidden)
+    own = (widths.discriminator_filters, widths.classifier_hidden_sizes)
     return DySanNetworks(
         time,
         channels,
         public,
-        Sanitizer(tuple(widths.filters), tuple(widths.hidden)),
-        Predictor(public[1], tuple(widths.predictor_filters), widths.judge_hidden),
+        Sanitizer(tuple(widths.filters), tuple(widths.hidden_sizes)),
+        Predictor(
+            public[1], tuple(widths.predictor_filters), widths.classifier_hidden_sizes
+        ),
         {name: Discriminator(classes, *own) for name, classes in private.items()},
         sides,
     )
 
 
-def errors(nets: DySanNetworks, logits: dict, labels: dict, form: str) -> dict:
+def errors(nets: DySanNetworks, logits: dict, labels: dict, variant: str) -> dict:
     """The balanced error of each attribute of which there are logits, ``float[]``.
 
     Args:
       nets: of ``networks``.
       logits: names of attributes to ``float[batch, classes]``.
       labels: names of attributes to ``int[batch]``.
-      form: ``"balanced"`` over an attribute's own classes; ``"released"`` over those
+      variant: ``"balanced"`` over an attribute's own classes; ``"official"`` over those
         of the first private one, whatever the attribute, an absent class counting as
         one without error.
     """
@@ -167,10 +169,10 @@ def errors(nets: DySanNetworks, logits: dict, labels: dict, form: str) -> dict:
     found = {}
     for name, each in logits.items():
         groups, num_groups = labels[name], each.shape[1]
-        if form == "released":
+        if variant == "official":
             groups, num_groups = labels[first], nets.discriminators[first].num_classes
         found[name] = balanced_error(
-            each, labels[name], groups, num_groups, absent=form == "released"
+            each, labels[name], groups, num_groups, absent=variant == "official"
         )
     return found
 

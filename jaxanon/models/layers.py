@@ -11,11 +11,11 @@ from flax import linen as nn
 from jaxanon import kernels
 from jaxanon.kernels.ghost.recurrent import lstm
 
-INITIALISATIONS = ("lecun", "released")
+INITIALISATIONS = ("lecun", "official")
 
 
 def uniform_fan_in(key, shape, dtype=jnp.float32):
-    """``U(±1/√fan_in)``, the initialisation of the published programs' layers.
+    """``U(±1/√fan_in)``, the initialization of the published programs' layers.
 
     Args:
       key: typed PRNG key.
@@ -41,20 +41,20 @@ class Dense(nn.Module):
     The kernel is multiplied through ``jaxanon.kernels.matmul``, so a client's update
     can be handed in as ``Factors`` instead of as a copy of the weights.
 
-    With ``initialisation="lecun"`` weights start normal with variance ``1/fan_in`` and
-    biases at 0; with ``"released"`` both start at ``U(±1/√fan_in)``, as in the
+    With ``initialization="lecun"`` weights start normal with variance ``1/fan_in`` and
+    biases at 0; with ``"official"`` both start at ``U(±1/√fan_in)``, as in the
     published programs, where the signal shrinks from layer to layer and learning
     starts slowly.
     """
 
     features: int
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, x):
         """``float[batch, d_in] -> float[batch, features]``."""
         fan_in = x.shape[-1]
-        released = self.initialisation == "released"
+        released = self.initialization == "official"
         initial = uniform_fan_in if released else nn.initializers.lecun_normal()
         kernel = self.param("kernel", initial, (fan_in, self.features))
         initial = _uniform_bias if released else _zero_bias
@@ -66,14 +66,14 @@ class MultiLayer(nn.Module):
     """Dense layers with ReLU between them and none after the last."""
 
     features: Sequence[int]
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, x):
         """``float[batch, d_in] -> float[batch, features[-1]]``."""
         for features in self.features[:-1]:
-            x = nn.relu(Dense(features, self.initialisation)(x))
-        return Dense(self.features[-1], self.initialisation)(x)
+            x = nn.relu(Dense(features, self.initialization)(x))
+        return Dense(self.features[-1], self.initialization)(x)
 
 
 def flatten(windows):

@@ -5,18 +5,18 @@ import jax.numpy as jnp
 
 from jaxanon.models.classifiers import unit
 
-CONFUSIONS = ("chance", "released")
+CONFUSIONS = ("chance", "official")
 
 
-def confusion(logits, labels, form: str = "chance"):
+def confusion(logits, labels, variant: str = "chance"):
     """How far readers are from guessing.
 
     Args:
       logits: ``float[batch, classes]``, of a private attribute.
       labels: ``int[batch]``, its true classes.
-      form: ``"chance"`` is the cross-entropy of the guess that knows nothing, whose
+      variant: ``"chance"`` is the cross-entropy of the guess that knows nothing, whose
         least value, ``log(classes)``, belongs to that guess alone; of two classes it is
-        the published binary cross-entropy against 0.5. ``"released"`` is the identity
+        the published binary cross-entropy against 0.5. ``"official"`` is the identity
         version's, ``-log(1 - p[label]) - log(1 - max p)``: with more than two classes
         it is least where the true one alone is excluded, which tells something of it.
 
@@ -26,7 +26,7 @@ def confusion(logits, labels, form: str = "chance"):
     Example:
       >>> even, sure = jnp.zeros((1, 2)), jnp.array([[9.0, 0.0]])
       >>> label = jnp.array([0])
-      >>> confusion(even, label), confusion(even, label, "released")
+      >>> confusion(even, label), confusion(even, label, "official")
       (Array(0.6931472, dtype=float32), Array(1.3862944, dtype=float32))
       >>> bool(confusion(sure, label) > 4)
       True
@@ -35,7 +35,7 @@ def confusion(logits, labels, form: str = "chance"):
       Malekzadeh et al., Mobile Sensor Data Anonymization, IoTDI 2019, section 4; both
       forms from the released programs.
     """
-    if form == "chance":
+    if variant == "chance":
         return -jnp.mean(jax.nn.log_softmax(logits))
     surest = jnp.argmax(logits, axis=1)
     return -jnp.mean(_log_other(logits, labels) + _log_other(logits, surest))

@@ -55,7 +55,7 @@ class Sanitizer(nn.Module):
           ``(float[batch, time, channels], float[batch, s])``.
         """
         (first, second), (wide, narrow) = self.filters, self.hidden
-        dense = lambda features, name: Dense(features, "released", name=name)
+        dense = lambda features, name: Dense(features, "official", name=name)
         x = Conv(second, SECOND, name="conv_1")(
             Conv(first, FIRST, name="conv_0")(windows)
         )
@@ -245,7 +245,7 @@ def least_time(filters: Sequence[int]) -> int:
 
 
 def _official_dense(features):
-    return Dense(features, "released")
+    return Dense(features, "official")
 
 
 def _halved(x):

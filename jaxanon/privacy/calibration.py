@@ -26,8 +26,8 @@ def noise_multiplier_for(
     *,
     sampling_probability: float = 1.0,
     steps: int = 1,
-    capacity: int | None = None,
-    records: int | None = None,
+    max_batch_size: int | None = None,
+    max_examples: int | None = None,
     beside: Iterable[SampledGaussian] = (),
     accountant: str = "pld",
 ) -> float:
@@ -36,7 +36,8 @@ def noise_multiplier_for(
     Args:
       epsilon: ε > 0 that all steps may cost together.
       delta: δ in (0, 1).
-      sampling_probability, steps, capacity, records: as in ``SampledGaussian``.
+      sampling_probability, steps, max_batch_size, max_examples: as in
+        ``SampledGaussian``.
       beside: releases of the same records that are paid for from the same ε.
       accountant: as ``epsilon_spent`` takes it.
 
@@ -61,8 +62,8 @@ def noise_multiplier_for(
         SampledGaussian,
         sampling_probability=sampling_probability,
         steps=steps,
-        capacity=capacity,
-        records=records,
+        max_batch_size=max_batch_size,
+        max_examples=max_examples,
     )
     quick = "rdp" if _rare([noisy(noise_multiplier=1.0), *beside]) else accountant
     alone = epsilon_spent(beside, delta, accountant=accountant)

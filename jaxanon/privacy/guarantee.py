@@ -89,7 +89,7 @@ class Guarantee(NamedTuple):
     mechanism: str = "Gaussian noise on sums of clipped gradients over lots"
     released: str = "What clients send"
     rounds_per_epoch: int = 1
-    setting: str = "rounds"  # that says how many epochs are paid for
+    setting: str = "max_rounds"  # that says how many epochs are paid for
     not_covered: tuple[str, ...] = NOT_COVERED
 
     rests_on = "noise_multiplier"
@@ -141,16 +141,16 @@ def of_steps(config) -> Guarantee | None:
         return None
     warn_of_epsilon(config.epsilon)
     lots = lots_of(config)
-    steps = config.rounds * config.local_steps
+    steps = config.max_rounds * config.local_steps
     multiplier = multiplier_for(config.epsilon, config.delta, lots, steps)
     return Guarantee(
         lots,
         multiplier,
         config.local_steps,
-        config.rounds,
+        config.max_rounds,
         config.delta,
         EXAMPLE,
-        most_windows=config.records,
+        most_windows=config.max_examples,
     )
 
 
@@ -172,15 +172,15 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
     warn_of_epsilon(config.epsilon)
     warn_of_delta(config.delta, num_clients)
     lots = PoissonSampling(
-        sampling_probability=config.cohort,
-        size=config.cohort * num_clients,
-        records=num_clients,
+        sampling_probability=config.client_fraction,
+        expected_batch_size=config.client_fraction * num_clients,
+        max_examples=num_clients,
     )
     return Guarantee(
         lots,
-        multiplier_for(config.epsilon, config.delta, lots, config.rounds),
+        multiplier_for(config.epsilon, config.delta, lots, config.max_rounds),
         1,
-        config.rounds,
+        config.max_rounds,
         config.delta,
         "a client with all its windows",
         mechanism="Gaussian noise on sums of clients' clipped moves, and on counts of "
@@ -190,7 +190,7 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
 
 
 def lots_of(config) -> PoissonSampling:
-    """The lots of a config's steps, on clients of at most ``records`` windows.
+    """The lots of a config's steps, on clients of at most ``max_examples`` windows.
 
     Warns of a δ that allows for giving one of them away.
 
@@ -199,14 +199,14 @@ def lots_of(config) -> PoissonSampling:
 
     Example:
       >>> from jaxanon.learners.private import PrivateConfig
-      >>> lots_of(PrivateConfig(records=200, batch=20)).sampling_probability
+      >>> lots_of(PrivateConfig(max_examples=200, batch=20)).sampling_probability
       0.1
     """
-    warn_of_delta(config.delta, config.records)
+    warn_of_delta(config.delta, config.max_examples)
     return PoissonSampling(
-        sampling_probability=config.batch / config.records,
-        size=float(config.batch),
-        records=config.records,
+        sampling_probability=config.batch_size / config.max_examples,
+        expected_batch_size=float(config.batch_size),
+        max_examples=config.max_examples,
     )
 
 
@@ -228,11 +228,11 @@ def of_weights(config, weights: int, num_clients: int) -> PerWeight | None:
         return None
     warn_of_epsilon(config.epsilon)
     warn_of_delta(config.delta, num_clients)
-    whole = config.claim == "client"
+    whole = config.privacy_unit == "client"
     each = config.epsilon
     if whole:
-        each = response_epsilon_for(each, config.rounds * weights, config.delta)
-    return PerWeight(weights, each, config.rounds, config.delta, holds=whole)
+        each = response_epsilon_for(each, config.max_rounds * weights, config.delta)
+    return PerWeight(weights, each, config.max_rounds, config.delta, holds=whole)
 
 
 def paid_for(method, epochs: int, *, stacklevel: int = 2) -> int:
@@ -249,7 +249,7 @@ def paid_for(method, epochs: int, *, stacklevel: int = 2) -> int:
     paid = guarantee.rounds // getattr(guarantee, "rounds_per_epoch", 1)
     if epochs <= paid:
         return epochs
-    setting = getattr(guarantee, "setting", "rounds")
+    setting = getattr(guarantee, "setting", "max_rounds")
     warnings.warn(
         f"the privacy budget pays for {paid} {setting.removeprefix('paid_')}, and "
         f"training stops after them, not after {epochs}; set {setting} to {epochs} for "
@@ -267,14 +267,15 @@ def multiplier_for(
 
     Args:
       epsilon, delta: of all steps together.
-      lots: ``PoissonSampling`` with ``records``.
+      lots: ``PoissonSampling`` with ``max_examples``.
       steps: >= 1.
 
     Raises:
       ValueError: as ``sampled_gaussian`` and ``privacy.noise_multiplier_for``.
 
     Example:
-      >>> lots = PoissonSampling(sampling_probability=0.05, size=10.0, records=200)
+      >>> lots = PoissonSampling(sampling_probability=0.05, expected_batch_size=10.0,
+      max_examples=200)
       >>> round(multiplier_for(2.0, 1e-5, lots, 100), 1)
       1.3
     """
@@ -284,6 +285,6 @@ def multiplier_for(
         delta,
         sampling_probability=lots.sampling_probability,
         steps=asked.steps,
-        capacity=asked.capacity,
-        records=asked.records,
+        max_batch_size=asked.max_batch_size,
+        max_examples=asked.max_examples,
     )

@@ -35,8 +35,8 @@ class SampledGaussian:
     in turn, or of a fixed size, are something else, and cost more than this says.
 
     Raises:
-      ValueError: for a number out of its range, or one of ``capacity`` and ``records``
-        without the other.
+      ValueError: for a number out of its range, or one of ``max_batch_size`` and
+        ``max_examples`` without the other.
       TypeError: for a count that is no whole number.
 
     Example:
@@ -51,13 +51,13 @@ class SampledGaussian:
         1.0, above=0, at_most=1, help="q; 1 takes every record at every step"
     )
     steps: int = setting(1, at_least=1, help="number of sums that leave")
-    capacity: int | None = setting(
+    max_batch_size: int | None = setting(
         None,
         at_least=1,
         help="most records of a sample, those beyond it are left out at random; None "
-        "is no bound. Given with ``records``",
+        "is no bound. Given with ``max_examples``",
     )
-    records: int | None = setting(
+    max_examples: int | None = setting(
         None,
         at_least=1,
         help="how many there are, where there is a capacity: exactly, for of fewer the "
@@ -66,12 +66,12 @@ class SampledGaussian:
 
     def __post_init__(self):
         check(self)
-        if (self.capacity is None) != (self.records is None):
+        if (self.max_batch_size is None) != (self.max_examples is None):
             raise ValueError(
-                "capacity and records go together: what is left out depends on both; "
-                f"got {self.capacity!r} and {self.records!r}."
+                "max_batch_size and max_examples must be given together, "
+                f"got {self.max_batch_size!r} and {self.max_examples!r}."
             )
-        for name in ("steps", "capacity", "records"):
+        for name in ("steps", "max_batch_size", "max_examples"):
             if getattr(self, name) is not None:  # Dp-accounting takes Python's alone.
                 object.__setattr__(self, name, int(getattr(self, name)))
 
@@ -94,13 +94,16 @@ def composed(releases, delta, accountant, bounded):
 
 def beyond(release):
     """Chernoff's bound of how probably a sample is larger than its capacity."""
-    if release.capacity is None or release.capacity >= release.records:
+    if release.max_batch_size is None or release.max_batch_size >= release.max_examples:
         return 0.0
-    q, share = release.sampling_probability, (release.capacity + 1) / release.records
+    q, share = (
+        release.sampling_probability,
+        (release.max_batch_size + 1) / release.max_examples,
+    )
     if share <= q:
         return 1.0
     rest = (1 - share) * math.log((1 - share) / (1 - q)) if share < 1 else 0.0
-    return math.exp(-release.records * (share * math.log(share / q) + rest))
+    return math.exp(-release.max_examples * (share * math.log(share / q) + rest))
 
 
 def interval(releases) -> float:
@@ -178,11 +181,11 @@ def _account(accountant, releases):
 def _event(release, bounded):
     import dp_accounting
 
-    if bounded and release.capacity is not None:
+    if bounded and release.max_batch_size is not None:
         return dp_accounting.TruncatedSubsampledGaussianDpEvent(
-            release.records,
+            release.max_examples,
             release.sampling_probability,
-            release.capacity,
+            release.max_batch_size,
             release.noise_multiplier,
         )
     event = dp_accounting.GaussianDpEvent(release.noise_multiplier)

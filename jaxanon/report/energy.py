@@ -91,7 +91,7 @@ def saved(report: dict) -> Picture:
 def training(report: dict) -> Picture:
     """Shares and reward over the days to learn from, then the held-out days."""
     figure, axes = figures.grid(1, 2, 5.2, 3.0)
-    learned, held_out = report["training"], report["per_day"]
+    learned, test_days = report["training"], report["per_day"]
     left, right = axes[0]
     lone = {"marker": "s"} if len(learned) == 1 else {}  # A day by itself has no line.
     for name, words, colour in (
@@ -100,7 +100,7 @@ def training(report: dict) -> Picture:
         ("switched_off_share", "switched off in use", SAFE),
     ):
         line = {"label": words} | lone
-        for rows, style, more in ((learned, "-", line), (held_out, "o", {})):
+        for rows, style, more in ((learned, "-", line), (test_days, "o", {})):
             values = [_scaled(100, row[name]) for row in rows]
             days = [row["day"] for row in rows]
             left.plot(days, values, style, color=colour, lw=1.6, ms=4, **more)
@@ -112,8 +112,10 @@ def training(report: dict) -> Picture:
     figures.label(right, "day", "mean reward of a minute")
     _whole_days(left)
     _whole_days(right)
-    if held_out and learned:
-        left.axvspan(days[-1] + 0.5, held_out[-1]["day"] + 0.5, color=QUIET, alpha=0.12)
+    if test_days and learned:
+        left.axvspan(
+            days[-1] + 0.5, test_days[-1]["day"] + 0.5, color=QUIET, alpha=0.12
+        )
     place = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0)}
     left.legend(fontsize=8, frameon=False, ncols=3, columnspacing=1.1, **place)
     return figures.picture(

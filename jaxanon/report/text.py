@@ -188,7 +188,7 @@ def headline(report: dict) -> list[str]:
             f"{percent(reached)} balanced accuracy, where guessing gives "
             f"{percent(chance)} and raw windows {percent(raw['balanced_accuracy'])}."
         )
-    if report["dataset"]["split"] == "released":
+    if report["dataset"]["split"] == "official":
         lines.append("The split leaks test windows into training: see below.")
     return lines
 

@@ -29,7 +29,7 @@ from jaxanon.training import checkpoint, run_folder, trainer
 
 _ARRAYS = frozenset(of_settings.HYPER)
 
-_OF_DATA = ("homes", "devices", "kinds", "days", "held_out", "joining", "homes_seed")
+_OF_DATA = ("homes", "devices", "kinds", "days", "test_days", "joining", "homes_seed")
 
 
 class Member(NamedTuple):
@@ -46,10 +46,10 @@ def search(
     homes: energy_homes.Homes,
     *,
     grid: dict[str, list],
-    seeds: int = 1,
-    out: str | os.PathLike | None = None,
+    num_seeds: int = 1,
+    output_dir: str | os.PathLike | None = None,
     resume: bool = False,
-    chunk: int | None = None,
+    chunk_size: int | None = None,
     progress=None,
 ) -> tuple[list[Member], list[dict]]:
     """Trains a street with every combination of ``grid`` and every seed, and tests it.
@@ -61,11 +61,11 @@ def search(
       settings: ``PFDRLSettings``, where the grid has nothing else.
       homes: as ``train`` takes them.
       grid: name of a setting -> its values; not of those that choose the homes.
-      seeds: how many; 0, 1, ...
-      out: folder for ``sweep.json``, written after every call of the program, and
-        ``sweep.png``; None keeps nothing.
+      num_seeds: how many; 0, 1, ...
+      output_dir: folder for ``sweep.json``, written after every call of the program,
+        and ``sweep.png``; None keeps nothing.
       resume: go on with the search in ``out``.
-      chunk: members of a call, side by side; None is one on a CPU, else all of a
+      chunk_size: members of a call, side by side; None is one on a CPU, else all of a
         program.
       progress: called as ``progress(done, total, what)``.
 
@@ -87,32 +87,34 @@ def search(
 
     Example:
       >>> from jaxanon import energy
-      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1,
+      test_days=1)
       >>> small = energy.PFDRLSettings(
-      ...     days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720)
+      ...     days=1, test_days=1, forecaster="lr", hidden_sizes=(4,), alpha=1,
+      slot_min=720)
       >>> members, rows = search(small, homes, grid={"alpha": [0, 2]})
       >>> [row["settings"] for row in rows]
       [{'alpha': 0}, {'alpha': 2}]
     """
-    whole("seeds", seeds, least=1)
-    if chunk is not None:
-        whole("chunk", chunk, least=1)
+    whole("num_seeds", num_seeds, least=1)
+    if chunk_size is not None:
+        whole("chunk_size", chunk_size, least=1)
     cells = _cells(settings, grid)
     built = _built(settings, homes)
-    members = [(cell, seed) for cell in cells for seed in range(seeds)]
+    members = [(cell, seed) for cell in cells for seed in range(num_seeds)]
     described = {
         "method": "pfdrl",
         "settings": dataclasses.asdict(settings),
         "grid": {name: list(values) for name, values in grid.items()},
-        "seeds": int(seeds),
+        "num_seeds": int(num_seeds),
         "fingerprint": run_folder.fingerprint(homes, built),
     }
-    with checkpoint.alone(out):
+    with checkpoint.alone(output_dir):
         found: dict[int, dict] = {}
-        if out is not None:
-            folder.claim(out, described, resume=resume)
-            rows = folder.read(out).get("members", [])
-            with naming(f"{pathlib.Path(out) / folder.FILE}, its members"):
+        if output_dir is not None:
+            folder.claim(output_dir, described, resume=resume)
+            rows = folder.read(output_dir).get("members", [])
+            with naming(f"{pathlib.Path(output_dir) / folder.FILE}, its members"):
                 found = {row["index"]: row["scores"] for row in rows}
         tell = progress or (lambda done, total, what: None)
         for static, indices in space.alike(members, _ARRAYS):
@@ -122,27 +124,27 @@ def search(
             own = dataclasses.replace(settings, **static)
             street = _built(own, homes).prepare(homes)
             system = energy_system.pfdrl(of_settings.config_of(own))
-            at_once = _at_once(chunk, len(left))
+            at_once = _at_once(chunk_size, len(left))
             for first in range(0, len(left), at_once):
                 some = left[first : first + at_once]
                 tell(len(found), len(members), _words(members[some[0]]))
                 told = _scores(own, system, street, [members[i] for i in some], at_once)
                 found |= dict(zip(some, told, strict=True))
-                if out is not None:
-                    _write(out, described, members, found, ())
+                if output_dir is not None:
+                    _write(output_dir, described, members, found, ())
         done = [Member(*member, found[i]) for i, member in enumerate(members)]
         _warn(done)
         summary = [
             {
                 "settings": cell,
-                "seeds": int(seeds),
+                "num_seeds": int(num_seeds),
                 "scores": _over([one.scores for one in done if one.settings == cell]),
             }
             for cell in cells
         ]
-        if out is not None:
-            _write(out, described, members, found, summary)
-            report.write_search(out, summary)
+        if output_dir is not None:
+            _write(output_dir, described, members, found, summary)
+            report.write_search(output_dir, summary)
         return done, summary
 
 
@@ -196,9 +198,9 @@ def _cells(settings, grid):
     return cells
 
 
-def _at_once(chunk, count):
+def _at_once(chunk_size, count):
     on_cpu = jax.default_backend() == "cpu"
-    return min(count, chunk or (1 if on_cpu else count))
+    return min(count, chunk_size or (1 if on_cpu else count))
 
 
 def _scores(settings, system, street, members, at_once):
@@ -213,7 +215,7 @@ def _scores(settings, system, street, members, at_once):
         street,
         slots_a_day=DAY // settings.slot_min,
         days=settings.days,
-        held_out=settings.held_out,
+        test_days=settings.test_days,
         side_by_side=at_once > 1,
     )
     names = "saved_wh", "standby_wh", "optimal", "minutes"
@@ -250,7 +252,8 @@ def _warn(members):
         first = f"{broken[0].settings}, seed {broken[0].seed}"
         warnings.warn(
             f"{len(broken)} of {len(members)} members have no scores, for a network is "
-            f"no longer finite ({first}); lower fit_rate or learning_rate.",
+            f"no longer finite ({first}); lower "
+            "forecaster_learning_rate or learning_rate.",
             UserWarning,
             stacklevel=4,
         )
@@ -274,7 +277,7 @@ def _words(member):
     return ", ".join([*(f"{k}={v}" for k, v in cell.items()), f"seed {seed}"])
 
 
-def _write(out, described, members, found, summary):
+def _write(output_dir, described, members, found, summary):
     rows = [
         {
             "index": i,
@@ -284,4 +287,4 @@ def _write(out, described, members, found, summary):
         }
         for i in sorted(found)
     ]
-    folder.write(out, described | {"members": rows, "summary": list(summary)})
+    folder.write(output_dir, described | {"members": rows, "summary": list(summary)})

@@ -31,7 +31,7 @@ class Job:
     epochs: int  # that were asked for
     layout: str  # one of ``program.LAYOUTS``
     chunk: int | None  # members trained at once; None is what fits
-    out: pathlib.Path | None
+    output_dir: pathlib.Path | None
     show: bool
     # What was made once for all members: of the last group bundles and configs; judges.
     kept: dict = dataclasses.field(default_factory=dict)
@@ -115,11 +115,11 @@ def chunks(indices: list[int], size: int) -> list[list[int]]:
 def found(job: Job, indices) -> dict[int, Run | None]:
     """Members, in order, as they were saved; None of those that were not."""
     runs: dict[int, Run | None] = dict.fromkeys(indices)
-    if job.out is not None:
+    if job.output_dir is not None:
         for group in job.plan.groups:
             for index in set(group.indices) & set(runs):
                 method = group.methods[job.plan.members[index].split]
-                runs[index] = sweeps_folder.opened(job.out, index, method)
+                runs[index] = sweeps_folder.opened(job.output_dir, index, method)
     return runs
 
 
@@ -241,10 +241,12 @@ def _run(job, group, index, place, trained, config, before):
     values = {name: float(value) for name, value in state.hyper.items()}
     config = config | {"seed": place.seed, "hyper": values}
     history = ([] if before is None else before.history) + history
-    method, out = group.methods[place.split], job.out
-    folder = None if out is None else sweeps_folder.member_folder(out, index)
+    method, output_dir = group.methods[place.split], job.output_dir
+    folder = (
+        None if output_dir is None else sweeps_folder.member_folder(output_dir, index)
+    )
     run = Run(method, state, method.spec, folder, history, config)
-    if out is None:
+    if output_dir is None:
         return run
     return sweeps_folder.save(run)
 

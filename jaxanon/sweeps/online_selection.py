@@ -126,7 +126,8 @@ def choose_online(
       >>> few = lambda side: jax.tree.map(lambda rows: rows[::200], side)
       >>> data = data._replace(train=few(data.train), test=few(data.test))
       >>> small = {"filters": (2, 2), "hidden": (4, 4), "predictor_filters": (4,)}
-      >>> small |= {"discriminator_filters": 2, "judge_hidden": 4, "batch": 8}
+      >>> small |= {"discriminator_filters": 2, "classifier_hidden_sizes": 4, "batch":
+      8}
       >>> found = ja.sweep(
       ...     "dysan", data, grid={"alpha": [0.2, 0.5]}, epochs=1, progress=False,
       ...     **small)

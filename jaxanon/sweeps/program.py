@@ -60,7 +60,7 @@ def fitting(need: Callable[[int], int], count: int, budget: int | None) -> int:
     return size
 
 
-LAYOUTS = ("side by side", "one after another")
+LAYOUTS = ("vmap", "scan")
 
 # Where nothing is gained by more of them, members are saved after so many.
 SAVED = 8

@@ -36,7 +36,7 @@ class Cluster(NamedTuple):
 
 
 @contextlib.contextmanager
-def cluster(address: str | None, recipe: tuple, job: Job, out: pathlib.Path):
+def cluster(address: str | None, recipe: tuple, job: Job, output_dir: pathlib.Path):
     """Connects to a cluster, or starts one of this machine's cores and ends it.
 
     Args:
@@ -65,10 +65,14 @@ def cluster(address: str | None, recipe: tuple, job: Job, out: pathlib.Path):
                 address or "local", log_to_driver=False, logging_level="ERROR", **alone
             )
     try:
-        _check_folder(ray, out)
+        _check_folder(ray, output_dir)
         cloudpickle = need("ray.cloudpickle", "sweep", "a sweep by Ray")
         there = dataclasses.replace(
-            job, plan=Plan([], []), out=out.absolute(), show=False, kept={}
+            job,
+            plan=Plan([], []),
+            output_dir=output_dir.absolute(),
+            show=False,
+            kept={},
         )
         sweep = (
             uuid.uuid4().hex,
@@ -219,9 +223,9 @@ def _job(sweep, made_from):
     return _HERE[sweep]
 
 
-def _check_folder(ray, out: pathlib.Path) -> None:
+def _check_folder(ray, output_dir: pathlib.Path) -> None:
     """FileNotFoundError unless all machines find in ``out`` what is put there."""
-    path = (out / TOKEN).absolute()
+    path = (output_dir / TOKEN).absolute()
     path.write_text(uuid.uuid4().hex, encoding="utf-8")
     try:
         blind = [
@@ -233,8 +237,10 @@ def _check_folder(ray, out: pathlib.Path) -> None:
         path.unlink(missing_ok=True)
     if blind:
         raise FileNotFoundError(
-            f"{out} is not seen by {blind}: a sweep by Ray keeps its members in one "
-            "folder that all machines share; choose one on a shared disk (--out)."
+            f"{output_dir} is not seen by {blind}: a sweep by Ray keeps its members in "
+            "one "
+            "folder that all machines share; choose one on a shared disk "
+            "(--output-dir)."
         )
 
 

@@ -26,7 +26,7 @@ def run(job: Job, train_fn: Callable, eta: int | None):
     numbers = _settings(job.plan)
     alive = set(numbers)
     levels = [] if eta is None else _levels(job, eta, len(alive))
-    told = [] if job.out is None else _told(job.out)
+    told = [] if job.output_dir is None else _told(job.output_dir)
     runs = members.found(job, range(len(numbers)))
     stopped: dict[int, int] = {}
     rungs: list[dict] = []
@@ -41,18 +41,18 @@ def run(job: Job, train_fn: Callable, eta: int | None):
             rungs.append(told[place])  # As it was decided before the sweep was killed.
         else:
             rungs.append(_compare(job, runs, numbers, alive, judges, epochs, eta))
-            if job.out is not None:
-                folder.add(job.out, rungs=rungs)
+            if job.output_dir is not None:
+                folder.add(job.output_dir, rungs=rungs)
         gone = _gone(rungs[-1])
         alive -= gone
         stopped |= {i: epochs for i, number in enumerate(numbers) if number in gone}
     return runs, stopped, rungs
 
 
-def _told(out):
+def _told(output_dir):
     """The comparisons that were made before the sweep was killed."""
-    with naming(f"{pathlib.Path(out) / folder.FILE}, its rungs"):
-        told = list(folder.read(out).get("rungs", []))
+    with naming(f"{pathlib.Path(output_dir) / folder.FILE}, its rungs"):
+        told = list(folder.read(output_dir).get("rungs", []))
         for rung in told:
             _gone(rung)
     return told

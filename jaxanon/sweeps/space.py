@@ -66,7 +66,7 @@ def plan(
         method's builder.
       TypeError: for a builder that cannot be called.
     """
-    whole("seeds", num_seeds, least=1)
+    whole("num_seeds", num_seeds, least=1)
     build = _builder(builder, settings)
     if more and isinstance(builder, Method):
         raise ValueError(

@@ -1,6 +1,7 @@
 """Checkpoints of a run that survive a kill, and the lock of its folder."""
 
 import contextlib
+import dataclasses
 import errno
 import hashlib
 import logging
@@ -14,7 +15,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from jaxanon import __version__
-from jaxanon.core import checks
+from jaxanon.core import aliases, checks
 from jaxanon.core.method import StateByLeaves
 from jaxanon.training import metrics_log
 
@@ -106,6 +107,13 @@ def _kept(state):
     return Kept(state.round, leaves)  # pyrefly: ignore
 
 
+def _with_hyper(state, hyper):
+    """Returns a state with other hyper-parameters."""
+    if dataclasses.is_dataclass(state):
+        return dataclasses.replace(state, hyper=hyper)  # pyrefly: ignore
+    return state._replace(hyper=hyper)
+
+
 def _state_of(kept, like):
     """The state that ``_kept`` was told, with arrays without a size again."""
     if not _by_leaves(like):
@@ -129,7 +137,8 @@ def restored(folder, config: dict, like):
       FileNotFoundError: if there is no checkpoint yet.
       ValueError: if the run is of another architecture than ``like``, or damaged.
     """
-    if architecture(like) != config["architecture"]:
+    # Names that changed since a run was written are in another order.
+    if sorted(architecture(like)) != sorted(config["architecture"]):
         raise ValueError(
             f"{folder} holds a checkpoint of another architecture than its settings "
             f"make in jaxanon {__version__} (it was written by {config['version']}); "
@@ -216,6 +225,25 @@ class Checkpoints:
         return None
 
     def _read(self, round_, like):
+        saved_as = self._saved_names(round_, like)
+        if not saved_as:
+            return self._read_as(round_, like)
+        old = {saved_as.get(name, name): leaf for name, leaf in like.hyper.items()}
+        state = self._read_as(round_, _with_hyper(like, old))
+        hyper = {name: state.hyper[saved_as.get(name, name)] for name in like.hyper}
+        return _with_hyper(state, hyper)
+
+    def _saved_names(self, round_, like) -> dict[str, str]:
+        """Returns the names of 0.1 in a checkpoint, by the hyper-parameter's name."""
+        if _by_leaves(like) or not like.hyper:
+            return {}
+        path = self._folder / str(round_) / "default"
+        with _quiet(), ocp.StandardCheckpointer() as reader:
+            saved = reader.metadata(path).item_metadata["state"]["hyper"]
+        names = {aliases.setting_name(name, like.hyper): name for name in saved}
+        return {new: old for new, old in names.items() if new != old}
+
+    def _read_as(self, round_, like):
         shapes = jax.eval_shape(_kept, like) if _by_leaves(like) else like
         wanted = {"state": shapes, "digest": jax.ShapeDtypeStruct((32,), np.uint8)}
         with _quiet():

@@ -22,7 +22,7 @@ class Loop:
     method: Method
     key: jax.Array
     spread: DevicePlacement
-    out: str | os.PathLike | None
+    output_dir: str | os.PathLike | None
     saved: checkpoint.Checkpoints | None
     epochs: int
     per_epoch: int  # rounds
@@ -69,12 +69,14 @@ def run(loop: Loop, state, history: list, show: bool, watch):
             history.append(row)
             if method.schedule.check_history is not None:
                 method.schedule.check_history(history, ended=done == total)
-            if loop.saved is not None and loop.out is not None:
-                metrics_log.append(loop.out, row)
+            if loop.saved is not None and loop.output_dir is not None:
+                metrics_log.append(loop.output_dir, row)
                 if done == total or time.monotonic() - last_save >= loop.checkpoint_s:
                     # Before the checkpoint: never less is told than was spent.
                     whole = loop.spread.collect(state)
-                    ledger.write(loop.out, method, whole, asked=total, accountant="rdp")
+                    ledger.write(
+                        loop.output_dir, method, whole, asked=total, accountant="rdp"
+                    )
                     loop.saved.save(whole)
                     last_save = time.monotonic()
             tell(row)
@@ -105,7 +107,8 @@ def _refuse_broken(info, bad, num, before, loop, hyper):
     if names or bad < num:
         what = f"the loss {names[0]!r} is" if names else "the parameters' squares are"
         rounds = loop.saved.rounds() if loop.saved else []
-        last = f" The checkpoint of round {max(rounds, default=0)} is in {loop.out}."
+        last = f" The checkpoint of round {max(rounds, default=0)} is in "
+        last += f"{loop.output_dir}."
         raise FloatingPointError(
             f"{what} no longer finite in round {before + min(bad + 1, num)}; "
             f"{metrics_log.remedy(hyper)}.{last if rounds else ''}"

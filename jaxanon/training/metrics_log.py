@@ -66,12 +66,12 @@ def remedy(hyper: Iterable[str]) -> str:
     """What to do where steps were too long, given the names of hyper-parameters.
 
     Example:
-      >>> remedy(["alpha", "inner_step_size", "server_step_size"])
-      'lower inner_step_size or server_step_size'
+      >>> remedy(["alpha", "inner_learning_rate", "server_learning_rate"])
+      'lower inner_learning_rate or server_learning_rate'
       >>> remedy([])
       'look at its windows'
     """
-    lengths = [name for name in hyper if name.endswith(("step_size", "_rate"))]
+    lengths = [name for name in hyper if name.endswith(("learning_rate", "_rate"))]
     return f"lower {' or '.join(lengths)}" if lengths else "look at its windows"
 
 

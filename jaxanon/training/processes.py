@@ -453,7 +453,8 @@ def launch(words: list[str], num_processes: int, devices: int | None = None) -> 
     on_cpu = os.environ.get("JAX_PLATFORMS") == "cpu"
     if devices is None and not on_cpu and pathlib.Path("/dev/nvidia0").exists():
         raise ValueError(
-            "devices must be told (--devices) where processes share a machine's GPUs."
+            "num_devices must be given (--num-devices) if processes share GPUs of a "
+            "machine."
         )
     # Held to the end, so that no other program gets the port: process 0 shares it.
     with socket.socket() as reserved:
@@ -466,7 +467,7 @@ def _launched(words, num_processes, devices, port):
     known = os.environ.get(SECRET) or secrets.token_hex(32)
     told = {SECRET: known, RESERVED: str(port)}
     command = [sys.executable, "-P", "-c", MAIN, *words]
-    command += ["--coordinator", f"127.0.0.1:{port}", "--process-id"]
+    command += ["--coordinator-address", f"127.0.0.1:{port}", "--process-id"]
 
     def start(index):
         env = os.environ | told

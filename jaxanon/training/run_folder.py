@@ -8,7 +8,7 @@ from typing import Any
 import jax
 
 from jaxanon import __version__
-from jaxanon.core import registry
+from jaxanon.core import aliases, registry
 from jaxanon.core.method import Method
 from jaxanon.core.run import Run
 from jaxanon.datasets import writing
@@ -120,7 +120,18 @@ def read_config(folder) -> dict:
             f"{path} describes no run: it lacks {sorted(lacking)}; name the folder of "
             "a run."
         )
-    return config
+    return _renamed(config)
+
+
+def _renamed(config):
+    """Returns the config of a run of version 0.1 under the names of today."""
+    name = aliases.METHODS.get(config["method"], config["method"])
+    kinds = "anonymizer", "learner", "controller"
+    if not any(name in registry.names(kind) for kind in kinds):
+        return config
+    settings_class = registry.entry(name, *kinds).config
+    known = {} if settings_class is None else settings_class.__dataclass_fields__
+    return aliases.run_config(config, known)
 
 
 def not_past(folder, total: int, epochs: int) -> None:

@@ -37,14 +37,14 @@ def train(
     *,
     epochs: int | None = None,
     seed: int = 0,
-    out=None,
+    output_dir=None,
     resume: bool = False,
     progress: bool = True,
     hyper: dict | None = None,
     checkpoint_s: float = CHECKPOINT_S,
     on_claim: Callable[[], None] | None = None,
     profile=None,
-    devices: int | None = None,
+    num_devices: int | None = None,
 ) -> Run:
     """Trains ``method`` on the training windows of ``data``: over clients, or together.
 
@@ -63,7 +63,7 @@ def train(
         ``jaxanon.core.registry.default_epochs``, or what the settings say. A finished
         run may be resumed with more.
       seed: of everything random, a Python int.
-      out: folder for settings, checkpoints and metrics; ``None`` keeps nothing.
+      output_dir: folder for settings, checkpoints and metrics; ``None`` keeps nothing.
       resume: go on with the run in ``out``; where there is none, start it.
       progress: show a progress bar, or lines where there is no terminal.
       hyper: hyper-parameters in place of the method's defaults; see its config.
@@ -106,11 +106,11 @@ def train(
     epochs = epochs_of(method, epochs)
     checks.seed(seed)
     epochs, seed = whole("epochs", epochs, least=1), int(seed)
-    if out is not None and not processes.several():
-        run_folder.refuse_taken(out, resume=resume)  # Before anything compiles.
+    if output_dir is not None and not processes.several():
+        run_folder.refuse_taken(output_dir, resume=resume)  # Before anything compiles.
     epochs = paid_for(method, epochs, stacklevel=3)
     check_data(method, data)
-    placement.check_devices(method, devices)
+    placement.check_devices(method, num_devices)
     hyper = dict(hyper or {})
     check_hyper(method, hyper)
     watched = profile is not None and processes.first()
@@ -120,7 +120,7 @@ def train(
     per_epoch = method.schedule.rounds_per_epoch(prepared)
     warn_of_epochs(method, epochs, per_epoch)
     work = method.schedule.work_per_round(prepared)
-    spread = placement.spread(method, prepared, devices)
+    spread = placement.spread(method, prepared, num_devices)
     del prepared  # Where it was spread out, this copy is nobody's.
     init_key, run_key = jax.random.split(jax.random.key(seed))
     # Copied, for a round gives the state's buffers away and some may be the caller's.
@@ -129,7 +129,11 @@ def train(
     with processes.told_when_lost("before the first round"):
         processes.check_alike(config)
     total = epochs * per_epoch
-    folder = pathlib.Path(out) if out is not None and processes.first() else None
+    folder = (
+        pathlib.Path(output_dir)
+        if output_dir is not None and processes.first()
+        else None
+    )
 
     held = contextlib.ExitStack()
 
@@ -139,11 +143,13 @@ def train(
         held.enter_context(checkpoint.alone(folder))
         if resume:
             ledger.refuse_served(folder)
-        not_too_far = lambda: not_past(out, total, epochs)
-        run_folder.claim(out, config, resume=resume, check=not_too_far)
+        not_too_far = lambda: not_past(output_dir, total, epochs)
+        run_folder.claim(output_dir, config, resume=resume, check=not_too_far)
         if on_claim is not None:
             on_claim()
-        saved = held.enter_context(contextlib.closing(checkpoint.Checkpoints(out)))
+        saved = held.enter_context(
+            contextlib.closing(checkpoint.Checkpoints(output_dir))
+        )
         found = saved.restore(state) or state
         return saved, found, saved.go_on(int(found.round))
 
@@ -156,7 +162,7 @@ def train(
             method=method,
             key=run_key,
             spread=spread,
-            out=out,
+            output_dir=output_dir,
             saved=saved,
             epochs=epochs,
             per_epoch=per_epoch,

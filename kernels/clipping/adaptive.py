@@ -16,7 +16,7 @@ def adapt_max_norms(
     *,
     count_stddev,
     quantile=0.5,
-    step_size=0.2,
+    learning_rate=0.2,
     expected_rows=None,
     weights=None,
     groups=None,
@@ -24,10 +24,10 @@ def adapt_max_norms(
 ):
     """Moves each clip norm towards a quantile of the rows' norms.
 
-    ``C <- C exp(-step_size (b - quantile))``, where b is the fraction of rows within
-    C, from a count with Gaussian noise: ``b = 1/2 + (sum_i w_i (b_i - 1/2) + noise) /
-    expected_rows``. Each group has a count of its own, which one row moves by 1/2. The
-    counts spend part of the budget: see ``noise_multiplier_beside_counts``.
+    ``C <- C exp(-learning_rate (b - quantile))``, where b is the fraction of rows
+    within C, from a count with Gaussian noise: ``b = 1/2 + (sum_i w_i (b_i - 1/2) +
+    noise) / expected_rows``. Each group has a count of its own, which one row moves by
+    1/2. The counts spend part of the budget: see ``noise_multiplier_beside_counts``.
 
     Args:
       key: a typed PRNG key, another one than the sum's noise is drawn from. On a mesh
@@ -35,8 +35,8 @@ def adapt_max_norms(
       rows, max_norms, groups: as in ``clip_rows``, the rows before clipping.
       count_stddev: sigma_b >= 0, in rows; the paper takes ``expected_rows / 20``.
       quantile: the fraction of rows that is to lie within the norm, in [0, 1].
-      step_size: eta >= 0; but for the noise, the norm changes by a factor of at most
-        ``exp(step_size)``.
+      learning_rate: eta >= 0; but for the noise, the norm changes by a factor of at
+        most ``exp(learning_rate)``.
       expected_rows: how many rows there are, a public number > 0 that does not depend
         on who took part; None is N. It must be given with ``weights`` or
         ``axis_name``, where N is something else.
@@ -54,8 +54,8 @@ def adapt_max_norms(
     Example:
       >>> rows = jnp.array([[3.0, 4.0], [0.0, 8.0], [9.0, 0.0], [7.0, 0.0]])
       >>> norm = adapt_max_norms(  # A quarter lies within 6, a half should.
-      ...     jax.random.key(0), rows, 6.0, count_stddev=0.0, step_size=4 * jnp.log(2.0)
-      ... )
+      ...     jax.random.key(0), rows, 6.0, count_stddev=0.0, learning_rate=4 *
+      jnp.log(2.0) ... )
       >>> round(float(norm), 4)
       12.0
 
@@ -68,7 +68,7 @@ def adapt_max_norms(
     max_norms = grouping.numbers("max_norms", max_norms)
     group_of = grouping.group_of_leaves(rows, max_norms, groups)
     stddev = grouping.numbers("count_stddev", count_stddev, zero=True)
-    step_size = grouping.numbers("step_size", step_size, zero=True)
+    learning_rate = grouping.numbers("learning_rate", learning_rate, zero=True)
     quantile = grouping.numbers("quantile", quantile, zero=True, at_most=1)
     bounds, treedef = jax.tree.flatten(max_norms)
     leaves = jax.tree.leaves(rows)
@@ -89,7 +89,7 @@ def adapt_max_norms(
         counts = jax.lax.psum(counts, axis_name)
     counts = counts + stddev * jax.random.normal(key, counts.shape, counts.dtype)
     fraction = 0.5 + counts / expected_rows
-    return treedef.unflatten(bounds * jnp.exp(-step_size * (fraction - quantile)))
+    return treedef.unflatten(bounds * jnp.exp(-learning_rate * (fraction - quantile)))
 
 
 def noise_multiplier_beside_counts(noise_multiplier, count_stddev, num_counts=1):

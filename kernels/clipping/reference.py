@@ -71,7 +71,7 @@ def noise_multiplier_of_groups(max_norms, stddevs):
 
 
 def adapt_max_norms(
-    rng, rows, groups, max_norms, count_stddev, quantile, step_size, expected_rows
+    rng, rows, groups, max_norms, count_stddev, quantile, learning_rate, expected_rows
 ):
     """Section 2.1 of Andrew et al.: a noisy count for each group, a geometric step."""
     adapted = {}
@@ -82,5 +82,5 @@ def adapt_max_norms(
             count += (1.0 if within else 0.0) - 0.5
         count += count_stddev * rng.normal()
         fraction = count / expected_rows + 0.5
-        adapted[label] = max_norm * math.exp(-step_size * (fraction - quantile))
+        adapted[label] = max_norm * math.exp(-learning_rate * (fraction - quantile))
     return adapted

@@ -91,13 +91,13 @@ def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
     return call
 
 
-def sgd_step(params, grads, step_size):
-    """One gradient step that multiplies nothing out: ``params - step_size * grads``.
+def sgd_step(params, grads, learning_rate):
+    """One gradient step on factors: ``params - learning_rate * grads``.
 
     Args:
       params: tree of arrays and ``FactoredKernel``.
       grads: what ``value_and_grad`` returned for it.
-      step_size: ``float[]``.
+      learning_rate: ``float[]``.
 
     Returns:
       The tree with arrays moved, and with ``Factors`` appended to their kernel's own.
@@ -112,7 +112,7 @@ def sgd_step(params, grads, step_size):
       Array([[-1., -2.],
              [ 0.,  0.]], dtype=float32)
     """
-    step = lambda leaf, grad: _stepped(leaf, grad, step_size)
+    step = lambda leaf, grad: _stepped(leaf, grad, learning_rate)
     return jax.tree.map(step, params, grads, is_leaf=is_leaf)
 
 
@@ -207,11 +207,11 @@ def _with_tap(leaf, tap):
     return FactoredKernel(leaf.kernel, leaf.factors, tap)
 
 
-def _stepped(leaf, grad, step_size):
+def _stepped(leaf, grad, learning_rate):
     if not isinstance(grad, Factors):
-        return multiply_out(leaf) - step_size * grad
+        return multiply_out(leaf) - learning_rate * grad
     kernel, held = _parts(leaf)
-    change = Factors(grad.inputs, step_size * grad.cotangents)
+    change = Factors(grad.inputs, learning_rate * grad.cotangents)
     if held is not None:
         join = lambda old, new: jnp.concatenate([old, new], axis=-2)
         change = Factors(*map(join, held, change))

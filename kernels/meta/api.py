@@ -23,7 +23,7 @@ class Phase(NamedTuple):
 
     groups: tuple[str, ...]  # top-level names of ``params``
     loss_fn: Callable  # (params, inputs) -> float[]
-    step_size: Any  # float or float[]; 0 is allowed
+    learning_rate: Any  # float or float[]; 0 is allowed
     num_steps: int = 1  # a Python int >= 0
     inputs_fn: Callable | None = None
 
@@ -195,7 +195,7 @@ def adapt(phases, params, support, *, second_order=True, factor=True):
             _, grads = value_and_grad(loss)(moving)
             if not second_order:
                 grads = jax.lax.stop_gradient(grads)
-            params |= factored.sgd_step(moving, grads, phase.step_size)
+            params |= factored.sgd_step(moving, grads, phase.learning_rate)
     return params
 
 

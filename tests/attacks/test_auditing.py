@@ -15,8 +15,12 @@ from jaxanon.federated.engine.personal import Reply, personal, replaced
 from jaxanon.privacy import epsilon_spent, noise_multiplier_of_layers
 
 DELTA, RUNS = 1e-3, 10_000
-EVERY = PoissonSampling(sampling_probability=1.0, size=4.0, records=2)
-SOME = PoissonSampling(sampling_probability=0.4, size=1.0, records=2)
+EVERY = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=4.0, max_examples=2
+)
+SOME = PoissonSampling(
+    sampling_probability=0.4, expected_batch_size=1.0, max_examples=2
+)
 ALIKE = CohortConfig(weighting="clients")
 
 
@@ -88,13 +92,13 @@ def test_samples_hide_what_they_are_said_to():
     assert told < 0.6 * accounted(1.0, EVERY, 6)
 
 
-WATCHED = {"messages": "layers", "mask_step_size": 0.5, "threshold": 0.58}
+WATCHED = {"messages": "layers", "mask_learning_rate": 0.5, "threshold": 0.58}
 
 
 @pytest.mark.parametrize("reading", ["rescaled", "A", "B"])
 def test_what_atlas_loses_is_accounted_for(reading):
     """Layers that are sent are watched, too."""
-    told = found(atlas(EVERY, 1, reading=reading), 1, **WATCHED)
+    told = found(atlas(EVERY, 1, noise_interpretation=reading), 1, **WATCHED)
     worth = 1.0
     if reading == "B":  # More private than is claimed: scores are 0.6.
         even = [2**0.5] * 2
@@ -110,7 +114,7 @@ def test_masks_that_learn_are_accounted_for():
 
 def test_the_noise_of_reading_c_is_less_than_it_claims():
     hyper = {"noise_multiplier": 2.0, "first_score": 0.3, "threshold": 0.2}
-    told = found(atlas(EVERY, 1, reading="C"), 1, "layers", **hyper)
+    told = found(atlas(EVERY, 1, noise_interpretation="C"), 1, "layers", **hyper)
     even = [2 * 2**0.5] * 2
     true = noise_multiplier_of_layers(even, [0.3] * 2, reading="C")
     assert 2 * accounted(2.0) < told <= accounted(true)
@@ -118,7 +122,7 @@ def test_the_noise_of_reading_c_is_less_than_it_claims():
 
 def test_published_scores_tell_by_the_layers_that_are_sent():
     """One example takes the score from 0.6 to below 0.58; noise may, or may not."""
-    hyper = {"noise_multiplier": 4.0, "mask_step_size": 8.0, "threshold": 0.58}
+    hyper = {"noise_multiplier": 4.0, "mask_learning_rate": 8.0, "threshold": 0.58}
     told = {
         scores: found(atlas(EVERY, 1, scores=scores), 1, "layers", **hyper)
         for scores in ("privatised", "published")
@@ -127,7 +131,7 @@ def test_published_scores_tell_by_the_layers_that_are_sent():
     assert told["published"] > 2 * accounted(4.0)
 
 
-@pytest.mark.parametrize("multiplier", [0.0, 1.0 / EVERY.size])
+@pytest.mark.parametrize("multiplier", [0.0, 1.0 / EVERY.expected_batch_size])
 def test_no_noise_and_noise_of_the_mean_are_caught(multiplier):
     """The sum's noise, divided by the lot's size once too often, or none of it."""
     told = found(fedsgd_ldp(EVERY, 1), 1, noise_multiplier=multiplier, runs=4_000)
@@ -136,7 +140,9 @@ def test_no_noise_and_noise_of_the_mean_are_caught(multiplier):
 
 def test_samples_that_are_not_drawn_are_caught():
     """Every row in every lot, where one in ten is accounted for."""
-    claimed = PoissonSampling(sampling_probability=0.1, size=4.0, records=2)
+    claimed = PoissonSampling(
+        sampling_probability=0.1, expected_batch_size=4.0, max_examples=2
+    )
     assert found(fedsgd_ldp(EVERY, 1), 3) > 1.5 * accounted(1.0, claimed, 3)
 
 
@@ -148,7 +154,7 @@ def test_a_client_that_clips_its_mean_and_not_its_examples_is_caught():
         leaves, treedef = jax.tree.flatten(grads)
         norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in leaves))
         keys = jax.random.split(jax.random.fold_in(client.key, 1), len(leaves))
-        size = EVERY.size
+        size = EVERY.expected_batch_size
         sent = [
             leaf / jnp.maximum(norm, 1.0) + jax.random.normal(k, leaf.shape) / size
             for k, leaf in zip(keys, leaves, strict=True)
@@ -192,7 +198,7 @@ def test_fedavg_tells_all_by_its_updates_and_by_its_models_outputs():
     see = auditing.observer(
         algorithm,
         loss,
-        algorithm.init(jax.random.key(0), step_size=1.0),
+        algorithm.init(jax.random.key(0), learning_rate=1.0),
         federated.stack([{"x": x, "y": y}]),
         client=0,
         rows=[0, 3],

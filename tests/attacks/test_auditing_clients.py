@@ -12,7 +12,9 @@ from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
 pytestmark = pytest.mark.slow
 
 DELTA, ONE = 1e-3, Steps(num_steps=1)
-EVERY = PoissonSampling(sampling_probability=1.0, size=2.0, records=2)
+EVERY = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=2.0, max_examples=2
+)
 
 
 def loss_fn(params, x, key):
@@ -30,7 +32,7 @@ def opposite():
 
 def seen(algorithm, worlds, sees, num_rounds=1, runs=20_000, **hyper):
     """What is observed of one run, and the ε that many prove."""
-    state = algorithm.init(jax.random.key(0), step_size=1.0, **hyper)
+    state = algorithm.init(jax.random.key(0), learning_rate=1.0, **hyper)
     see = auditing.client_observer(
         algorithm, state, worlds, num_rounds=num_rounds, sees=sees
     )
@@ -49,9 +51,9 @@ def spent(*multipliers):
 def test_a_client_of_atlas_loses_what_half_its_multiplier_is_worth():
     """And more than the whole multiplier would be, of one clip norm apart."""
     algorithm = federated.atlas(
-        init_fn, loss_fn, ONE, num_clients=1, guarantee="client"
+        init_fn, loss_fn, ONE, num_clients=1, privacy_unit="client"
     )
-    hyper = {"noise_multiplier": 1.0, "mask_step_size": 0.0}
+    hyper = {"noise_multiplier": 1.0, "mask_learning_rate": 0.0}
     once, counted = seen(algorithm, opposite(), "layers", **hyper)
     assert once.shape == (4,)  # Two layers, and that both were sent.
     assert spent(1.0) < counted < spent(0.5)
@@ -60,9 +62,12 @@ def test_a_client_of_atlas_loses_what_half_its_multiplier_is_worth():
 def test_released_scores_are_seen_and_count():
     """Hardly any noise on scores gives away what that on updates hides."""
     algorithm = federated.atlas(
-        *(init_fn, loss_fn, ONE), num_clients=1, guarantee="client", scores="released"
+        *(init_fn, loss_fn, ONE),
+        num_clients=1,
+        privacy_unit="client",
+        scores="released",
     )
-    hyper = {"noise_multiplier": 8.0, "mask_step_size": 0.5, "threshold": 0.3}
+    hyper = {"noise_multiplier": 8.0, "mask_learning_rate": 0.5, "threshold": 0.3}
     worlds, claimed = opposite(), spent(4.0, 2.0)
     once, kept = seen(algorithm, worlds, "layers", score_multiplier=4.0, **hyper)
     assert once.shape == (6,)  # And two scores.

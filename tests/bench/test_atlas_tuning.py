@@ -17,13 +17,13 @@ def atlas(bench):
     return bench("atlas.command")
 
 
-def test_what_diverged_goes_on_with_the_next_lower_step_size(atlas, bench):
+def test_what_diverged_goes_on_with_the_next_lower_learning_rate(atlas, bench):
     entry = bench("atlas.applications").ENTRIES["DP-FedAvg"]
-    assert (entry.tuned, entry.scale) == ("server_step_size", 0.1)
+    assert (entry.tuned, entry.scale) == ("server_learning_rate", 0.1)
     one = atlas.Bench.__new__(atlas.Bench)
     one.application = bench("atlas.applications").APPLICATIONS[0]
     grid = [0.002, 0.005, 0.01, 0.03, 0.1]
-    np.testing.assert_allclose(one.step_sizes(entry), grid)
+    np.testing.assert_allclose(one.learning_rates(entry), grid)
     assert one.lower(entry, 0.01) == pytest.approx(0.005)
     with pytest.raises(FloatingPointError, match="DP-FedAvg diverges at every"):
         one.lower(entry, 0.002)
@@ -54,13 +54,13 @@ def test_some_people_are_a_data_set_of_their_own(bench):
     assert len(some(people(4), 3, 0).spec.classes["subject"]) == 3
 
 
-def test_step_sizes_are_chosen_on_the_last_of_every_class(bench):
+def test_learning_rates_are_chosen_on_the_last_of_every_class(bench):
     data = bench("atlas.data").fifth_apart(people(2))
     assert data.train.windows[:, 0, 0].tolist() == [0, 2, 4, 6]
     assert data.test.windows[:, 0, 0].tolist() == [1, 3, 5, 7]
 
 
-def test_step_sizes_of_noisy_methods_are_chosen_for_each_budget_and_number(
+def test_learning_rates_of_noisy_methods_are_chosen_for_each_budget_and_number(
     atlas, bench, tmp_path
 ):
     """Steps of 0.3 diverge, so that longer ones are not tried."""
@@ -69,15 +69,15 @@ def test_step_sizes_of_noisy_methods_are_chosen_for_each_budget_and_number(
     own.application, own.smoke = applications.APPLICATIONS[0], False
     own.data, own.folder, own.earlier = people(5), tmp_path, {}
 
-    def train(entry, data, seed, step_size, more):
+    def train(entry, data, seed, learning_rate, more):
         everybody = len(np.unique(data.train.labels["subject"]))
-        calls.append((entry.name, everybody, step_size, more))
-        if step_size >= 0.3:
+        calls.append((entry.name, everybody, learning_rate, more))
+        if learning_rate >= 0.3:
             raise FloatingPointError
-        return step_size
+        return learning_rate
 
     own.train, own.scores = train, lambda run, data: {"value": run}
-    size = lambda name, *at: own.step_size(applications.ENTRIES[name], *at)
+    size = lambda name, *at: own.learning_rate(applications.ENTRIES[name], *at)
     assert size("Atlas, as claimed", 3, 0.5) == 0.1
     tried = [("Atlas", 3, each, {"epsilon": 0.5}) for each in (0.02, 0.05, 0.1, 0.3)]
     assert calls == tried
@@ -93,7 +93,7 @@ def test_step_sizes_of_noisy_methods_are_chosen_for_each_budget_and_number(
     assert size("Atlas, as claimed", 3, 4.0) == 0.7 and size("Atlas", 3, 0.5) == 0.1
 
 
-def test_earlier_rows_tell_step_sizes_by_what_they_were_tuned_for(bench):
+def test_earlier_rows_tell_learning_rates_by_what_they_were_tuned_for(bench):
     application = bench("atlas.applications").APPLICATIONS[0]
     of = {"application": application.name, "model": "cnn", "rounds": application.rounds}
 
@@ -119,7 +119,7 @@ def test_earlier_rows_tell_step_sizes_by_what_they_were_tuned_for(bench):
         row(name="FedRep", application="another"),
     ]
     given = rows, application, application.rounds
-    assert bench("atlas.tuning").earlier_step_sizes(*given, first=21) == {
+    assert bench("atlas.tuning").earlier_learning_rates(*given, first=21) == {
         ("Atlas", None, None): 0.1,
         ("Atlas", None, 4.0): 0.2,
         ("FedSGD-LDP", 5, None): 0.3,
@@ -131,8 +131,8 @@ def test_earlier_rows_tell_step_sizes_by_what_they_were_tuned_for(bench):
 def test_a_last_fit_is_steps_on_a_client_s_own_windows(bench):
     """Of a softmax regression from zeros: one step of its gradient, by hand."""
     data = people(2)
-    linear = {"model": "mlp", "hidden": (), "batch": 8, "local_steps": 1}
-    learner = learners.build("fedavg", data.spec, step_size=0.5, **linear)
+    linear = {"model": "mlp", "hidden_sizes": (), "batch_size": 8, "local_steps": 1}
+    learner = learners.build("fedavg", data.spec, learning_rate=0.5, **linear)
     run = ja.train(learner, data, epochs=1, progress=False)
     zeros = jax.tree.map(jnp.zeros_like, run.state.params)
     run = dataclasses.replace(run, state=run.state._replace(params=zeros))

@@ -12,7 +12,7 @@ from jaxanon import methods
 from jaxanon.attacks import RawClassifiers
 from jaxanon.core import run as core_run
 
-TINY = {"hidden": (4,), "latent": 2, "anonymization": "probabilistic"}
+TINY = {"hidden_sizes": (4,), "latent_dim": 2, "anonymization": "probabilistic"}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
         return run
 
     def evaluate(tried, data, *, attacks, judges):
-        evaluated.append((tried.method.config.flip, tried.folder, judges))
+        evaluated.append((tried.method.config.flip_probability, tried.folder, judges))
         told = {name: {"balanced_accuracy": 0.5} for name in ("mlp", "forest")}
         return {
             "utility": {"attribute": "activity", "anonymized": {"accuracy": 0.9}},
@@ -68,7 +68,7 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
     assert evaluated == 2 * [(share, None, "judges") for share in flip.SHARES]
     first, *found = json.loads(rows.read_text())
     assert first == old
-    assert [row["settings"]["flip"] for row in found] == list(flip.SHARES)
+    assert [row["settings"]["flip_probability"] for row in found] == list(flip.SHARES)
     assert found[0]["retrained"] == {"mlp": 0.5, "forest": 0.5}
     assert found[0]["scores"]["activity accuracy"]["mean"] == 0.9
     assert found[0]["command"] == "python bench blinder.flip"

@@ -86,7 +86,7 @@ def test_rows_are_those_that_the_readme_reads(front, run, bench, tmp_path):
     _, rows = run("--epochs", "9", "--preset", "mag5")
     (tmp_path / "front_motion_sense.json").write_text(rows.read_text())
     *_, line = bench("readme.privacy").front(tmp_path).splitlines()
-    weights = f"{base['critic']:g} | {base['utility']:g}"
+    weights = f"{base['output_discriminator_weight']:g} | {base['utility']:g}"
     assert line == (
         f"| mag5 | 0.5 | {weights} | 9 |  | 90.0 | 52.5 | 56.2 / 62.5 | 15.0 |"
     )

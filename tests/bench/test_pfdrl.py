@@ -120,7 +120,7 @@ def test_persistence_stands_below_the_forecasters(tables):
     held = "| A | persistence | 1 | 1.000 | 1.000 | 4.00 | 8.00 | 80.0 |"
     assert lines[-1] == held and lines[0].endswith("| 90.0 |")
     # Step sizes stand there where one row tells of any.
-    rows[1]["fit_rate"] = 1e-3
+    rows[1]["forecaster_learning_rate"] = 1e-3
     lr, lstm, last = tables.forecast_table(rows).splitlines()[2:]
     assert lr.endswith("| 90.0 | 0.001 |") and lstm.endswith("| 90.0 | not kept |")
     assert last == f"{held}  |"
@@ -213,7 +213,7 @@ def test_every_job_begins_on_a_street(bench):
                 config, hyper = work.config(job, smoke), work.hyper(job, smoke)
                 begin = functools.partial(energy.pfdrl(config).init, **hyper)
                 jax.eval_shape(begin, jax.random.key(0), homes)
-                layers = len((*config.hidden, "worths"))
+                layers = len((*config.hidden_sizes, "worths"))
                 assert hyper.get("alpha", 6) <= layers
     names = [job.name for job in work.jobs("methods", False)]
     assert names == ["Local", "Cloud", "FL", "FRL", "PFDRL"]
@@ -243,16 +243,16 @@ def one_core(monkeypatch):
 
 @pytest.fixture
 def place(bench):
-    return bench("pfdrl.homes").place("simulated", 0, homes=2, days=2, held_out=1)
+    return bench("pfdrl.homes").place("simulated", 0, homes=2, days=2, test_days=1)
 
 
-def test_step_sizes_are_chosen_without_held_out_days(bench, one_core, place):
+def test_learning_rates_are_chosen_without_held_out_days(bench, one_core, place):
     work, rates = bench("pfdrl.jobs"), bench("pfdrl.runs")
     job = work.jobs("forecasts", True)[0]
     config, hyper = work.config(job, True), work.hyper(job, True)
     found = rates.chosen(place, config, hyper, 0, (1e-9, 5e-3))
     by_rate = found["mase_by_rate"]
-    assert found["fit_rate"] == float(min(by_rate, key=by_rate.get))
+    assert found["forecaster_learning_rate"] == float(min(by_rate, key=by_rate.get))
     assert len(set(by_rate.values())) == 2
     # Other held-out days change nothing.
     other = place.power.copy()

@@ -205,8 +205,8 @@ def test_fewer_steps_are_those_of_the_same_network(bench, runs, work, places):
     state = method.init(jax.random.key(0))
     run = Run(method, state, place.data.spec, "here", [], {})
     other = runs.with_steps(run, 7)
-    assert other.method.config.sampling_steps == 7 and other.folder is None
-    assert other.method.config.num_steps == method.config.num_steps
+    assert other.method.config.num_inference_steps == 7 and other.folder is None
+    assert other.method.config.num_train_timesteps == method.config.num_train_timesteps
     assert other.state.params is state.params
 
 
@@ -275,8 +275,8 @@ def test_a_smoke_run_writes_tables_and_figures_and_goes_on(
     assert [row["name"] for row in rows if "other_told" in row] == ["Conditional GAN"]
     assert list((tmp_path / "runs" / "trained").glob("*")) == trained
     # By other settings it is.
-    monkeypatch.setitem(work.SMOKE, "cgan", work.SMOKE["cgan"] | {"latent": 5})
+    monkeypatch.setitem(work.SMOKE, "cgan", work.SMOKE["cgan"] | {"latent_dim": 5})
     out, rows = smoke("methods")
     anew = [row for row in rows if row["question"] == "methods"]
     assert [row["shown"] for row in anew if "settings" in row] != [0.125]
-    assert [row["settings"]["latent"] for row in anew if "settings" in row] == [5]
+    assert [row["settings"]["latent_dim"] for row in anew if "settings" in row] == [5]

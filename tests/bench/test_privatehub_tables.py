@@ -45,7 +45,7 @@ def test_the_chapter_stands_beside_in_its_own_layout(bench, tables):
     assert "| 25.0 ± 0.0 | bath 36.5, leave home 38.1 | 55.0 ± 0.0 | 60.0" in ours
     assert ours.endswith("| 80.0 ± 0.0 | 70.0 ± 0.0 | 62.5 ± 0.0 |  |")
     assert "77.8" not in other  # The chapter's private choice is the first.
-    settings = {"batch": 64, "widths": [8, 4]}
+    settings = {"batch_size": 64, "widths": [8, 4]}
     told = tables.learned({"rounds": 2700, "settings": settings, "training_s": 61.2})
     assert told == "2,700 rounds of 64, widths 8-4, 61 s"
 
@@ -273,8 +273,12 @@ def test_each_way_to_rewrite_is_held_against_what_is_asked(bench, tables, goals)
     few = made("steps", name="20 steps", asked_shown=0.9)
     text = goals.table([few, few | {"seed": 1, "name": "100 steps"}])
     assert line(text, "PrivateHub: 20 steps, class to hide").endswith("| not run |")
-    ways = {"strength": 1.0, "negative_guidance": 0.5}
-    told = {"rounds": 20, "settings": {"batch": 8, "widths": [4]}, "training_s": 1.0}
+    ways = {"strength": 1.0, "negative_guidance_scale": 0.5}
+    told = {
+        "rounds": 20,
+        "settings": {"batch_size": 8, "widths": [4]},
+        "training_s": 1.0,
+    }
     rows = [made(name=work.ANEW, **told, way=ways), raw, made()]
     lines = tables.methods_table(rows).splitlines()[2:]
     assert [text.split("|")[3].strip() for text in lines] == [

@@ -35,8 +35,8 @@ def test_what_was_trained_before_is_what_training_begins_with(runs, work, place)
     method = methods.build("privatehub", place.data.spec, **settings)
     other = method.init(jax.random.key(5))
     begun = runs.beginning_with(method, other.params, 7)
-    state = begun.init(jax.random.key(0), step_size=0.5)
-    assert float(state.hyper["step_size"]) == 0.5 and int(state.round) == 7
+    state = begun.init(jax.random.key(0), learning_rate=0.5)
+    assert float(state.hyper["learning_rate"]) == 0.5 and int(state.round) == 7
     same = jax.tree.map(np.array_equal, state.params, other.params)
     assert all(jax.tree.leaves(same))
 
@@ -57,7 +57,7 @@ def counted(runs, monkeypatch):
         state = jax.eval_shape(method.init, key)  # Networks are slow to set up.
         params = jax.tree.map(lambda x: np.full(x.shape, rounds, x.dtype), state.params)
         state = state._replace(params=params, round=np.int32(rounds))
-        config = {"settings": {"hide": ["c"]}, "epochs": epochs}
+        config = {"settings": {"classes_to_hide": ["c"]}, "epochs": epochs}
         return Run(method, state, data.spec, None, [{"seconds": 1.0 * more}], config)
 
     monkeypatch.setattr(runs, "fit", fit)
@@ -153,5 +153,9 @@ def test_what_is_trained_once_also_makes_all_anew(bench, runs, work, place, tmp_
     assert before is again is run and after is attacked
     assert after.method.config.strength == 1 > run.method.config.strength
     # What the state holds is told anew, too, or it would stay as it was trained.
-    assert float(after.state.hyper["guidance"]) == 6 != run.method.config.guidance
+    assert (
+        float(after.state.hyper["guidance_scale"])
+        == 6
+        != run.method.config.guidance_scale
+    )
     assert after.state.params is run.state.params

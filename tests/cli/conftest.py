@@ -9,10 +9,13 @@ from hasty import hasty
 from jaxanon.cli import app
 from jaxanon.training import run_folder
 
-TINY = "--latent 3 --hidden 8 --per-class 8 --query 3 --extra 0".split()
-TINY += "--adversary-hidden 4 --discriminator-steps 0 --no-second-order".split()
-TINY += "--no-shadows --epochs 1 --no-guided --adversary-rounds 0".split()
-TINY += "--averaging 0 --cohort 0.4 --anonymization stochastic".split()
+TINY = "--latent-dim 3 --hidden-sizes 8 --samples-per-class 8".split()
+TINY += "--query-size 3 --extra 0".split()
+TINY += (
+    "--discriminator-hidden-sizes 4 --discriminator-steps 0 --no-second-order".split()
+)
+TINY += "--no-shadows --epochs 1 --no-guided --discriminator-rounds 0".split()
+TINY += "--ema-decay 0 --client-fraction 0.4 --anonymization stochastic".split()
 
 
 def write(path, scale=1.0):
@@ -62,7 +65,16 @@ def train_words():
 
     def words(file, out):
         named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
-        return ["train", "blinder", *named, "--out", str(out), "--seed", "7", *TINY]
+        return [
+            "train",
+            "blinder",
+            *named,
+            "--output-dir",
+            str(out),
+            "--seed",
+            "7",
+            *TINY,
+        ]
 
     return words
 

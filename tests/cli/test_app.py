@@ -33,8 +33,8 @@ def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
         app.main(["train", "fedavg", "--help"])
     shown = capsys.readouterr().out
     assert "default: one, or all that the processes have  " in shown
-    (line,) = (line for line in shown.splitlines() if " --devices " in line)
-    assert "--devices INT " in line
+    (line,) = (line for line in shown.splitlines() if " --num-devices " in line)
+    assert "--num-devices INT " in line
     with pytest.raises(SystemExit):
         app.main(["evaluate", "--help"])
     default = ",".join(attackers.DEFAULT)
@@ -57,7 +57,7 @@ def test_settings_of_the_method_are_options(verb, capsys):
     with pytest.raises(SystemExit):
         app.main([verb, "blinder", "--help"])
     shown = capsys.readouterr().out
-    for option in ("--latent", "--gamma", "--dataset", "--preset", "--no-second-order"):
+    for option in ("--latent-dim", "--gamma", "--dataset", "--no-second-order"):
         assert option in shown
     # Help, bounds and choices come from the config's declarations.
     assert "size of the latent representation; >= 1 (default: 25)" in shown
@@ -91,21 +91,42 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("train nobody --out x", "no method 'nobody'. Methods that"),
-        ("train blinder --out x --latent 0", "latent must be >= 1, got 0"),
-        ("sweep blinder --out x --dataset nowhere --seeds 0", "seeds must be >= 1"),
-        ("train blinder --out x --dataset nowhere", "there is no data set 'nowhere'"),
-        ("train blinder --out x --dataset no.npz", "'no.npz' does not exist"),
-        ("train blinder --out x --private side,", "--private must be names with comm"),
-        ("train blinder --out x --private age", "'age' is neither an attribute of the"),
+        ("train nobody --output-dir x", "no method 'nobody'. Methods that"),
+        (
+            "train blinder --output-dir x --latent-dim 0",
+            "latent_dim must be >= 1, got 0",
+        ),
+        (
+            "sweep blinder --output-dir x --dataset nowhere --num-seeds 0",
+            "num_seeds must be >= 1",
+        ),
+        (
+            "train blinder --output-dir x --dataset nowhere",
+            "there is no data set 'nowhere'",
+        ),
+        ("train blinder --output-dir x --dataset no.npz", "'no.npz' does not exist"),
+        (
+            "train blinder --output-dir x --private side,",
+            "--private must be names with comm",
+        ),
+        (
+            "train blinder --output-dir x --private age",
+            "'age' is neither an attribute of the",
+        ),
         ("evaluate nowhere", "nowhere holds no run"),
-        ("sweep blinder --out x --grid gamma", "--grid must be NAME=VALUE,VALUE,..."),
-        ("sweep blinder --out x --grid depth=1", "grid names 'depth', which is no"),
+        (
+            "sweep blinder --output-dir x --grid gamma",
+            "--grid must be NAME=VALUE,VALUE,...",
+        ),
+        (
+            "sweep blinder --output-dir x --grid depth=1",
+            "grid names 'depth', which is no",
+        ),
         (
             "evalute nowhere",
             "there is no verb 'evalute'; jaxanon --help lists them. Did",
         ),
-        ("sweep --seeds 2 pfdrl", "its name right behind the verb"),
+        ("sweep --num-seeds 2 pfdrl", "its name right behind the verb"),
         ("train --epochs 1 pfdrl", "its name right behind the verb"),
         ("server pfdrl", "by `jaxanon train pfdrl` or `jaxanon sweep pfdrl`"),
         ("datasets export smartwatch --output x.csv", "path must end in .npz"),
@@ -137,7 +158,9 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_data_are_read(
 ):
     (tmp_path / "config.json").write_text("{}")
     monkeypatch.setattr(train.cli_data, "load", None)
-    said = refused("train", "orf", "--dataset", "smartwatch", "--out", str(tmp_path))
+    said = refused(
+        "train", "orf", "--dataset", "smartwatch", "--output-dir", str(tmp_path)
+    )
     assert "holds a run already; go on with it by resume=True (--resume)" in said
 
 
@@ -206,7 +229,7 @@ def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(
         evaluate, "evaluate", lambda out, **options: trained.append((out, options))
     )
-    assert app.main(["demo", "--out", str(tmp_path / "d"), "--seed", "2"]) == 0
+    assert app.main(["demo", "--output-dir", str(tmp_path / "d"), "--seed", "2"]) == 0
     (method, options, settings, epochs, seed, out, resume), after = trained
     assert (method, options.dataset, options.private) == (
         "blinder",
@@ -219,14 +242,14 @@ def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
 
 
 def test_grids_take_the_type_of_the_setting():
-    words = ("latent=5,10", "form=paper,released", "second_order=True,False")
+    words = ("latent_dim=5,10", "variant=paper,official", "second_order=True,False")
     assert arguments.parse(words, BlinderConfig) == {
-        "latent": [5, 10],
-        "form": ["paper", "released"],
+        "latent_dim": [5, 10],
+        "variant": ["paper", "official"],
         "second_order": [True, False],
     }
     for words, message in [
-        (("latent=1.5",), "--grid latent= takes values such as 25, got 1.5"),
+        (("latent_dim=1.5",), "--grid latent_dim= takes values such as 25, got 1.5"),
         (("gamma=high",), "--grid gamma= takes values such as 60.0, got 'high'"),
         (("beta=1", "beta=2"), "--grid names 'beta' twice"),
     ]:
@@ -240,7 +263,7 @@ def test_a_place_without_permission_is_named(monkeypatch, refused):
         raise PermissionError(13, "Permission denied", "/somewhere/else")
 
     monkeypatch.setattr(train, "train_run", denied)
-    told = refused("train", "orf", "--out", "/somewhere/else")
+    told = refused("train", "orf", "--output-dir", "/somewhere/else")
     assert "no permission for '/somewhere/else'; name another place, or change" in told
 
 
@@ -259,7 +282,7 @@ def test_a_folder_is_refused_before_data_are_looked_for(words, tmp_path, capsys)
     (place / "config.json").touch()
     file.touch()
     for out, message in ((place, "holds a run already"), (file / "in", "is no folder")):
-        assert app.main([*words, "--dataset", "none", "--out", str(out)]) == 2
+        assert app.main([*words, "--dataset", "none", "--output-dir", str(out)]) == 2
         assert message in " ".join(capsys.readouterr().err.split())
 
 

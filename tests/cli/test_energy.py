@@ -10,14 +10,16 @@ from jaxanon.cli import app
 from jaxanon.energy import PFDRLSettings
 from jaxanon.training import run_folder
 
-SIZES = {"homes": 2, "devices": 2, "days": 2, "held_out": 1}
+SIZES = {"homes": 2, "devices": 2, "days": 2, "test_days": 1}
 SETTINGS = PFDRLSettings(
-    **SIZES, joining=1, forecaster="lr", hidden=(6,), alpha=1,
-    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1, graph="k-regular", degree=1,
+    **SIZES, joining=1, forecaster="lr", hidden_sizes=(6,), alpha=1,
+    forecaster_steps=1, gamma_hours=2.0, drop_probability=0.2,
+    max_age=1, graph="k-regular", degree=1,
 )  # fmt: skip
 WORDS = (
-    "--dataset simulated --homes 2 --devices 2 --days 2 --held-out 1 --joining 1 "
-    "--forecaster lr --hidden 6 --alpha 1 --fit-steps 1 --gamma-hours 2 --lost 0.2 "
+    "--dataset simulated --homes 2 --devices 2 --days 2 --test-days 1 --joining 1 "
+    "--forecaster lr --hidden-sizes 6 --alpha 1 --forecaster-steps 1 --gamma-hours 2 "
+    "--drop-probability 0.2 "
     "--max-age 1 --graph k-regular --degree 1 --seed 3"
 ).split()
 
@@ -26,12 +28,12 @@ pytestmark = pytest.mark.slow
 
 def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     out = str(tmp_path / "shell")
-    assert app.main(["train", "pfdrl", *WORDS, "--out", out]) == 0
+    assert app.main(["train", "pfdrl", *WORDS, "--output-dir", out]) == 0
     told = capsys.readouterr().out
     assert "3 homes, 1 of which join later, 2 devices each; 2 days to learn" in told
     assert "day 2/2  saved_share" in told and f"Next: jaxanon evaluate {out}" in told
     # What the shell trains is what Python trains of these: energy/test_method.py.
-    homes = energy.load_homes("simulated", homes=3, devices=2, days=2, held_out=1)
+    homes = energy.load_homes("simulated", homes=3, devices=2, days=2, test_days=1)
     run = run_folder.open_run(out)
     assert run.method.config == SETTINGS and run.config["seed"] == 3
     found = run_folder.fingerprint(homes, run.method)
@@ -45,16 +47,16 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
         (["evaluate", out, "--join", "0.5"], "--join and --epsilons are not of pfdrl"),
         (["evaluate", out, "--attacks", "mlp"], "nobody attacks a street of homes"),
         (
-            ["train", "pfdrl", *WORDS, "--source", "x", "--out", f"{out}-2"],
+            ["train", "pfdrl", *WORDS, "--source", "x", "--output-dir", f"{out}-2"],
             "source does not apply to 'simulated'",
         ),
         (
             ["sample", out, "--label", "x", "--output", "x.npz"],
             "a run of pfdrl, which has no windows to read",
         ),
-        (["train", "pfdrl", *WORDS, "--out", out], "holds a run already"),
+        (["train", "pfdrl", *WORDS, "--output-dir", out], "holds a run already"),
         (
-            ["train", "pfdrl", "--dataset", "none", "--out", f"{out}-2"],
+            ["train", "pfdrl", "--dataset", "none", "--output-dir", f"{out}-2"],
             "no homes called 'none'",
         ),
         (["train", "pdfrl"], "scaffold; pfdrl switches standby off."),
@@ -70,10 +72,9 @@ def test_a_file_of_one_s_own_is_found_again(tmp_path, capsys, monkeypatch):
     columns = {"home": ["a"] * 2880, "device": ["tv"] * 2880}
     np.savez(tmp_path / "mine.npz", **columns, minute=minute, power=power)
     monkeypatch.chdir(tmp_path)
-    words = (
-        "--dataset mine.npz --days 1 --held-out 1 --forecaster lr --hidden 6".split()
-    )
-    words += "--alpha 1 --fit-steps 1 --out run".split()
+    words = "--dataset mine.npz --days 1 --test-days 1 --forecaster lr".split()
+    words += ["--hidden-sizes", "6"]
+    words += "--alpha 1 --forecaster-steps 1 --output-dir run".split()
     assert app.main(["train", "pfdrl", *words]) == 0
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

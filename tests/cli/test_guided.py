@@ -8,8 +8,9 @@ from jaxanon.training.run_folder import open_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built_plainly")]
 
-TINY = "--widths 4 --heads 1 --batch 16 --num-steps 6 --sampling-steps 2".split()
-TINY += "--latent 4 --pretraining 1 --epochs 2".split()
+TINY = "--widths 4 --heads 1 --batch-size 16".split()
+TINY += "--num-train-timesteps 6 --num-inference-steps 2".split()
+TINY += "--latent-dim 4 --pretraining 1 --epochs 2".split()
 TINY += "--autoencoder-widths 4 --channels 2".split()
 
 
@@ -17,7 +18,7 @@ TINY += "--autoencoder-widths 4 --channels 2".split()
 def trained(file, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "cloak"
     named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
-    assert app.main(["train", "cloak", *named, "--out", str(out), *TINY]) == 0
+    assert app.main(["train", "cloak", *named, "--output-dir", str(out), *TINY]) == 0
     return out
 
 
@@ -32,11 +33,11 @@ def test_windows_are_rewritten_as_far_as_is_asked(trained, file, tmp_path, opene
     safe = anonymize()
     assert safe.shape == raw.shape and safe.dtype == np.float32
     assert not np.allclose(safe, anonymize("--strength", "1"))
-    assert not np.allclose(safe, anonymize("--sampling-steps", "5"))
+    assert not np.allclose(safe, anonymize("--num-inference-steps", "5"))
     run = open_run(trained)  # Anew: nothing is written.
     assert float(run.state.hyper["strength"]) == np.float32(0.8)
-    assert float(run.adjusted(guidance=3).state.hyper["guidance"]) == 3
-    assert float(run.state.hyper["guidance"]) == 1.5
+    assert float(run.adjusted(guidance_scale=3).state.hyper["guidance_scale"]) == 3
+    assert float(run.state.hyper["guidance_scale"]) == 1.5
 
 
 def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, capsys):
@@ -44,12 +45,12 @@ def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, caps
     assert app.main(["anonymize", str(trained), *named, "--strength", "1.5"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "strength must be in (0, 1], got 1.5" in said
-    assert app.main(["anonymize", str(folder), *named, "--guidance", "2"]) == 2
+    assert app.main(["anonymize", str(folder), *named, "--guidance-scale", "2"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "blinder, as this run was trained, may be told nothing anew, got ['g" in said
     assert app.main(["anonymize", str(trained), *named, "--smoothing"]) == 2
     assert "got ['smoothing']" in " ".join(capsys.readouterr().err.split())
     run = open_run(trained)
     with pytest.raises(ValueError, match=r"\['strength', .* got \['ema'\]; train it"):
-        run.adjusted(ema=0.5)
+        run.adjusted(ema_decay=0.5)
     assert not (tmp_path / "safe.npy").exists()

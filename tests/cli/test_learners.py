@@ -10,7 +10,7 @@ from jaxanon.cli import app, data
 from jaxanon.evaluation import anonymizers
 from jaxanon.training import run_folder
 
-TINY = "--model mlp --hidden 6 --local-steps 2 --batch 4 --epochs 2".split()
+TINY = "--model mlp --hidden-sizes 6 --local-steps 2 --batch-size 4 --epochs 2".split()
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def learned(file, tmp_path_factory):
 
     def learned(name, *words):
         named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
-        out = ["--out", str(root / name)]
+        out = ["--output-dir", str(root / name)]
         assert app.main(["train", name, *named, *out, *TINY, *words]) == 0
         return root / name
 
@@ -43,7 +43,9 @@ def test_a_learner_is_trained_and_evaluated(learned, capsys):
 
 @pytest.mark.slow
 def test_a_private_learner_says_what_it_keeps(learned, capsys):
-    folder = learned("atlas", "--epsilon", "1", "--records", "32", "--rounds", "2")
+    folder = learned(
+        "atlas", "--epsilon", "1", "--max-examples", "32", "--max-rounds", "2"
+    )
     spent = "Spent after 2 rounds: epsilon 1 of 1, bought for 2 rounds; "
     assert f"{spent}jaxanon privacy {folder}" in capsys.readouterr().out
     assert app.main(["evaluate", str(folder)]) == 0
@@ -58,7 +60,7 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     for words in (["privacy"], ["evaluate", "--overwrite"]):
         assert app.main([*words, str(folder)]) == 2
         assert "privacy.json is damaged" in capsys.readouterr().err
-    damaged = {"epsilon": 1.0, "rounds": {"done": 2, "begun": "more"}}
+    damaged = {"epsilon": 1.0, "max_rounds": {"done": 2, "begun": "more"}}
     (folder / "privacy.json").write_text(json.dumps(damaged))
     assert app.main(["privacy", str(folder)]) == 2
     assert "privacy.json is damaged" in capsys.readouterr().err
@@ -90,7 +92,7 @@ def test_numbers_are_predicted_and_not_kept(file, tmp_path, capsys):
     np.savez(tmp_path / "watts.npz", **arrays, power=power, **told)
     named = ["--dataset", str(tmp_path / "watts.npz"), "--private", "gender"]
     named += ["--public", "power"]
-    out = ["--out", str(tmp_path / "run")]
+    out = ["--output-dir", str(tmp_path / "run")]
     assert app.main(["train", "fedavg", *named, *out, *TINY]) == 0
     assert app.main(["train", "fedavg", *named, *out, *TINY, "--resume"]) == 0
     assert app.main(["evaluate", str(tmp_path / "run")]) == 0
@@ -99,7 +101,10 @@ def test_numbers_are_predicted_and_not_kept(file, tmp_path, capsys):
     assert "W off (MAE; RMSE" in told and "by own mean: R²" in told
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert report["unit"] == "W" and list(report["baselines"]) == ["mean"]
-    assert app.main(["train", "blinder", *named, "--out", str(tmp_path / "no")]) == 2
+    assert (
+        app.main(["train", "blinder", *named, "--output-dir", str(tmp_path / "no")])
+        == 2
+    )
     assert "predict it by a learner" in capsys.readouterr().err
 
 
@@ -112,7 +117,7 @@ def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
     np.savez(tmp_path / "people.npz", **arrays)
     named = ["--dataset", str(tmp_path / "people.npz"), "--public", "activity"]
     out = str(tmp_path / "run")
-    words = ["--private", "gender", "--shared-layers", "1", *TINY, "--out", out]
+    words = ["--private", "gender", "--shared-layers", "1", *TINY, "--output-dir", out]
     assert app.main(["train", "fedper", *named, *words]) == 0
     capsys.readouterr()
     assert app.main(["evaluate", out, "--join", "0.5", "--join-rounds", "2"]) == 0

@@ -14,7 +14,7 @@ from jaxanon.privacy import (
 )
 
 pytestmark = pytest.mark.slow
-FEW = "--rounds 1 --records 9 --batch 9"  # Whose noise is soon found.
+FEW = "--max-rounds 1 --max-examples 9 --batch-size 9"  # Whose noise is soon found.
 
 
 @pytest.fixture
@@ -38,7 +38,8 @@ def cells(told, name):
 
 def test_what_noise_spends(ask):
     status, told = ask(
-        "--noise-multiplier 1.1 --records 400 --batch 20 --rounds 3 --local-steps 5"
+        "--noise-multiplier 1.1 --num-examples 400 --batch-size 20 "
+        "--rounds 3 --local-steps 5"
     )
     assert status == 0 and "Noisy sums: 15, each of a sample of 0.05" in told
     each = SampledGaussian(noise_multiplier=1.1, sampling_probability=0.05, steps=15)
@@ -61,26 +62,29 @@ def test_what_atlas_claims_and_what_holds(ask):
 
 
 def test_a_delta_that_is_too_large_is_told_of(ask):
-    status, told = ask("--epsilon 2 --records 100 --delta 0.1")
+    status, told = ask("--epsilon 2 --num-examples 100 --delta 0.1")
     assert status == 0 and "Warning: delta 0.1 is no less than 1 / 100" in told
 
 
 def test_what_a_client_of_atlas_needs(ask):
     """Three updates that may be two clip norms apart: twice the noise of one apart."""
-    status, told = ask("atlas --guarantee client --epsilon 4 --rounds 3 --clients 100")
+    status, told = ask(
+        "atlas --privacy-unit client --epsilon 4 --max-rounds 3 --clients 100"
+    )
     assert status == 0 and "keeps epsilon 4 at delta 1e-05 for any other data" in told
     want = 2 * noise_multiplier_for(4.0, 1e-5, steps=3)
     assert cells(told, "all that a step releases")[0] == pytest.approx(want, rel=2e-3)
     # And back: what that noise spends, in three rounds and in six.
-    known = f"atlas --guarantee client --clients 100 --noise-multiplier {want}"
+    known = f"atlas --privacy-unit client --clients 100 --noise-multiplier {want}"
     assert "keeps epsilon 4 at" in ask(f"{known} --rounds 3")[1]
     more = [SampledGaussian(noise_multiplier=want / 2, steps=6)]
     assert f"epsilon {epsilon_spent(more, 1e-5):.3g} " in ask(f"{known} --rounds 6")[1]
 
 
 def test_what_released_scores_need_beside_the_steps(ask):
-    lots = "--records 64 --batch 16 --rounds 3 --local-steps 2 --epsilon 2 --delta .001"
-    status, told = ask(f"atlas --scores released --score-share .2 {lots}")
+    lots = "--max-examples 64 --batch-size 16 --max-rounds 3 --local-steps 2 "
+    lots += "--epsilon 2 --delta .001"
+    status, told = ask(f"atlas --scores released --score-fraction .2 {lots}")
     assert status == 0 and "; scores by themselves 0.4." in told
     scores, steps = cells(told, "scores, once a round")[0], cells(told, "all that a")[0]
     each = [
@@ -93,15 +97,17 @@ def test_what_released_scores_need_beside_the_steps(ask):
 
 def test_what_atlas_as_published_leaves_of_its_noise(ask):
     public = "--scores public --public-scores a .9 b .5 c .7 d .3"
-    known = "--guarantee client --rounds 1 --noise-multiplier 2"
-    status, told = ask(f"atlas --reading C {public} {known}")
+    known = "--privacy-unit client --max-rounds 1 --noise-multiplier 2"
+    status, told = ask(f"atlas --noise-interpretation C {public} {known}")
     assert status == 0 and "claims epsilon 4.38" in told
     assert "Of the noise multiplier 2 that it claims, scores left 0.933" in told
 
 
 def test_what_dp_fedavg_spends_on_sums_and_on_counts(ask):
     """Half of the clients join a round: 1 / z² = 1 / s² + 1 / (2 c)²."""
-    status, told = ask("dp_fedavg --clients 50 --cohort .5 --rounds 4 --epsilon 3")
+    status, told = ask(
+        "dp_fedavg --clients 50 --client-fraction .5 --max-rounds 4 --epsilon 3"
+    )
     assert status == 0 and "a client with all its windows more or less" in told
     want = noise_multiplier_for(3.0, 1e-5, sampling_probability=0.5, steps=4)
     joint = cells(told, "all that a step releases")[0]
@@ -112,25 +118,29 @@ def test_what_dp_fedavg_spends_on_sums_and_on_counts(ask):
 
 
 def test_what_ldp_fl_spends_on_every_weight(ask):
-    status, told = ask("ldp_fl --weights 1000 --rounds 2 --epsilon 2")
+    status, told = ask("ldp_fl --weights 1000 --max-rounds 2 --epsilon 2")
     each = response_epsilon_for(2.0, 2000, 1e-5)
     assert status == 0 and "keeps epsilon 2 " in told
     assert cells(told, "each weight")[0] == pytest.approx(each, rel=1e-3)
-    published = ask("ldp_fl --weights 1000 --rounds 2 --epsilon 1 --claim weight")[1]
+    published = ask(
+        "ldp_fl --weights 1000 --max-rounds 2 --epsilon 1 --privacy-unit weight"
+    )[1]
     assert "claims epsilon 1, which is of one of its noisy weights" in published
     together = responses_spent(1.0, 2000, 1e-5)
     assert f"together they cost epsilon {together:,.3g} at" in published
     spent = responses_spent(0.01, 2000, 1e-5)
-    known = ask("ldp_fl --weights 1000 --rounds 2 --weight-epsilon 0.01")[1]
+    known = ask("ldp_fl --weights 1000 --max-rounds 2 --weight-epsilon 0.01")[1]
     assert f"keeps epsilon {spent:.3g} at" in known
 
 
 def test_what_noisy_steps_of_fedsgd_ldp_need(ask):
-    status, told = ask("fedsgd_ldp --records 40 --batch 20 --rounds 3 --local-steps 5")
+    status, told = ask(
+        "fedsgd_ldp --max-examples 40 --batch-size 20 --max-rounds 3 --local-steps 5"
+    )
     want = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.5, steps=15)
     assert status == 0
     assert cells(told, "all that a step releases")[0] == pytest.approx(want, rel=2e-3)
-    few = "fedsgd_ldp --records 20 --batch 20 --rounds 1 --delta .1"
+    few = "fedsgd_ldp --max-examples 20 --batch-size 20 --max-rounds 1 --delta .1"
     for words in (few, f"{few} --noise-multiplier 2"):
         assert "Warning: delta 0.1 is no less than 1 / 20" in ask(words)[1]
 
@@ -141,7 +151,7 @@ def test_an_epsilon_that_promises_nothing_is_told_of(words, ask):
     assert status == 0 and "Warning: epsilon 11 is above 10, and promises next" in told
 
 
-@pytest.mark.parametrize("learner", ["", "atlas --guarantee client --rounds 1 "])
+@pytest.mark.parametrize("learner", ["", "atlas --privacy-unit client --max-rounds 1 "])
 def test_so_is_one_that_little_noise_spends(learner, ask):
     assert "Warning: epsilon" in ask(f"{learner}--noise-multiplier .4")[1]
     assert "Warning" not in ask(f"{learner}--noise-multiplier 4")[1]
@@ -166,10 +176,10 @@ def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatc
         ("--noise-multiplier 0", "noise_multiplier must be finite and > 0"),
         ("--epsilon -1", "epsilon must be finite and > 0"),
         ("--epsilon 1 --rounds 0", "--rounds must be >= 1, got 0"),
-        ("--epsilon 1 --batch 3", "--batch is a part of the --records"),
-        ("--epsilon 1 --records 9 --batch 10", "between 1 and the 9 records, got 10"),
+        ("--epsilon 1 --batch-size 3", "--batch-size needs --num-examples"),
+        ("--epsilon 1 --num-examples 9 --batch-size 10", "between 1 and 9, got 10"),
         (
-            "--epsilon 1 --records 9 --batch 3 --sampling-probability .5",
+            "--epsilon 1 --num-examples 9 --batch-size 3 --sampling-probability .5",
             "say the same thing",
         ),
         ("--epsilon 1 --sampling-probability 2", "must be in (0, 1], got 2.0"),
@@ -187,11 +197,14 @@ def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatc
             f"atlas {FEW} --scores released --score-multiplier 1",
             "give both --noise-multiplier and --score-multiplier",
         ),
-        ("atlas --rounds 1 --noise-multiplier 0", "must be finite and > 0, got 0.0"),
+        (
+            "atlas --max-rounds 1 --noise-multiplier 0",
+            "must be finite and > 0, got 0.0",
+        ),
         ("gone/run", "gone/run does not exist; name the folder of a run"),
         ("run --epsilon 1", "what run spent is in it; leave the options out"),
         ("run --delta 1e-6", "what run spent is in it; leave the options out"),
-        ("run --records 9", "what run spent is in it; leave the options out"),
+        ("run --num-examples 9", "what run spent is in it; leave the options out"),
     ],
 )
 def test_says_what_was_wrong(words, message, ask):

@@ -13,7 +13,8 @@ from jaxanon.core import release
 from jaxanon.training import run_folder
 
 pytestmark = pytest.mark.slow
-RANGE = "--low -1.0 -1.0 --high 1.0 1.0 --hidden 4 2 --batch 16 --epochs 1".split()
+RANGE = "--low -1.0 -1.0 --high 1.0 1.0".split()
+RANGE += "--hidden-sizes 4 2 --batch-size 16 --epochs 1".split()
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def released(file, tmp_path_factory):
     """A run of DEEProtect, trained by the command line."""
     out = tmp_path_factory.mktemp("runs") / "released"
     named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
-    words = ["train", "deeprotect", *named, "--out", str(out), *RANGE]
+    words = ["train", "deeprotect", *named, "--output-dir", str(out), *RANGE]
     assert app.main([*words, "--epsilon", "2.0"]) == 0
     return out
 
@@ -203,7 +204,14 @@ def test_inferences_are_listed_and_name_attributes(released, capsys, tmp_path):
     assert app.main(["list-inferences"]) == 0
     told = capsys.readouterr().out
     assert "stress" in told and "microphone" in told and "subject" in told
-    words = ["train", "deeprotect", "--out", str(tmp_path / "x"), "--private", "stress"]
+    words = [
+        "train",
+        "deeprotect",
+        "--output-dir",
+        str(tmp_path / "x"),
+        "--private",
+        "stress",
+    ]
     assert app.main(words) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "the data have no labels of 'stress'" in said

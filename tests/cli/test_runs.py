@@ -20,7 +20,7 @@ def test_training_leaves_a_run_that_knows_its_data(
 ):
     run = run_folder.open_run(folder)
     assert run.config["seed"] == 7 and run.config["epochs"] == 1
-    assert run.method.config.latent == 3 and not run.method.config.second_order
+    assert run.method.config.latent_dim == 3 and not run.method.config.second_order
     assert (run.spec.public, run.spec.private) == ("activity", ("gender",))
     found = cli_data.recall(run)
     assert run_folder.fingerprint(found) == run.config["data"]["fingerprint"]
@@ -279,8 +279,8 @@ def test_a_sweep_leaves_runs_a_table_and_its_front(
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "runs" / "blinder-sweep"  # Where it goes unless told.
     words = ["sweep", *train_words(file, out)[1:], "--grid", "gamma=0.1,1"]
-    del words[words.index("--out") : words.index("--out") + 2]
-    words[words.index("--seed")] = "--seeds"
+    del words[words.index("--output-dir") : words.index("--output-dir") + 2]
+    words[words.index("--seed")] = "--num-seeds"
     words[words.index("7")] = "2"
     assert app.main(words) == 0
     shown = capsys.readouterr().out
@@ -302,8 +302,16 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
 ):
     out = tmp_path / "splits"
     words = ["sweep", "orf", "--dataset", str(file), "--public", "activity"]
-    words += ["--private", "gender", "--out", str(out), "--epochs", "1"]
-    words += ["--seeds", "1", "--splits", "2", "--no-evaluate", "--halving", "2"]
+    words += ["--private", "gender", "--output-dir", str(out), "--epochs", "1"]
+    words += [
+        "--num-seeds",
+        "1",
+        "--num-splits",
+        "2",
+        "--no-evaluate",
+        "--halving-factor",
+        "2",
+    ]
     # Whoever is drawn twice is passed over: seeds 0 and 1 both test with person 1.
     assert app.main([*words, "--split", "subject"]) == 0
     shown = capsys.readouterr().out
@@ -327,5 +335,5 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     assert (
         app.main(["evaluate", *moved[1:2], *moved[4:], "--split-seed", str(seed)]) == 0
     )
-    words[words.index("--out") + 1] = str(tmp_path / "other")
+    words[words.index("--output-dir") + 1] = str(tmp_path / "other")
     assert "splits 0 and 1 hold the same windows" in refused(*words)

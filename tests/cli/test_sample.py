@@ -10,14 +10,24 @@ from jaxanon.cli import app
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built_plainly")]
 
-TINY = "--widths 4 --heads 1 --batch 16 --num-steps 6 --sampling-steps 2".split()
+TINY = "--widths 4 --heads 1 --batch-size 16".split()
+TINY += "--num-train-timesteps 6 --num-inference-steps 2".split()
 
 
 @pytest.fixture(scope="module")
 def hub(file, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "hub"
     named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
-    words = ["train", "privatehub", *named, "--out", str(out), "--epochs", "1", *TINY]
+    words = [
+        "train",
+        "privatehub",
+        *named,
+        "--output-dir",
+        str(out),
+        "--epochs",
+        "1",
+        *TINY,
+    ]
     assert app.main(words) == 0
     return out
 
@@ -71,17 +81,17 @@ def test_windows_obey_and_avoid_as_told(sample, tmp_path):
 
     plain = made()
     changed = [
-        ("--guidance", 4),
-        ("--sampling-steps", 5),
-        ("--sampling-steps", 5, "--solver", "dpm"),
+        ("--guidance-scale", 4),
+        ("--num-inference-steps", 5),
+        ("--num-inference-steps", 5, "--sampler", "dpmpp_2m"),
         ("--avoid", "gender=f"),
         ("--avoid", "gender=m"),
-        ("--avoid", "gender=m", "--negative-guidance", 3),
+        ("--avoid", "gender=m", "--negative-guidance-scale", 3),
     ]
     others = [made(*words) for words in changed]
     for number, one in enumerate(others):
         assert all(not np.allclose(one, x) for x in [plain, *others[:number]])
-    none = made("--avoid", "gender=m", "--negative-guidance", 0)
+    none = made("--avoid", "gender=m", "--negative-guidance-scale", 0)
     np.testing.assert_allclose(none, plain, rtol=1e-4, atol=1e-5)
 
 
@@ -89,7 +99,11 @@ def test_what_is_refused(sample, capsys):
     refused = [
         (("--label", "fast", "--avoid", "gender"), {}, "--avoid must be ATTRIBUTE=NA"),
         (("--label", "fast", "--avoid", "size=1"), {}, "of {'activity': ('slow', 'f"),
-        (("--label", "fast", "--negative-guidance", 2), {}, "away from what --avoid n"),
+        (
+            ("--label", "fast", "--negative-guidance-scale", 2),
+            {},
+            "away from what --avoid n",
+        ),
         (("--label", "fast", "--avoid", "activity=fast"), {}, "that --label asks for"),
         (("--label", "fast", "--seconds", "nan"), {}, "seconds must be finite, got n"),
         (("--label", "fast", "--seconds", "inf"), {}, "seconds must be finite, got i"),
@@ -99,9 +113,13 @@ def test_what_is_refused(sample, capsys):
             "--label must be of ('slow', 'fast'), classes of 'act",
         ),
         (("--label", "fast,fast"), {}, "--label names a class twice"),
-        (("--label", "fast", "--solver", "euler"), {}, "solver must be one of"),
+        (("--label", "fast", "--sampler", "euler"), {}, "solver must be one of"),
         (("--label", "fast", "--count", 0), {}, "--count must be >= 1, got 0"),
-        (("--label", "fast"), {"out": "made.npy"}, "--output must end in .npz, got"),
+        (
+            ("--label", "fast"),
+            {"output_dir": "made.npy"},
+            "--output must end in .npz, got",
+        ),
     ]
     for words, given, message in refused:
         assert sample(*words, **given) == 2
@@ -123,7 +141,7 @@ def test_what_does_not_fit_into_memory_is_refused(sample, capsys, monkeypatch):
 def test_a_method_that_makes_none_says_so_first(file, tmp_path, capsys):
     named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
     out = str(tmp_path / "run")
-    assert app.main(["train", "orf", *named, "--out", out, "--epochs", "1"]) == 0
+    assert app.main(["train", "orf", *named, "--output-dir", out, "--epochs", "1"]) == 0
     words = ["--label", "nothing", "--output", str(tmp_path / "made.npz")]
     assert app.main(["sample", out, *words]) == 2
     assert "orf cannot generate windows; train" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from jaxanon.training import trainer
 @pytest.mark.parametrize(
     ("room", "name", "settings"),
     [
-        (learners, "fedavg", {"model": "mlp", "hidden": (4,), "local_steps": 1}),
+        (learners, "fedavg", {"model": "mlp", "hidden_sizes": (4,), "local_steps": 1}),
         (methods, "orf", {}),
     ],
 )
@@ -39,7 +39,7 @@ def test_64_bits_change_nothing(room, name, settings):
 @pytest.mark.slow
 def test_warnings_of_training_are_of_who_called_it(monkeypatch):
     spec = toy.data().spec
-    small = {"model": "mlp", "hidden": (4,), "rounds": 1}
+    small = {"model": "mlp", "hidden_sizes": (4,), "max_rounds": 1}
     learner = learners.build("dp_fedavg", spec, **small)
     monkeypatch.setattr(trainer, "check_data", lambda *_: 1 / 0)  # Comes next.
     with pytest.warns(UserWarning, match="budget pays for 1") as told:

@@ -17,7 +17,7 @@ from jaxanon.cli import app
 from jaxanon.core import registry
 from jaxanon.kernels.bounds import check, setting
 
-SMALL = {"model": "mlp", "hidden": (3,), "local_steps": 1, "batch": 8}
+SMALL = {"model": "mlp", "hidden_sizes": (3,), "local_steps": 1, "batch_size": 8}
 PLUGIN = """
 import dataclasses
 import jaxanon as ja
@@ -115,7 +115,7 @@ def test_a_method_without_settings_has_none(data):
 @pytest.mark.parametrize("config", [ShrunkConfig(factor=0.25), None])
 def test_runs_of_own_methods_are_reopened(data, config, tmp_path):
     method = shrunk(data.spec, ShrunkConfig(factor=0.25))._replace(config=config)
-    run = ja.train(method, data, epochs=1, out=tmp_path / "run", progress=False)
+    run = ja.train(method, data, epochs=1, output_dir=tmp_path / "run", progress=False)
     with pytest.raises(ValueError, match="method must be one of .* got 'shrunk'"):
         ja.open_run(tmp_path / "run")
     again = ja.open_run(tmp_path / "run", method=method)
@@ -135,19 +135,19 @@ def test_members_of_an_own_learner_s_sweep_are_runs_of_train(data, tmp_path):
     found = ja.sweep(
         "mine",
         data,
-        grid={"step_size": [0.05, 0.2]},
-        seeds=2,
+        grid={"learning_rate": [0.05, 0.2]},
+        num_seeds=2,
         epochs=2,
         evaluate=True,
-        out=tmp_path / "sweep",
+        output_dir=tmp_path / "sweep",
         progress=False,
         **SMALL,
     )
-    assert [(m.settings["step_size"], m.seed) for m in found.members] == [
+    assert [(m.settings["learning_rate"], m.seed) for m in found.members] == [
         *((0.05, 0), (0.05, 1), (0.2, 0), (0.2, 1)),
     ]
     method = learners.build("mine", data.spec, **SMALL)
-    hyper = {"step_size": 0.2}
+    hyper = {"learning_rate": 0.2}
     alone = ja.train(method, data, epochs=2, seed=1, hyper=hyper, progress=False)
     chex.assert_trees_all_close(
         *(run.state.params for run in (found.runs[3], alone)), rtol=1e-5
@@ -159,18 +159,18 @@ def test_members_of_an_own_learner_s_sweep_are_runs_of_train(data, tmp_path):
     assert {"scores.png", "sweep.html", "sweep.json", "member-0003"} <= written
     assert ja.open_run(tmp_path / "sweep" / "member-0003").method.name == "mine"
     with pytest.raises(ValueError, match="halving must be None for a learner"):
-        ja.sweep("mine", data, halving=2, progress=False, **SMALL)
+        ja.sweep("mine", data, halving_factor=2, progress=False, **SMALL)
 
 
 def test_a_sweep_of_private_learners_writes_every_member_s_ledger(data, tmp_path):
-    private = SMALL | {"rounds": 1, "records": 64}
+    private = SMALL | {"max_rounds": 1, "max_examples": 64}
     with pytest.warns(UserWarning, match="2 runs train on the same data, each with a"):
         found = ja.sweep(
             "fedsgd_ldp",
             data,
-            seeds=2,
+            num_seeds=2,
             epochs=1,
-            out=tmp_path / "sweep",
+            output_dir=tmp_path / "sweep",
             progress=False,
             **private,
         )
@@ -218,7 +218,7 @@ def test_entry_points_are_loaded_once(monkeypatch, data):
 
 
 def test_windows_and_homes_are_told_apart(data):
-    homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+    homes = energy.load_homes("simulated", homes=2, devices=1, days=1, test_days=1)
     with pytest.raises(ValueError, match="data must have a Spec, for which orf was"):
         ja.train(methods.orf(data.spec), homes, epochs=1, progress=False)
     with pytest.raises(ValueError, match="spec must be a HomesSpec for pfdrl, got a"):
@@ -227,10 +227,10 @@ def test_windows_and_homes_are_told_apart(data):
 
 def test_budgets_of_a_grid_are_each_heeded(data):
     sweep = functools.partial(ja.sweep, "fedsgd_ldp", data, progress=False)
-    small = SMALL | {"records": 64}
+    small = SMALL | {"max_examples": 64}
     with pytest.raises(ValueError, match="epochs must be at most 1, which every bud"):
         with pytest.warns(UserWarning, match="pays for 1 rounds"):
-            sweep(grid={"rounds": [1, 2]}, epochs=2, **small)
+            sweep(grid={"max_rounds": [1, 2]}, epochs=2, **small)
     with pytest.warns(UserWarning, match="^1 runs train on the same data"):
         sweep(grid={"epsilon": [0.0, 2.0]}, epochs=1, **small)
     with pytest.raises(ValueError, match="grid names 'noise_multiplier', which is no"):

@@ -144,22 +144,22 @@ def test_losses_are_of_windows_with_their_labels():
 
 
 def test_weights_that_rewriting_heeds_may_be_set_anew():
-    shifts = lambda key, state, windows: windows + state.hyper["guidance"]
-    config = GuidedConfig(guidance=0.5)
+    shifts = lambda key, state, windows: windows + state.hyper["guidance_scale"]
+    config = GuidedConfig(guidance_scale=0.5)
     heeds = RUN.method._replace(
-        config=config, anonymize=shifts, adjustable=Adjustable(("guidance",))
+        config=config, anonymize=shifts, adjustable=Adjustable(("guidance_scale",))
     )
-    state = State(jnp.int32(3), {}, {}, {"guidance": jnp.float32(0.5)})
+    state = State(jnp.int32(3), {}, {}, {"guidance_scale": jnp.float32(0.5)})
     run = dataclasses.replace(RUN, method=heeds, state=state)
     windows = np.ones((2, 4, 2), np.float32)
     given = jax.random.key(0), windows
-    assert (run.adjusted(guidance=2).anonymize(*given) == 3).all()
+    assert (run.adjusted(guidance_scale=2).anonymize(*given) == 3).all()
     assert (run.anonymize(*given) == 1.5).all()  # It is as it was.
     assert run.adjusted().state.hyper == state.hyper
     with pytest.raises(ValueError, match="guidance must be finite and >= 0, got -1"):
-        run.adjusted(guidance=-1)
+        run.adjusted(guidance_scale=-1)
     with pytest.raises(ValueError, match=r"toy, .* \['guidance'\] anew, got \['ema'\]"):
-        run.adjusted(guidance=1, ema=0.5)
+        run.adjusted(guidance_scale=1, ema_decay=0.5)
 
 
 def test_windows_that_are_made_again_are_not_compiled_again():

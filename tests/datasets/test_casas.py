@@ -82,7 +82,7 @@ def test_windows_are_the_last_2000_events_of_an_activity(homes):
     spec = data.spec
     assert (spec.time, spec.channels, spec.units) == (2000, ("event",), ("1",))
     assert spec.tokens == 1 + 64 * 2 + 32 * 2 + 8 * 31
-    assert (spec.mean, spec.std, spec.split) == ((0.0,), (1.0,), "time block")
+    assert (spec.mean, spec.std, spec.split) == ((0.0,), (1.0,), "time_block")
     assert spec.classes["subject"] == ("milan", "cairo", "kyoto1", "kyoto2")
     assert set(spec.classes["activity"]) == {
         *("sleep", "leave home", "eat", "cook", "bed to toilet")
@@ -202,7 +202,7 @@ def test_events_are_learned_and_made_as_events(homes, tmp_path):
     for home in ("milan", "cairo"):  # Of Kyoto's there is one window.
         shutil.copytree(homes / home, tmp_path / home)
     data = load("casas", source=tmp_path, preset="events200")
-    tiny = {"batch": 8, "num_steps": 6, "sampling_steps": 2}
+    tiny = {"batch_size": 8, "num_train_timesteps": 6, "num_inference_steps": 2}
     tiny |= {"classifier_filters": (4,), "classifier_features": 4}
     with plain_denoiser():
         method = methods.privatehub(data.spec, **tiny)

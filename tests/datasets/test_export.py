@@ -19,7 +19,7 @@ def same(left, right):
         np.testing.assert_array_equal(label, right.labels[attribute])
 
 
-@pytest.mark.parametrize("split", ["time block", "subject"])
+@pytest.mark.parametrize("split", ["time_block", "subject"])
 def test_all_comes_back(watch_file, tmp_path, split):
     data = load("smartwatch", source=watch_file, split=split)
     again = load(export(data, "all", tmp_path / "new" / "all.npz"))
@@ -39,7 +39,7 @@ def test_one_side_stands_for_itself(tmp_path):
         np.testing.assert_array_equal(arrays["windows"], data.test.windows)
         assert "split" not in arrays and "mean" not in arrays
     again = load(path)
-    assert again.spec.split == "time block" and again.spec.private == (
+    assert again.spec.split == "time_block" and again.spec.private == (
         "side",
         "subject",
     )
@@ -50,7 +50,7 @@ def test_a_side_too_short_to_be_split(data, tmp_path):
     # 4 windows a recording, each sharing samples with all the others.
     path = export(data, "test", tmp_path / "test.npz")
     with pytest.raises(
-        ValueError, match="split='time block' gives no training windows"
+        ValueError, match="split='time_block' gives no training windows"
     ):
         load(path)
 

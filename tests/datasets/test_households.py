@@ -68,7 +68,7 @@ def test_windows_are_means_of_what_was_read(folder, every):
     assert (spec.public, spec.private, spec.split) == (
         "power",
         ("subject",),
-        "time block",
+        "time_block",
     )
     assert spec.rate_hz == pytest.approx(1 / 60 / every)
     samples = 60 // every

@@ -45,7 +45,7 @@ BUILDERS = (
         ({"private": []}, "private must be a tuple with at least one attribute"),
         ({"private": "exercise"}, "an attribute is kept or hidden"),
         ({"preset": "mag4"}, r"preset must be one of \['raw6', .*\], got 'mag4'"),
-        ({"split": "trial"}, r"split must be one of \['time block', 'subject'\], got"),
+        ({"split": "trial"}, r"split must be one of \['time_block', 'subject'\], got"),
         ({"split": "window"}, r"split must be one of .*, got 'window'"),
     ],
 )
@@ -64,7 +64,7 @@ def test_an_unknown_name():
 @pytest.mark.parametrize("spelling", ["time block", "time_block", "time-block"])
 def test_splits_as_they_are_typed(spelling, watch_file):
     assert (
-        load("smartwatch", source=watch_file, split=spelling).spec.split == "time block"
+        load("smartwatch", source=watch_file, split=spelling).spec.split == "time_block"
     )
 
 
@@ -83,7 +83,7 @@ def test_listing():
     assert list(row["presets"]) == presets
     assert row["attributes"]["subject"] == 24 and row["attributes"]["weight"] == 3
     assert (row["public"], row["private"]) == ("activity", ("gender",))
-    assert row["splits"] == ("trial", "subject", "time block")
+    assert row["splits"] == ("trial", "subject", "time_block")
     assert all(row["about"] for row in rows.values())
     rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30, 100, pytest.approx(1 / 60)]
     rates += [1 / 4, pytest.approx(1 / 30), 1, 1]

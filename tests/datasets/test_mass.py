@@ -78,7 +78,7 @@ def copy(written, tmp_path):
 def test_windows_are_the_epochs_that_were_scored(written):
     data = load("mass", source=written)
     spec = data.spec
-    assert (spec.rate_hz, spec.time, spec.split) == (100.0, 3000, "time block")
+    assert (spec.rate_hz, spec.time, spec.split) == (100.0, 3000, "time_block")
     assert (spec.public, spec.private) == ("stage", ("subject",))
     assert spec.channels == ("EEG C4", "EOG", "EMG chin") and spec.units == ("uV",) * 3
     assert spec.classes["stage"] == ("W", "N2", "N3", "REM")

@@ -73,7 +73,7 @@ def test_raw6_cuts_stretches_of_one_activity_and_drops_the_others(mobi_act_folde
 
 def test_time_blocks_are_a_window_apart(mobi_act_folder):
     data = load("mobi_act", source=mobi_act_folder)
-    assert data.spec.split == "time block"
+    assert data.spec.split == "time_block"
     walking = [
         side.windows[(side.labels["activity"] == 0) & (side.labels["subject"] == 0)]
         for side in data[1:]
@@ -108,7 +108,7 @@ def released_windows(folder):
 
 
 def test_released_is_the_published_cut_and_split(mobi_act_folder):
-    data = load("mobi_act", source=mobi_act_folder, preset="released", split="released")
+    data = load("mobi_act", source=mobi_act_folder, preset="official", split="official")
     rows, windows, activity, subject = released_windows(mobi_act_folder)
     # Statistics are of everything, the rows of other activities and the tests too.
     np.testing.assert_allclose(data.spec.mean, rows.mean(axis=0), rtol=1e-9, atol=1e-12)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 
 def test_the_released_windows_are_456833():
     # SYSTEMS.md, section 1.2.
-    data = load("mobi_act", source=PLACE, preset="released", split="released")
+    data = load("mobi_act", source=PLACE, preset="official", split="official")
     assert [len(side.windows) for side in data[1:]] == [365_452, 91_381]
     assert data.spec.num_classes("subject") == 36
 

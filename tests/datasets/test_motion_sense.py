@@ -99,7 +99,7 @@ def test_acc10_is_the_total_acceleration_five_rows_a_sample(motion_sense_folder)
     np.testing.assert_allclose(data.test.windows[1], total, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("split", ["subject", "time block"])
+@pytest.mark.parametrize("split", ["subject", "time_block"])
 def test_other_splits(motion_sense_folder, split):
     data = load("motion_sense", source=motion_sense_folder, split=split)
     train, test = ({*side.labels["subject"].tolist()} for side in data[1:])

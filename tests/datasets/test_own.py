@@ -23,7 +23,7 @@ def saved(tmp_path):
 def test_the_least_that_a_file_can_hold(own, saved):
     data = load(saved(own), **CHOICE)
     spec = data.spec
-    assert (spec.name, spec.preset, spec.split) == ("mine", "file", "time block")
+    assert (spec.name, spec.preset, spec.split) == ("mine", "file", "time_block")
     assert (spec.channels, spec.units, spec.rate_hz) == (("0", "1"), ("", ""), 1.0)
     assert (spec.time, spec.private) == (8, ("subject",))
     # Named classes keep their numbers, subjects 3 and 7 become 0 and 1.

@@ -52,7 +52,7 @@ def test_a_file_need_not_say_more_than_the_name(watts, saved):
     assert (told.unit, told.channel, told.samples) == ("", "", 1)
 
 
-@pytest.mark.parametrize("split", ["time block", "subject"])
+@pytest.mark.parametrize("split", ["time_block", "subject"])
 def test_what_is_exported_comes_back(watts, saved, tmp_path, split):
     data = load(saved(watts), split=split)
     again = load(export(data, "all", tmp_path / "all.npz"))

@@ -57,7 +57,7 @@ def test_texas_alone_by_its_own_clock(folder):
     spec = data.spec
     assert spec.classes == {"region": ("texas",), "subject": ("26", "59")}
     assert spec.channels == ("use", "time_sin", "time_cos") and spec.units[0] == "kW"
-    assert (spec.public, spec.split, spec.target.unit) == ("power", "time block", "kW")
+    assert (spec.public, spec.split, spec.target.unit) == ("power", "time_block", "kW")
     for number, home in enumerate((26, 59)):
         truth = use(home)
         if home == 26:

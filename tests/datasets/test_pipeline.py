@@ -28,7 +28,7 @@ def test_a_dropped_class_counts_for_the_statistics_only():
         for subject in (0, 1)
         for name in ("walking", "sitting", "laying")
     ]
-    classes, mean, _, train, test = windowed(dataset, preset, parts, "time block", 0)
+    classes, mean, _, train, test = windowed(dataset, preset, parts, "time_block", 0)
     assert classes["activity"] == ("sitting", "laying")
     for side in (train, test):  # Every row holds the number of its activity.
         expected = np.array([3, 5])[side.labels["activity"]]
@@ -55,7 +55,7 @@ def test_whoever_is_new_only_tests_and_open_names_are_numbered_as_they_come():
         attributes={"place": ("there", "here", "nowhere"), "subject": ()},
         private=("subject",),
         presets={"only": preset},
-        splits=("time block",),
+        splits=("time_block",),
         builder="",
         locate=lambda source, cache: (),
         test_share=0.5,
@@ -66,7 +66,7 @@ def test_whoever_is_new_only_tests_and_open_names_are_numbered_as_they_come():
         )
         for place, who in ((0, "c"), (1, "a"), (1, "b"), (2, "d"))
     ]
-    classes, mean, _, train, test = windowed(dataset, preset, parts, "time block", 0)
+    classes, mean, _, train, test = windowed(dataset, preset, parts, "time_block", 0)
     assert classes == {"place": ("here", "there"), "subject": ("b", "a", "c")}
     assert train.labels["subject"].tolist() == [0, 0, 1, 1]  # 12 / 2 less a window.
     assert test.labels["subject"].tolist() == [0] * 3 + [1] * 3 + [2] * 6
@@ -74,4 +74,4 @@ def test_whoever_is_new_only_tests_and_open_names_are_numbered_as_they_come():
     with pytest.raises(
         ValueError, match=r"with place in \('there',\), on whom this pr"
     ):
-        windowed(dataset, preset, parts[1:], "time block", 0)
+        windowed(dataset, preset, parts[1:], "time_block", 0)

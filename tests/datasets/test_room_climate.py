@@ -74,7 +74,7 @@ def test_windows_of_three_rooms(folder):
     spec = data.spec
     assert spec.classes == {"activity": ACTIVITIES, "subject": ("A", "B", "C")}
     assert (spec.public, spec.private, spec.split) == (
-        *("activity", ("subject",), "time block"),
+        *("activity", ("subject",), "time_block"),
     )
     assert (spec.time, spec.rate_hz, spec.channels) == (32, 0.25, CHANNELS)
     assert spec.units == ("°C", "%", "nm", "nm") * 3

@@ -60,7 +60,7 @@ def test_the_whole_recording_may_be_taken(folder):
 
 
 def test_the_end_of_a_night_may_test(folder):
-    data = load("sleep_edf", source=folder, split="time block")
+    data = load("sleep_edf", source=folder, split="time_block")
     # 210 epochs from the 10th: 168 before the boundary, 10 of them left out.
     first, last = (
         side.windows[side.labels["subject"] == 0][..., 0] for side in data[1:]

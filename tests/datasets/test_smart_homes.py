@@ -118,7 +118,7 @@ def test_windows_are_half_hours_around_what_was_done(homes):
     spec = data.spec
     assert spec.channels == CHANNELS and len(CHANNELS) == 18 + 18 + 2
     assert (spec.time, spec.public, spec.private) == (30, "activity", ("subject",))
-    assert spec.rate_hz == pytest.approx(1 / 60) and spec.split == "time block"
+    assert spec.rate_hz == pytest.approx(1 / 60) and spec.split == "time_block"
     assert spec.classes["activity"] == tuple(name for name, _, _ in sorted_day())
     (window,) = of(data, data.test, "A", "toilet")  # Of the one test day.
     # 7:00 and 7:01 have the toilet's 50 s each, so the window is 6:45 to 7:15.

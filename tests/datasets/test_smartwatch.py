@@ -17,7 +17,7 @@ def test_the_file_that_seglearn_carries():
     assert (spec.public, spec.private, spec.split) == (
         "exercise",
         ("side",),
-        "time block",
+        "time_block",
     )
     assert [spec.num_classes(a) for a in ("exercise", "side", "subject")] == [7, 2, 10]
     assert (spec.rate_hz, spec.time, len(spec.channels)) == (50.0, 128, 6)

@@ -137,7 +137,7 @@ def test_windows_are_of_the_composed_homes(folder):
             np.testing.assert_allclose(side[..., 0], expected, rtol=1e-6)
         target = data.test.labels["power"][test]
         np.testing.assert_allclose(target, hours[home, 24 * 25 :], rtol=1e-6)
-    assert spec.target.unit == "W" and spec.split == "time block"
+    assert spec.target.unit == "W" and spec.split == "time_block"
 
 
 def test_channels_of_types_need_all_of_them(folder):

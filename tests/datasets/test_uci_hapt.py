@@ -30,7 +30,7 @@ def test_segments_are_counted_from_one_and_hold_their_ends(uci_hapt_folder, cach
 def test_basic6_and_all12(uci_hapt_folder):
     basic = load("uci_hapt", source=uci_hapt_folder)
     assert basic.spec.classes["activity"] == ("walking", "sitting")
-    assert (basic.spec.private, basic.spec.split) == (("subject",), "time block")
+    assert (basic.spec.private, basic.spec.split) == (("subject",), "time_block")
     both = load("uci_hapt", source=uci_hapt_folder, preset="all12", split="subject")
     assert both.spec.classes["activity"] == ("walking", "sitting", "stand to sit")
     # Halves overlap: 1000 rows hold (1000 - 128) // 64 + 1 = 14 windows, 200 hold 2.

@@ -81,7 +81,7 @@ def test_the_given_windows_come_back_as_they_were(folder):
 
 
 def test_time_blocks_are_of_given_windows_and_share_no_row(folder):
-    data = load("uci_har", source=folder, split="time block")
+    data = load("uci_har", source=folder, split="time_block")
     found = {
         w.tobytes() for side in load("uci_har", source=folder)[1:] for w in side[0]
     }

@@ -84,7 +84,7 @@ def test_weight_and_height_are_hidden_at_once(wifi_har_folder):
 
 
 def test_released_draws_windows_and_takes_statistics_of_everything(wifi_har_folder):
-    data = load("wifi_har", source=wifi_har_folder, split="released")
+    data = load("wifi_har", source=wifi_har_folder, split="official")
     everything = [rows for *_, rows in files(wifi_har_folder)]
     rows = np.concatenate(everything)
     np.testing.assert_allclose(data.spec.mean, rows.mean(axis=0), rtol=1e-6)
@@ -115,7 +115,7 @@ def test_zips_give_the_same(wifi_har_folder, zipped, tmp_path):
     np.testing.assert_array_equal(apart.test.windows, data.test.windows)
     # One zip that is named is taken by itself.
     named = many / "Subject 12.zip"
-    alone = load("wifi_har", source=named, private="subject", split="released")
+    alone = load("wifi_har", source=named, private="subject", split="official")
     assert alone.spec.classes["subject"] == ("12",)
     named.write_bytes(named.read_bytes()[:-100])
     with pytest.raises(ValueError, match="Subject 12.zip is no whole zip; download"):

@@ -64,7 +64,7 @@ def copy(folder, tmp_path):
 def test_watch_has_both_sensors_and_one_activity_of_eating(folder):
     data = load("wisdm", source=folder)
     spec = data.spec
-    assert (spec.rate_hz, spec.time, spec.split) == (20.0, 200, "time block")
+    assert (spec.rate_hz, spec.time, spec.split) == (20.0, 200, "time_block")
     assert spec.channels == ("acc.x", "acc.y", "acc.z", "gyro.x", "gyro.y", "gyro.z")
     assert (spec.public, spec.private) == ("activity", ("subject",))
     assert spec.classes["activity"] == ("walking", "eating")

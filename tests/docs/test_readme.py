@@ -151,10 +151,13 @@ def _commands(blocks):
 
 def test_commands_are_found():
     text = (
-        "```bash\n$ jaxanon demo  # quick\npip x\njaxanon train a \\\n  --out b\n```\n"
+        "```bash\n$ jaxanon demo  # quick\npip x\njaxanon train a \\\n  --seed b\n```\n"
     )
     found = list(_commands(_blocks(text)))
-    assert found == [["jaxanon", "demo"], ["jaxanon", "train", "a", "--out", "b"]]
+    assert found == [
+        ["jaxanon", "demo"],
+        ["jaxanon", "train", "a", "--seed", "b"],
+    ]
 
 
 def test_readme_commands_exist(monkeypatch, capsys):
@@ -188,7 +191,7 @@ def _refused(commands, there):
     there, reported = set(there), set()
     for number, words in enumerate(commands):
         verb, folder = words[1], words[2] if len(words) > 2 else ""
-        out = _given(words, "--out") or _given(words, "--output")
+        out = _given(words, "--output-dir") or _given(words, "--output")
         if verb in ("train", "server", "sweep") and out is None:
             out = f"runs/{folder}{'-sweep' if verb == 'sweep' else ''}"
         read = [_given(words, "--input"), _given(words, "--dataset"), folder]
@@ -221,7 +224,8 @@ def test_readme_commands_follow_one_another():
 
 
 def test_commands_that_would_be_refused_are_found():
-    said = """train a --out r/a; train a --out=r/a; train b; train b --resume; train b
+    said = """train a --output-dir r/a; train a --output-dir=r/a; train b
+    train b --resume; train b
         evaluate r/a; evaluate r/a --epsilons 1; evaluate r/a; evaluate r/x
         anonymize r/a --input x.npz --output s.npy
         anonymize r/a --input y.npz --output t.npy

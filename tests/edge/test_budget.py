@@ -309,7 +309,7 @@ def test_nonsense_under_a_right_check_is_damage(path):
         {"releases": {"-0.5": 1}},
         {"releases": {"0.5": 10**400}},
         {"releases": {"0.5": 5}},  # More than there was.
-        {"neighbours": 5},
+        {"k_neighbors": 5},
         {"epsilon": True},
         {"releases": [1]},
     ):

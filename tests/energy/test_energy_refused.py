@@ -63,12 +63,12 @@ def test_meters_have_a_name_each(names, said):
         energy.metered(np.array([[[1.0, -1.0]]]), *names)
 
 
-@pytest.mark.parametrize("name", ["homes", "devices", "days", "held_out"])
+@pytest.mark.parametrize("name", ["homes", "devices", "days", "test_days"])
 def test_numbers_of_homes_and_days_are_whole_and_no_file_is_blamed(tmp_path, name):
     path = tmp_path / "own.npz"
     minutes, rows = np.arange(2880), np.full(2880, "a")
     np.savez(path, home=rows, device=rows, minute=minutes, power=np.ones(2880))
-    energy.load_homes(path, days=1, held_out=1)
-    options = {"days": 1, "held_out": 1} | {name: 1.5}
+    energy.load_homes(path, days=1, test_days=1)
+    options = {"days": 1, "test_days": 1} | {name: 1.5}
     with pytest.raises(TypeError, match=f"^{name} must be"):
         energy.load_homes(path, **options)

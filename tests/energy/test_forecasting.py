@@ -13,7 +13,7 @@ from jaxanon import energy, metrics
 from jaxanon.energy import ForecastConfig, Trace
 from jaxanon.energy.forecasting import KINDS
 
-SMALL = {"lookback": 24, "every": 2, "ahead": 4, "hidden": (16,), "features": 8}
+SMALL = {"lookback": 24, "every": 2, "ahead": 4, "hidden_sizes": (16,), "features": 8}
 
 
 def wave(minutes=2 * 1440):

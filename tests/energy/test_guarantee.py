@@ -14,10 +14,10 @@ from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig, guarantee
 SMALL = functools.partial(
     PFDRLConfig,
     forecast=ForecastConfig(kind="lr", lookback=10, ahead=20),
-    fit_steps=1,
-    fit_batch=4,
+    forecaster_steps=1,
+    forecaster_batch_size=4,
     dqn=DQNConfig(num_envs=4, batch_size=8, capacity=60),
-    hidden=(6,),
+    hidden_sizes=(6,),
     slot_min=20,
 )
 

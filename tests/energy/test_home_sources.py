@@ -43,7 +43,7 @@ def austin(tmp_path_factory):
 
 def test_pecan_street_by_home_and_circuit(austin, tmp_path):
     where = {"source": austin, "data_dir": tmp_path}
-    made = energy.load_homes("pecan_street", days=1, held_out=1, **where)
+    made = energy.load_homes("pecan_street", days=1, test_days=1, **where)
     assert made.names == ("26", "59") and made.kind_names == ("refrigerator1", "oven1")
     assert [str(day) for day in made.dates[0]] == ["2019-06-03", "2019-06-05"]
     assert [str(day) for day in made.dates[1]] == ["2019-06-03", "2019-06-04"]
@@ -53,7 +53,7 @@ def test_pecan_street_by_home_and_circuit(austin, tmp_path):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert np.isnan(made.power[1, :, 1]).all() and (made.power[1, :, 0] == 250).all()
     street = energy.neighborhood_from_settings(
-        energy.PFDRLSettings(days=1, held_out=1), made
+        energy.PFDRLSettings(days=1, test_days=1), made
     )
     assert street.present.tolist() == [True, True, True, False]
     assert street.levels.standby[1] == pytest.approx(3) and not street.levels.standby[0]
@@ -65,10 +65,10 @@ def test_tracebase_shows_standby():
     if not (SHARED / "tracebase").exists():
         pytest.skip("the traces are not in shared/data/tracebase")
     pytest.importorskip("pyarrow")
-    sizes = {"homes": 6, "devices": 5, "days": 4, "held_out": 1}
+    sizes = {"homes": 6, "devices": 5, "days": 4, "test_days": 1}
     made = energy.load_homes("tracebase", source=SHARED / "tracebase", **sizes)
     street = energy.neighborhood_from_settings(
-        energy.PFDRLSettings(days=4, held_out=1), made
+        energy.PFDRLSettings(days=4, test_days=1), made
     )
     stands_by = np.asarray(street.levels.standby > 0)
     assert street.present.all() and 0.3 < stands_by.mean() < 1
@@ -80,7 +80,7 @@ def test_tracebase_shows_standby():
 def test_british_homes_have_days_in_common():
     if not (SHARED / "households").exists():
         pytest.skip("the homes are not in shared/data/households")
-    made = energy.load_homes("households", days=20, held_out=3)
+    made = energy.load_homes("households", days=20, test_days=3)
     assert len(made.names) == 5 and made.power.shape[1:] == (23 * DAY, 5)
     assert not np.isnan(made.power[:, :, :2]).any()  # Every home has those.
     assert (np.diff(made.dates.astype(int), axis=1) >= 1).all()

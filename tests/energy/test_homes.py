@@ -71,7 +71,7 @@ def test_a_device_that_a_home_lacks_is_not_there():
     own = (columns[0] == "b") & (columns[1] == "tv")
     made = energy.from_readings(*(column[~own] for column in columns), 3)
     assert np.isnan(made.power[1, :, 1]).all() and not np.isnan(made.power[0]).any()
-    settings = energy.PFDRLSettings(days=2, held_out=1)
+    settings = energy.PFDRLSettings(days=2, test_days=1)
     street = energy.neighborhood_from_settings(settings, made)
     assert street.present.tolist() == [True, True, True, False]
     # As good as a device that says nothing but NaN.
@@ -121,7 +121,7 @@ def test_power_in_words_is_refused_and_in_a_file_that_is_named(tmp_path):
     path = tmp_path / "own.npz"
     np.savez(path, **dict(zip(names, (*columns[:3], words), strict=True)))
     with pytest.raises(ValueError, match=r"own\.npz.*power must be numbers"):
-        energy.load_homes(path, days=1, held_out=1)
+        energy.load_homes(path, days=1, test_days=1)
 
 
 def test_readings_of_another_age_cost_nothing():
@@ -136,7 +136,7 @@ def test_readings_of_another_age_cost_nothing():
 
 
 def test_what_meters_say_wrongly_names_home_and_device():
-    settings = energy.PFDRLSettings(days=2, held_out=1)
+    settings = energy.PFDRLSettings(days=2, test_days=1)
     columns = readings()
     columns[3][6 * DAY + 7] = -2
     with pytest.raises(
@@ -156,9 +156,9 @@ def test_what_meters_say_wrongly_names_home_and_device():
 def test_a_file_of_one_s_own(tmp_path):
     columns = dict(zip(loading.COLUMNS, readings(), strict=True))
     np.savez(tmp_path / "mine.npz", **columns)
-    made = energy.load_homes(tmp_path / "mine.npz", days=2, held_out=1)
+    made = energy.load_homes(tmp_path / "mine.npz", days=2, test_days=1)
     assert made.power.shape == (2, 3 * DAY, 2)
-    some = {"days": 2, "held_out": 1, "homes": 1, "kinds": ["tv"]}
+    some = {"days": 2, "test_days": 1, "homes": 1, "kinds": ["tv"]}
     made = energy.load_homes(tmp_path / "mine.npz", **some)
     assert made.names == ("a",) and made.kind_names == ("tv",)
     assert made.power[0, 0, 0] == 11 and made.dates.shape == (1, 3)
@@ -175,7 +175,7 @@ def test_devices_are_those_that_the_chosen_homes_have(tmp_path):
     gone = np.where(home == "a", device == "tv", device == "pc")
     columns = without(columns, np.flatnonzero(gone))
     np.savez(tmp_path / "own.npz", **dict(zip(loading.COLUMNS, columns, strict=True)))
-    some = {"days": 2, "held_out": 1, "devices": 1}
+    some = {"days": 2, "test_days": 1, "devices": 1}
     kinds = lambda **more: energy.load_homes(tmp_path / "own.npz", **some, **more)[2]
     assert kinds() == ("tv",) and kinds(homes=1) == ("pc",)
     with pytest.raises(ValueError, match="devices must be at most 1, the kinds that"):
@@ -195,19 +195,19 @@ def test_metered_homes_are_their_whole_days(monkeypatch):
         Recording(watts(odd, odd), 0, {"subject": "autumn"}),
     ]
     monkeypatch.setattr(store, "read", lambda *_: parts)
-    made = energy.load_homes("pecan_street", days=1, held_out=1)
+    made = energy.load_homes("pecan_street", days=1, test_days=1)
     assert made.names == ("whole",)
     assert made.kind_names == ("air1", "drye1", "refrigerator1", "oven1")
     assert made.power[0, [0, -1], 0].tolist() == [4000, 5000]  # W, of kW.
     assert [str(day) for day in made.dates[0]] == ["1970-01-04", "1970-01-05"]
     with pytest.raises(ValueError, match="has 3 whole days .they have: short 1, whole"):
-        energy.load_homes("pecan_street", days=2, held_out=1)
+        energy.load_homes("pecan_street", days=2, test_days=1)
     with pytest.raises(
         ValueError, match=r"homes must be at most 1, .* \(whole\), got 2"
     ):
-        energy.load_homes("pecan_street", days=1, held_out=1, homes=2)
+        energy.load_homes("pecan_street", days=1, test_days=1, homes=2)
     with pytest.raises(ValueError, match="devices must be at most 4, the kinds that"):
-        energy.load_homes("pecan_street", days=1, held_out=1, devices=5)
+        energy.load_homes("pecan_street", days=1, test_days=1, devices=5)
 
 
 def test_composed_homes_learn_and_are_tested_on_other_traces(monkeypatch):
@@ -218,7 +218,7 @@ def test_composed_homes_learn_and_are_tested_on_other_traces(monkeypatch):
         for kind in ("Lamp", "TV", "PC")
     ]
     monkeypatch.setattr(store, "read", lambda *_: traces)
-    sizes = {"homes": 3, "devices": 2, "days": 4, "held_out": 3}
+    sizes = {"homes": 3, "devices": 2, "days": 4, "test_days": 3}
     made = energy.load_homes("tracebase", **sizes)
     assert made.power.shape == (3, 7 * DAY, 2) and made.names[2] == "home 3"
     assert made.power[:, : 4 * DAY].max() <= 7 and made.power[:, 4 * DAY :].min() >= 8

@@ -53,13 +53,13 @@ def test_households_take_what_their_modes_say(seed, size, own):
     st.integers(0, 99),
 )  # fmt: skip
 def test_homes_that_are_loaded_are_those_that_are_made_up(size, devices, kinds, seed):
-    homes, days, held_out = size
+    homes, days, test_days = size
     found = energy.load_homes(
-        "simulated", homes=homes, devices=devices, days=days, held_out=held_out,
+        "simulated", homes=homes, devices=devices, days=days, test_days=test_days,
         kinds=kinds, seed=seed,
     )  # fmt: skip
     chosen = [one for one in APPLIANCES if kinds is None or one.name in kinds][:devices]
-    made = energy.households(jax.random.key(seed), homes, days + held_out, chosen)
+    made = energy.households(jax.random.key(seed), homes, days + test_days, chosen)
     np.testing.assert_array_equal(found.power, made.power)
     assert found.kind_names == tuple(one.name for one in chosen)
     assert found.names == tuple(f"home {n + 1}" for n in range(homes))
@@ -77,7 +77,7 @@ def test_homes_of_a_file_are_those_of_its_readings(seed, homes, devices):
         "power": rng.integers(0, 90, size=len(place)),
     }
     whole = energy.from_readings(*rows.values(), 2)
-    options = {"homes": homes, "devices": devices, "days": 1, "held_out": 1}
+    options = {"homes": homes, "devices": devices, "days": 1, "test_days": 1}
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "own.npz"
         np.savez(path, **rows)
@@ -97,7 +97,7 @@ def test_homes_of_a_file_are_those_of_its_readings(seed, homes, devices):
 
 
 @given(
-    st.sampled_from(["homes", "devices", "days", "held_out"]),
+    st.sampled_from(["homes", "devices", "days", "test_days"]),
     st.integers(max_value=0), st.integers(7, 99), st.text(max_size=8),
 )  # fmt: skip
 def test_homes_that_there_are_not_are_refused(argument, number, devices, name):

@@ -98,7 +98,7 @@ def test_steps_of_a_fit_are_adam_s_by_short_gradients(seed, steps, scale, rate):
 
 @functools.cache
 def fitting(kind):
-    config = ForecastConfig(kind=kind, lookback=4, every=2, ahead=3, hidden=(4,))
+    config = ForecastConfig(kind=kind, lookback=4, every=2, ahead=3, hidden_sizes=(4,))
     model = energy.forecaster(config)
     layers = model.init(jax.random.key(0))
     layers = jax.tree.map(lambda leaf: leaf + 0.1, layers)

@@ -28,7 +28,11 @@ def system():
     dqn = energy.DQNConfig(batch_size=4, capacity=20, num_envs=2)
     return energy.pfdrl(
         energy.PFDRLConfig(
-            forecast=forecast, dqn=dqn, hidden=(4,), slot_min=SLOT, fit_batch=3
+            forecast=forecast,
+            dqn=dqn,
+            hidden_sizes=(4,),
+            slot_min=SLOT,
+            forecaster_batch_size=3,
         )
     )
 
@@ -50,7 +54,8 @@ def homes(seed, kinds=None, present=None):
 
 HYPER = st.fixed_dictionaries({
     "alpha": st.integers(0, 2), "epsilon": st.sampled_from([0.0, 0.3, 1.0]),
-    "fit_rate": st.sampled_from([0.01, 0.1]), "discount": st.sampled_from([0.0, 0.9]),
+    "forecaster_learning_rate": st.sampled_from([0.01, 0.1]),
+    "discount": st.sampled_from([0.0, 0.9]),
 })  # fmt: skip
 TWO_SLOTS = {"beta_hours": 2 * SLOT / 60, "gamma_hours": 2 * SLOT / 60}
 
@@ -134,7 +139,7 @@ def test_lives_are_each_other_s_and_their_own(seed, order):
         "alpha": np.float32([0, 0, 2]), "epsilon": np.float32([0.5, 0.5, 0.1])
     }  # fmt: skip
     live = lambda seeds, hyper, **more: energy.lives(
-        system(), seeds, hyper, street, slots_a_day=2, days=2, held_out=1, **more
+        system(), seeds, hyper, street, slots_a_day=2, days=2, test_days=1, **more
     )
     learned, tested, finite = live(seeds, hyper)
     assert finite.all() and finite.shape == (3,)
@@ -153,7 +158,10 @@ def test_lives_are_each_other_s_and_their_own(seed, order):
     others = live(seeds[order], {name: x[order] for name, x in hyper.items()})
     close(others[:2], jax.tree.map(lambda x: x[order], (learned, tested)), rtol=1e-4)
     state = system().init(
-        jax.random.split(jax.random.key(int(seeds[2])))[0], street, alpha=2, epsilon=0.1
+        jax.random.split(jax.random.key(int(seeds[2])))[0],
+        street,
+        alpha=2,
+        exploration_epsilon=0.1,
     )
     run_key = jax.random.split(jax.random.key(int(seeds[2])))[1]
     _, info = energy.simulate(system(), run_key, state, street, 4)

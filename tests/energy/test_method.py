@@ -17,10 +17,11 @@ from jaxanon.evaluation import energy as evaluation_energy
 from jaxanon.report import energy as pages
 from jaxanon.training import metrics_log, run_folder, trainer
 
-SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
+SIZES = {"homes": 3, "devices": 2, "days": 2, "test_days": 1}
 SETTINGS = PFDRLSettings(
-    **SIZES | {"homes": 2}, joining=1, forecaster="lr", hidden=(6,), alpha=1,
-    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1, graph="k-regular", degree=1,
+    **SIZES | {"homes": 2}, joining=1, forecaster="lr", hidden_sizes=(6,), alpha=1,
+    forecaster_steps=1, gamma_hours=2.0, drop_probability=0.2,
+    max_age=1, graph="k-regular", degree=1,
 )  # fmt: skip
 pytestmark = pytest.mark.slow
 
@@ -48,7 +49,7 @@ def homes():
 @pytest.fixture(scope="module")
 def run(homes, tmp_path_factory):
     out = tmp_path_factory.mktemp("street") / "run"
-    return train(SETTINGS, homes, seed=3, out=out)
+    return train(SETTINGS, homes, seed=3, output_dir=out)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def rows(run):
 
 
 def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch):
-    more = {"seed": 3, "out": tmp_path / "killed"}
+    more = {"seed": 3, "output_dir": tmp_path / "killed"}
     append = metrics_log.append
 
     def killed(folder, row):
@@ -88,7 +89,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch
 
 def test_a_folder_is_of_one_run(run, homes, tmp_path):
     again = lambda homes=homes, **more: train(
-        SETTINGS, homes, **{"seed": 3, "out": run.folder} | more
+        SETTINGS, homes, **{"seed": 3, "output_dir": run.folder} | more
     )
     with pytest.raises(FileExistsError, match="holds a run already"):
         again()
@@ -124,15 +125,17 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
 
 
 def test_homes_must_be_enough(homes):
-    of = lambda **more: train(PFDRLSettings(**{"days": 2, "held_out": 1} | more), homes)
+    of = lambda **more: train(
+        PFDRLSettings(**{"days": 2, "test_days": 1} | more), homes
+    )
     with pytest.raises(
         ValueError, match="homes must have 5 days, 2 to learn from and 3"
     ):
-        of(held_out=3)
+        of(test_days=3)
     with pytest.raises(ValueError, match="must leave a home that learns, got 3 of 3"):
         of(joining=3)
     with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
-        of(alpha=3, hidden=(4,))
+        of(alpha=3, hidden_sizes=(4,))
 
 
 def test_homes_that_join_are_looked_at_before_anything_is_learned(homes, monkeypatch):
@@ -150,14 +153,15 @@ def test_who_has_nobody_join_asks_for_nothing(run, homes):
 
 def test_what_is_no_longer_finite_ends_the_run(homes):
     with pytest.raises(
-        FloatingPointError, match="finite in round 1; lower fit_rate or learning_rate"
+        FloatingPointError,
+        match="finite in round 1; lower forecaster_learning_rate or learning_rate",
     ):
         train(
             PFDRLSettings(
                 days=2,
-                held_out=1,
+                test_days=1,
                 forecaster="lr",
-                hidden=(6,),
+                hidden_sizes=(6,),
                 alpha=1,
                 learning_rate=1e38,
             ),

@@ -12,11 +12,11 @@ from jaxanon import energy
 from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig
 
 SMALL = {
-    "forecast": ForecastConfig(kind="bp", lookback=10, ahead=20, hidden=(4,)),
-    "fit_steps": 1,
-    "fit_batch": 4,
+    "forecast": ForecastConfig(kind="bp", lookback=10, ahead=20, hidden_sizes=(4,)),
+    "forecaster_steps": 1,
+    "forecaster_batch_size": 4,
     "dqn": DQNConfig(num_envs=2, batch_size=8, capacity=60),
-    "hidden": (6,),
+    "hidden_sizes": (6,),
     "slot_min": 20,
 }
 LAYERS = ("dense_1", "dense_2")
@@ -83,7 +83,7 @@ def test_newcomers_take_the_mean_of_their_kind_and_what_is_shared(
         chex.assert_trees_all_close(found.control.params[name], expected)
     chex.assert_trees_all_equal(found.control.target, found.control.params)
     chex.assert_trees_all_equal(found.hyper, state.hyper)
-    assert float(found.control.hyper["epsilon"][1]) == pytest.approx(0.2)
+    assert float(found.control.hyper["exploration_epsilon"][1]) == pytest.approx(0.2)
     assert int(found.slot) == 0 and not found.control.replay.count.any()
     chex.assert_trees_all_equal_shapes_and_dtypes(found, fresh)
 

@@ -27,7 +27,11 @@ def streets():
     """Three homes that have learned a little, and two that come, by kinds of device."""
     config = energy.PFDRLConfig(
         forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
-        **{"dqn": energy.DQNConfig(batch_size=4), "hidden": (6, 6), "slot_min": 10},
+        **{
+            "dqn": energy.DQNConfig(batch_size=4),
+            "hidden_sizes": (6, 6),
+            "slot_min": 10,
+        },
     )
     system = energy.pfdrl(config)
     day = np.tile([0.0] * 10 + [2.0] * 30 + [80.0] * 20, 4)

@@ -20,10 +20,10 @@ AGENTS = 2 * HOMES
 SMALL = {
     # Squared errors: Adam makes much of absolute ones' gradients that cancel out.
     "forecast": ForecastConfig(kind="lr", lookback=10, ahead=20),
-    "fit_steps": 2,
-    "fit_batch": 4,
-    "dqn": DQNConfig(num_envs=2, batch_size=8, capacity=60, target_every=7),
-    "hidden": (6,),
+    "forecaster_steps": 2,
+    "forecaster_batch_size": 4,
+    "dqn": DQNConfig(num_envs=2, batch_size=8, capacity=60, target_update_interval=7),
+    "hidden_sizes": (6,),
     "slot_min": SLOT,
 }
 LAYERS = ("dense_1", "dense_2")
@@ -74,7 +74,7 @@ def test_an_agent_alone_agrees_with_a_plain_loop():
     fit, control, levels = pick(state.fits), pick(state.control), pick(street.levels)
     model = energy.forecaster(config.forecast)
     env = energy.environment(SLOT + 1)
-    agent = energy.dqn(env, q_network(2, 3, config.hidden), config.dqn)
+    agent = energy.dqn(env, q_network(2, 3, config.hidden_sizes), config.dqn)
     update, predict = jax.jit(agent.update), jax.jit(model.predict)
     trace = Trace(street.power[number], street.scale[number])
 
@@ -211,7 +211,7 @@ def test_the_ends_of_alpha_are_other_methods(alpha, method):
 
 
 def test_where_all_messages_are_lost_it_is_learning_alone():
-    lost, _ = lived(3, "pfdrl", HOURLY, messages=ChannelConfig(lost=1.0))
+    lost, _ = lived(3, "pfdrl", HOURLY, messages=ChannelConfig(drop_probability=1.0))
     alone, _ = lived(3, "local", HOURLY)
     chex.assert_trees_all_close(lost.control.params, alone.control.params, atol=1e-6)
     chex.assert_trees_all_close(lost.fits, alone.fits, atol=1e-6)
@@ -240,7 +240,7 @@ def test_agents_go_through_slots_by_themselves_until_somebody_is_heard():
 
 def test_alpha_and_periods_are_a_sweep_of_agents_side_by_side():
     """Who go in turn elsewhere: layouts change no result."""
-    made, street = system(method="pfdrl", layout=Layout(chunk=None)), homes()
+    made, street = system(method="pfdrl", layout=Layout(chunk_size=None)), homes()
 
     def run(alpha, gamma):
         state = made.init(

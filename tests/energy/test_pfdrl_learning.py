@@ -10,10 +10,10 @@ from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig
 
 SMALL = PFDRLConfig(
     forecast=ForecastConfig(kind="lr", lookback=10, ahead=20),
-    fit_steps=2,
-    fit_batch=4,
+    forecaster_steps=2,
+    forecaster_batch_size=4,
     dqn=DQNConfig(num_envs=2, batch_size=8, capacity=60),
-    hidden=(6,),
+    hidden_sizes=(6,),
     slot_min=20,
 )
 
@@ -37,19 +37,24 @@ def test_pfdrl_learns_to_switch_standby_off():
     made_up = energy.households(jax.random.key(2), 3, 4, energy.APPLIANCES[:2])
     config = PFDRLConfig(
         forecast=ForecastConfig(kind="lr"),
-        fit_steps=1,
+        forecaster_steps=1,
         dqn=DQNConfig(num_envs=2),
-        hidden=(24, 24, 24),
+        hidden_sizes=(24, 24, 24),
     )
     street = energy.build_neighborhood(
         np.asarray(made_up.power), learn_minutes=3 * 1440
     )
     made = energy.pfdrl(config)
-    hyper = {"alpha": 2, "epsilon": 0.2, "discount": 0.5, "learning_rate": 3e-3}
+    hyper = {
+        "alpha": 2,
+        "exploration_epsilon": 0.2,
+        "discount": 0.5,
+        "learning_rate": 3e-3,
+    }
     state = made.init(jax.random.key(0), street, **hyper)
     state, info = energy.simulate(made, jax.random.key(1), state, street, 72)
-    held_out = jax.vmap(lambda slot: made.act(state, street, slot))
-    did = jax.jit(held_out)(jnp.arange(72, 96))
+    test_days = jax.vmap(lambda slot: made.act(state, street, slot))
+    did = jax.jit(test_days)(jnp.arange(72, 96))
     found = energy.measured(did, street.present[None] | jnp.zeros((24, 1), bool))
     total = {name: float(one.sum()) for name, one in found.items()}
     first = {name: float(one[:3].sum()) for name, one in info.items()}

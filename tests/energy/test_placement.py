@@ -12,10 +12,10 @@ from jaxanon.federated import ChannelConfig
 
 SMALL = PFDRLConfig(
     forecast=ForecastConfig(kind="lr", lookback=10, ahead=20),
-    fit_steps=1,
-    fit_batch=4,
+    forecaster_steps=1,
+    forecaster_batch_size=4,
     dqn=DQNConfig(num_envs=2, batch_size=8, capacity=60),
-    hidden=(6,),
+    hidden_sizes=(6,),
     slot_min=20,
 )
 
@@ -45,7 +45,7 @@ def test_fewer_than_one_street_is_refused():
         energy.apart(energy.build_neighborhood(np.ones((1, 60, 1))), 0)
 
 
-UNSURE = ChannelConfig(lost=0.3, late=0.3, max_age=2)
+UNSURE = ChannelConfig(drop_probability=0.3, delay_probability=0.3, max_age=2)
 
 
 @pytest.mark.parametrize("settings", [{"messages": UNSURE}, {"method": "cloud"}])
@@ -91,7 +91,7 @@ def test_streets_apart_draw_the_noise_of_the_whole_one():
     made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"noise_multiplier": 1.0}))
     hyper = {"alpha": 1, "beta_hours": 1.0, "gamma_hours": 1.0}
     start = lambda own: made.init(
-        jax.random.key(0), own, **hyper, fit_rate=0.0, learning_rate=0.0
+        jax.random.key(0), own, **hyper, forecaster_learning_rate=0.0, learning_rate=0.0
     )
     key, begun = jax.random.key(1), start(street)
     before = np.array(begun.fit_mail.public["dense_1"]["kernel"])

@@ -61,9 +61,11 @@ def run(agent, key, state, env_params, steps):
 @pytest.mark.parametrize("double", [False, True])
 def test_a_small_mdp_against_value_iteration(double):
     net = q_network(4, 2, (16,))
-    config = DQNConfig(double=double, num_envs=8, target_every=20, capacity=4000)
+    config = DQNConfig(
+        double_dqn=double, num_envs=8, target_update_interval=20, capacity=4000
+    )
     agent = energy.dqn(Chain(), net, config)
-    start = functools.partial(agent.init, discount=DISCOUNT, epsilon=1.0)
+    start = functools.partial(agent.init, discount=DISCOUNT, exploration_epsilon=1.0)
     pays = jnp.array([1.0, 2.0])  # Two agents, side by side.
     keys = jax.random.split(jax.random.key(0), 2)
     states = jax.vmap(start)(keys, pays)
@@ -133,7 +135,9 @@ def test_one_learning_step_by_hand():
     env = energy.environment(1)
     given = Series(jnp.zeros(1), jnp.full(1, 60.0), Levels(2.0, 60.0))
     agent = energy.dqn(env, net, DQNConfig(batch_size=1))
-    state = agent.init(jax.random.key(0), given, epsilon=0.0, learning_rate=0.5)
+    state = agent.init(
+        jax.random.key(0), given, exploration_epsilon=0.0, learning_rate=0.5
+    )
     after, info = jax.jit(agent.update)(jax.random.key(1), state, given)
     # Seen is (0, log(301) / 10): worths are (0, -0.57, 2.28), so it stays on: +10, the
     # end. Huber's loss of 10 - 2.28 is that less a half, and its slope -1.
@@ -155,7 +159,7 @@ def small(**settings):
 
 
 def test_going_on_is_as_not_having_stopped():
-    agent, state, series = small(batch_size=4, num_envs=2, target_every=3)
+    agent, state, series = small(batch_size=4, num_envs=2, target_update_interval=3)
     once, _ = run(agent, jax.random.key(1), state, series, 10)
     half, _ = run(agent, jax.random.key(1), state, series, 5)
     twice, _ = run(agent, jax.random.key(1), half, series, 5)
@@ -163,7 +167,7 @@ def test_going_on_is_as_not_having_stopped():
 
 
 def test_nothing_is_learned_before_there_is_a_batch_and_the_target_waits():
-    agent, state, series = small(batch_size=4, target_every=2)
+    agent, state, series = small(batch_size=4, target_update_interval=2)
     losses, changed = [], []
     one = jax.jit(lambda state: agent.update(jax.random.key(1), state, series))
     for _ in range(7):
@@ -186,7 +190,7 @@ def test_epsilon_is_the_share_of_random_actions(epsilon, share):
     config = DQNConfig(num_envs=900, batch_size=1000, capacity=1000)
     agent = energy.dqn(energy.environment(1), net, config)
     series = Series(jnp.ones(1), jnp.ones(1), Levels(1.0, 60.0))
-    state = agent.init(jax.random.key(0), series, epsilon=epsilon)
+    state = agent.init(jax.random.key(0), series, exploration_epsilon=epsilon)
     state, _ = jax.jit(agent.update)(jax.random.key(1), state, series)
     others = float((state.replay.kept.action[:900] != 2).mean())
     assert abs(others - share) < 4 * (share * (1 - share) / 900) ** 0.5 + 1e-9

@@ -14,12 +14,18 @@ from jaxanon.energy.config import PFDRLConfig
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"late": 0.1, "max_age": 0}, "max_age must be >= 1 where messages are late"),
+        (
+            {"delay_probability": 0.1, "max_age": 0},
+            "max_age must be >= 1 with delay_probability",
+        ),
         ({"lookback": 7}, "every must divide lookback, got 5 and 7"),
         ({"capacity": 20}, "capacity must be >= 32, a batch"),
         ({"alpha": 10}, r"alpha must lie in \[0, 9\], the Q-network's layers, got 10"),
         ({"gamma_hours": 0.5}, "gamma_hours must be at least a slot, 60 minutes"),
-        ({"lost": 0.8, "late": 0.4}, "lost and late must be at most 1"),
+        (
+            {"drop_probability": 0.8, "delay_probability": 0.4},
+            r"drop_probability \+ delay_probability must",
+        ),
         ({"slot_min": 7}, "slot_min must divide 1440, the minutes of a day, got 7"),
     ],
 )
@@ -36,7 +42,10 @@ def test_parts_are_of_their_kind():
 @pytest.mark.parametrize(
     ("idle", "message"),
     [
-        ({"sharing": "frl", "lost": 0.1}, "lost is of broadcasts, and 'frl' has none"),
+        (
+            {"sharing": "frl", "drop_probability": 0.1},
+            "drop_probability is of broadcasts, and 'frl' has none",
+        ),
         ({"sharing": "local", "max_age": 3}, "max_age is of broadcasts, and 'local'"),
         ({"sharing": "cloud", "graph": "ring"}, "graph is of broadcasts, and 'cloud'"),
         ({"sharing": "fl", "degree": 2}, "degree is of broadcasts, and 'fl' has none"),
@@ -53,31 +62,42 @@ def test_what_would_do_nothing_is_refused(idle, message):
 
 def test_layers_that_nobody_shares_need_not_be_there():
     for sharing in ("local", "cloud", "fl", "frl"):
-        small = PFDRLSettings(sharing=sharing, hidden=(4,), days=1)
+        small = PFDRLSettings(sharing=sharing, hidden_sizes=(4,), days=1)
         assert "alpha" not in settings.hyper_of(small)
     with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
-        PFDRLSettings(hidden=(4,))
+        PFDRLSettings(hidden_sizes=(4,))
 
 
 def test_settings_reach_the_parts():
     chosen = PFDRLSettings(
-        forecaster="bp", lost=0.1, late=0.2, max_age=3, slot_min=30, fit_batch=7,
-        hidden=(8, 8), alpha=2, gamma_hours=6.0, double=True, lookback=60,
-        batch_size=8, capacity=50, target_every=9,
+        forecaster="bp", drop_probability=0.1, delay_probability=0.2,
+        max_age=3, slot_min=30, forecaster_batch_size=7,
+        hidden_sizes=(8, 8), alpha=2, gamma_hours=6.0, double_dqn=True, lookback=60,
+        batch_size=8, capacity=50, target_update_interval=9,
     )  # fmt: skip
     config = settings.config_of(chosen)
     assert settings.config_of(PFDRLSettings(sharing="frl")).method == "frl"
     assert config.method == "pfdrl" and config.forecast.kind == "bp"
-    assert config.forecast.lookback == 60 and config.fit_batch == 7
-    sizes = config.dqn.batch_size, config.dqn.capacity, config.dqn.target_every
+    assert config.forecast.lookback == 60 and config.forecaster_batch_size == 7
+    sizes = (
+        config.dqn.batch_size,
+        config.dqn.capacity,
+        config.dqn.target_update_interval,
+    )
     assert sizes == (8, 50, 9)
     # Where every message arrives none is kept.
     assert settings.config_of(PFDRLSettings(max_age=3)).messages.max_age == 0
-    assert config.messages == federated.ChannelConfig(lost=0.1, late=0.2, max_age=3)
-    assert config.hidden == (8, 8) and config.dqn.double
+    assert config.messages == federated.ChannelConfig(
+        drop_probability=0.1, delay_probability=0.2, max_age=3
+    )
+    assert config.hidden_sizes == (8, 8) and config.dqn.double_dqn
     assert 30 % config.dqn.num_envs == 0
     hyper = settings.hyper_of(chosen)
-    assert (hyper["alpha"], hyper["gamma_hours"], hyper["epsilon"]) == (2, 6.0, 0.1)
+    assert (hyper["alpha"], hyper["gamma_hours"], hyper["exploration_epsilon"]) == (
+        2,
+        6.0,
+        0.1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,6 +125,8 @@ def test_levels_are_of_the_days_to_learn_from(standby, later):
     watts = np.repeat([standby, 100.0, later, 100.0], 720)[None, :, None]
     kinds = np.zeros((1, 1), np.int32)
     homes = energy.Homes(watts, kinds, ("tv",), ("a",), None)
-    street = energy.neighborhood_from_settings(PFDRLSettings(days=1, held_out=1), homes)
+    street = energy.neighborhood_from_settings(
+        PFDRLSettings(days=1, test_days=1), homes
+    )
     assert street.levels.standby.tolist() == [standby]
     assert street.power.shape == (1, 2880)

@@ -17,15 +17,20 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def homes():
-    return energy.load_homes("simulated", homes=3, devices=2, days=2, held_out=1)
+    return energy.load_homes("simulated", homes=3, devices=2, days=2, test_days=1)
 
 
 def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
     """A day of forecasters and Q-networks shared every 12 hours, of 2 devices."""
-    noisy = {"noise_multiplier": 20.0, "forecaster": "lr", "hidden": (6,), "alpha": 1}
-    method = pfdrl_method(homes.spec, days=1, held_out=2, slot_min=720, **noisy)
+    noisy = {
+        "noise_multiplier": 20.0,
+        "forecaster": "lr",
+        "hidden_sizes": (6,),
+        "alpha": 1,
+    }
+    method = pfdrl_method(homes.spec, days=1, test_days=2, slot_min=720, **noisy)
     out = tmp_path / "noisy"
-    run = trainer.train(method, homes, out=out, progress=False)
+    run = trainer.train(method, homes, output_dir=out, progress=False)
     told = evaluation_energy.evaluate(run, homes)["privacy"]
     spent = lambda steps: epsilon_spent(
         [SampledGaussian(noise_multiplier=20.0, steps=steps)], 1e-5
@@ -43,8 +48,13 @@ def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
 
 def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, capsys):
     """A run killed in its second day has spent what the first one's broadcasts cost."""
-    noisy = {"noise_multiplier": 0.1, "forecaster": "lr", "hidden": (6,), "alpha": 1}
-    method = pfdrl_method(homes.spec, days=2, held_out=1, slot_min=720, **noisy)
+    noisy = {
+        "noise_multiplier": 0.1,
+        "forecaster": "lr",
+        "hidden_sizes": (6,),
+        "alpha": 1,
+    }
+    method = pfdrl_method(homes.spec, days=2, test_days=1, slot_min=720, **noisy)
     append = metrics_log.append
 
     def killed(folder, row):
@@ -54,7 +64,9 @@ def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, cap
 
     monkeypatch.setattr(metrics_log, "append", killed)
     with pytest.raises(KeyboardInterrupt):
-        trainer.train(method, homes, out=tmp_path, checkpoint_s=0, progress=False)
+        trainer.train(
+            method, homes, output_dir=tmp_path, checkpoint_s=0, progress=False
+        )
     told = json.loads((tmp_path / "privacy.json").read_text())
     assert told["rounds"] == {"done": 1, "asked": 2} and told["steps"] == 8
     # So little noise is reckoned by Rényi divergences, which is what it says.
@@ -64,11 +76,15 @@ def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, cap
     assert "Unfinished: 1 of 2 rounds" in capsys.readouterr().out
     run = run_folder.open_run(tmp_path)
     assert run.unfinished == {"done": 1, "asked": 2}
-    assert evaluation_energy.evaluate(run, homes, out=tmp_path / "r")["privacy"] == told
+    assert (
+        evaluation_energy.evaluate(run, homes, output_dir=tmp_path / "r")["privacy"]
+        == told
+    )
     page = (tmp_path / "r" / "report.html").read_text()
     assert "Unfinished: 1 of 2 days are done" in page
     # Not by what is left of its metrics, of which less would be spent.
     lost = dataclasses.replace(run, history=[])
     assert (
-        evaluation_energy.evaluate(lost, homes, out=tmp_path / "l")["privacy"] == told
+        evaluation_energy.evaluate(lost, homes, output_dir=tmp_path / "l")["privacy"]
+        == told
     )

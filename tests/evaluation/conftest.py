@@ -18,7 +18,7 @@ CLASSES = {
 }
 
 
-def spec(private=("side",), split="time block", **changes):
+def spec(private=("side",), split="time_block", **changes):
     fields = {
         "name": "toy",
         "preset": "raw",

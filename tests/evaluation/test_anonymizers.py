@@ -50,7 +50,7 @@ def linked(cases, new_people, tmp_path_factory):
         cases.Run(cases.identity),
         cases.strangers(("side", "subject")),
         judges=new_people,
-        out=tmp_path_factory.mktemp("strangers"),
+        output_dir=tmp_path_factory.mktemp("strangers"),
         progress=tell,
         **cases.QUICK,
     )

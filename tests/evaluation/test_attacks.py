@@ -13,7 +13,7 @@ from jaxanon.evaluation import attackers, leakage, protocol
 from jaxanon.evaluation.anonymizers import evaluate, evaluate_many
 from jaxanon.evaluation.protocol import EvaluationContext
 
-RETRAINED = ("released", "per-class", "stream", "pairs", "self-training", "intrusive")
+RETRAINED = ("released", "per_class", "stream", "pairs", "self-training", "intrusive")
 
 
 def bent(params, window, label):
@@ -86,15 +86,15 @@ def test_training_accuracy_is_far_above_what_is_read(reports):
 
 
 def test_an_attacker_for_each_class(reports):
-    flipped, lost = (rows(r, "per-class", attribute="side") for r in reports)
+    flipped, lost = (rows(r, "per_class", attribute="side") for r in reports)
     assert set(flipped) == {
         "one attacker per activity", "activity slow", "activity fast",
     }  # fmt: skip
     assert min(flipped.values()) > 0.9
     assert 0.3 < lost["one attacker per activity"] < 0.7
-    whole = reports[0]["attacks"]["per-class"][0]["scores"]["windows"]
+    whole = reports[0]["attacks"]["per_class"][0]["scores"]["windows"]
     parts = [
-        row["scores"]["windows"] for row in reports[0]["attacks"]["per-class"][1:3]
+        row["scores"]["windows"] for row in reports[0]["attacks"]["per_class"][1:3]
     ]
     assert whole == 96 and parts == [48, 48]
 
@@ -195,7 +195,7 @@ def test_who_chooses_a_model_of_his_own_is_unique(reports):
 def test_the_page_shows_them(reports, cases, judges, tmp_path):
     run, names = cases.Run(cases.noise), ("tree", "stream", "fingerprint")
     run.choices = choices
-    evaluate(run, cases.data(), judges=judges, attacks=names, out=tmp_path)
+    evaluate(run, cases.data(), judges=judges, attacks=names, output_dir=tmp_path)
     html = (tmp_path / "report.html").read_text()
     assert "<h3>An attacker who follows a person</h3>" in html
     assert "5 windows, mean log-odds" in html and "too few windows" in html
@@ -245,7 +245,7 @@ def test_a_class_of_one_window_within_an_activity_is_refused_at_the_door(cases, 
     run = cases.Run(lambda key, windows: pytest.fail("too late"))
     message = "side within public class 1, class 1 has one training window"
     with pytest.raises(ValueError, match=message):
-        evaluate(run, own, judges=judges, attacks=("tree", "per-class"))
+        evaluate(run, own, judges=judges, attacks=("tree", "per_class"))
 
 
 def test_every_training_has_a_key_of_its_own(cases):

@@ -119,7 +119,7 @@ def test_many_refuses_nothing_and_one_folder(cases):
     with pytest.raises(ValueError, match=r"one for each of 1 runs, got \[0, 1\]"):
         evaluate_each([cases.Run(cases.identity)], cases.data(), [0, 1])
     with pytest.raises(ValueError, match="out must be left out"):
-        evaluate_many([cases.Run(cases.identity)], cases.data(), out="somewhere")
+        evaluate_many([cases.Run(cases.identity)], cases.data(), output_dir="somewhere")
 
 
 def test_a_folder_s_name_is_no_run(cases):

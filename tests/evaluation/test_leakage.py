@@ -140,8 +140,8 @@ def test_what_is_refused(cases, judges):
         evaluate(own, other, attacks=("membership",))
 
 
-HUB = {"widths": (8, 16), "heads": 2, "batch": 24, "num_steps": 50}
-HASTY = {"step_size": 3e-3, "forgetting": 0.0, "ema": 0.98}
+HUB = {"widths": (8, 16), "heads": 2, "batch_size": 24, "num_train_timesteps": 50}
+HASTY = {"learning_rate": 3e-3, "condition_dropout": 0.0, "ema_decay": 0.98}
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ def test_every_figure_is_a_png_and_stands_in_the_page(written):
 def test_out_comes_before_the_folder_of_the_run(cases, judges, tmp_path):
     run = cases.Run(cases.identity, tmp_path / "run")
     out = tmp_path / "new" / "out"
-    evaluate(run, cases.data(), judges=judges, out=out, **cases.QUICK)
+    evaluate(run, cases.data(), judges=judges, output_dir=out, **cases.QUICK)
     assert (out / "report.html").exists() and not (tmp_path / "run").exists()
     # No history, no training curves.
     assert not (out / "training.png").exists()

@@ -57,6 +57,16 @@ def untrained(data):
 @pytest.fixture(scope="session")
 def small_blinder(untrained):
     """A federated run that is soon compiled."""
-    small = {"latent": 2, "hidden": (8,), "per_class": 4, "support": 1, "query": 3}
-    quick = {"adversary_hidden": (4,), "discriminator_steps": 0, "second_order": False}
+    small = {
+        "latent_dim": 2,
+        "hidden_sizes": (8,),
+        "samples_per_class": 4,
+        "support_size": 1,
+        "query_size": 3,
+    }
+    quick = {
+        "discriminator_hidden_sizes": (4,),
+        "discriminator_steps": 0,
+        "second_order": False,
+    }
     return untrained("blinder", **small, **quick, extra=0, shadows=False)

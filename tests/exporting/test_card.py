@@ -7,7 +7,7 @@ import pytest
 
 from jaxanon.exporting import card
 
-TINY = {"latent": 3, "hidden": (8,)}
+TINY = {"latent_dim": 3, "hidden_sizes": (8,)}
 
 
 def scores(accuracy, chance=0.5):
@@ -84,8 +84,13 @@ def test_what_leaves_as_it_was_is_told(untrained):
     told = {"weights": "float32", "epsilon": None, "measured": [], "notes": []}
     run = untrained(
         "privatehub",
-        **{"widths": (4,), "heads": 2, "sampling_steps": 3, "num_steps": 20},
-        hide=("b",),
+        **{
+            "widths": (4,),
+            "heads": 2,
+            "num_inference_steps": 3,
+            "num_train_timesteps": 20,
+        },
+        classes_to_hide=("b",),
     )
     assert "Windows leave unchanged unless their class" in card.card(run, **told)
 

@@ -21,8 +21,13 @@ from jaxanon import exporting, learners, methods
 from jaxanon.core.run import Run
 from jaxanon.exporting import agreement, onnx_graph
 
-TINY = {"latent": 3, "hidden": (8,)}
-DIFFUSION = {"widths": (4,), "heads": 2, "sampling_steps": 3, "num_steps": 20}
+TINY = {"latent_dim": 3, "hidden_sizes": (8,)}
+DIFFUSION = {
+    "widths": (4,),
+    "heads": 2,
+    "num_inference_steps": 3,
+    "num_train_timesteps": 20,
+}
 SETTINGS = {
     "blinder": TINY,
     "obscurenet": TINY,
@@ -30,12 +35,12 @@ SETTINGS = {
     "cae": TINY,
     "dysan": {"predictor_filters": (8,), "filters": (8, 8)},
     "aae": {},
-    "cgan": {"widths": (8, 4), "latent": 4, "hide": ("b",)},
+    "cgan": {"widths": (8, 4), "latent_dim": 4, "classes_to_hide": ("b",)},
     "timegan": {"features": (4, 4)},
     "orf": {},
     "privatehub": DIFFUSION,
     "deeprotect": {
-        **{"low": (0.0, 0.0), "high": (20.0, 20.0), "hidden": (6, 4)},
+        **{"low": (0.0, 0.0), "high": (20.0, 20.0), "hidden_sizes": (6, 4)},
         **{"radius": None, "mechanism": "grid", "epsilon": 2.0},
     },
 }
@@ -180,7 +185,7 @@ def test_what_is_drawn_matters_and_nothing_else_does(exported, data):
 
 @pytest.mark.slow
 def test_a_flip_of_some_windows_is_drawn_outside(untrained, data, tmp_path):
-    settings = {"anonymization": "probabilistic", "flip": 0.75}
+    settings = {"anonymization": "probabilistic", "flip_probability": 0.75}
     run, path = untrained("blinder", **TINY, **settings), tmp_path / "phone.onnx"
     told = exporting.export(run, path, windows=data.test.windows[:20])
     assert told.share == 1.0

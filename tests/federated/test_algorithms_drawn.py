@@ -66,14 +66,27 @@ def after(name, hyper, clients, seed=1, rounds=2):
 
 # Two values each, both in range.
 HYPER = {
-    **{"step_size": (0.1, 0.5), "server_step_size": (0.25, 1.0), "mix": (0.5, 1.0)},
-    **{"own_step_size": (0.1, 0.5), "mask_step_size": (0.1, 2.0), "pull": (0.0, 0.5)},
-    **{"adaptation_step_size": (0.1, 0.5), "norm_step_size": (0.0, 0.2)},
-    **{"mu": (0.0, 0.5), "alpha": (0.0, 0.1), "beta": (0.01, 0.1), "rho": (0.5, 1.0)},
+    **{
+        "learning_rate": (0.1, 0.5),
+        "server_learning_rate": (0.25, 1.0),
+        "mix": (0.5, 1.0),
+    },
+    **{
+        "finetune_learning_rate": (0.1, 0.5),
+        "mask_learning_rate": (0.1, 2.0),
+        "proximal_weight": (0.0, 0.5),
+    },
+    **{"adaptation_learning_rate": (0.1, 0.5), "norm_learning_rate": (0.0, 0.2)},
+    **{
+        "proximal_mu": (0.0, 0.5),
+        "alpha": (0.0, 0.1),
+        "beta": (0.01, 0.1),
+        "rho": (0.5, 1.0),
+    },
     **{"temperature": (1.0, 6.0), "similarity": (-1.0, 0.4), "certainty": (0.6, 0.9)},
     **{"threshold": (0.5, 1.0), "first_score": (0.3, 0.6), "quantile": (0.0, 1.0)},
     **{"noise_multiplier": (1e-3, 1.0), "score_multiplier": (0.0, 1.0)},
-    **{"max_norm": (0.5, 9.0), "score_norm": (0.5, 1.0), "weight_epsilon": (0.5, 3.0)},
+    **{"clip_norm": (0.5, 9.0), "score_norm": (0.5, 1.0), "weight_epsilon": (0.5, 3.0)},
 }
 SILENT = {"noise_multiplier": 0.0, "score_multiplier": 0.0}
 hypers = st.fixed_dictionaries({k: st.sampled_from(v) for k, v in HYPER.items()})
@@ -171,7 +184,7 @@ def test_who_is_not_of_the_cohort_has_no_part_in_it(name, seed, mask, h):
 
 
 # Without noise, all layers sent by Atlas, and no clip norm that moves.
-EXACT = SILENT | {"threshold": 0.0, "norm_step_size": 0.0}
+EXACT = SILENT | {"threshold": 0.0, "norm_learning_rate": 0.0}
 
 
 @pytest.mark.parametrize("name", sorted({*SENT, *KEPT}))
@@ -218,7 +231,7 @@ def test_clusters_are_trained_on_the_rows_of_their_clients(seed, mask, h):
         real = mask & (np.asarray(state.own) == group)[:, None]
         rows = np.float64(clients.rows["x"][real]), clients.rows["y"][real]
         wanted = (
-            descended(START, rows, h["step_size"], size=12) if real.any() else START
+            descended(START, rows, h["learning_rate"], size=12) if real.any() else START
         )
         found = part(state.params, group)
         chex.assert_trees_all_close(found, wanted, rtol=1e-4, atol=1e-5)

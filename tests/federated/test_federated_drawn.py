@@ -21,10 +21,16 @@ rows_of_one = st.lists(st.booleans(), min_size=ROWS, max_size=ROWS).map(np.array
 few = settings(max_examples=8, deadline=None)
 many = settings(max_examples=25, deadline=None)
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
-WHOLE = PoissonSampling(sampling_probability=1.0, size=4.0, records=ROWS)
+WHOLE = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=4.0, max_examples=ROWS
+)
 PARTS = (
-    PoissonSampling(sampling_probability=0.4, size=2.0, records=ROWS),
-    PoissonSampling(sampling_probability=0.8, size=2.0, capacity=2),
+    PoissonSampling(
+        sampling_probability=0.4, expected_batch_size=2.0, max_examples=ROWS
+    ),
+    PoissonSampling(
+        sampling_probability=0.8, expected_batch_size=2.0, max_batch_size=2
+    ),
 )
 
 
@@ -38,19 +44,19 @@ def start():
 
 
 @functools.partial(jax.jit, static_argnames="how")
-def descend(key, params, client, step_size, how=(2, False)):
+def descend(key, params, client, learning_rate, how=(2, False)):
     size, shuffle = how
     options = {"num_steps": 2, "batch_size": size, "shuffle": shuffle}
     return fed.local_sgd(
-        *(loss_fn, key, params, *client), step_size=step_size, **options
+        *(loss_fn, key, params, *client), learning_rate=learning_rate, **options
     )
 
 
 @functools.partial(jax.jit, static_argnames=("lots", "loss_fn"))
 def descend_privately(
-    key, params, client, step_size, max_norm, noise, lots, loss_fn=loss_fn
+    key, params, client, learning_rate, max_norm, noise, lots, loss_fn=loss_fn
 ):
-    options = {"lots": lots, "num_steps": 2, "step_size": step_size}
+    options = {"lots": lots, "num_steps": 2, "learning_rate": learning_rate}
     return fed.local_dp_sgd(
         *(loss_fn, key, params, *client),
         **options | {"max_norms": max_norm, "noise_multipliers": noise},
@@ -59,18 +65,18 @@ def descend_privately(
 
 @few
 @given(seeds, rows_of_one, st.floats(0, 1, width=32), st.sampled_from([0.2, 5.0]))
-def test_steps_are_those_of_loops_in_float64(seed, mask, step_size, max_norm):
+def test_steps_are_those_of_loops_in_float64(seed, mask, learning_rate, max_norm):
     key, client = lambda: jax.random.key(seed), client_of(seed, mask, junk=7.0)
     x, y = np.float64(client.rows["x"][mask]), client.rows["y"][mask]
-    hyper = {"step_size": step_size, "max_norm": max_norm}
+    hyper = {"learning_rate": learning_rate, "clip_norm": max_norm}
     wanted = plain(hyper, START, (x, y)) if len(y) else START
-    found, losses = descend(key(), start(), client, np.float32(step_size))
+    found, losses = descend(key(), start(), client, np.float32(learning_rate))
     chex.assert_trees_all_close(found, wanted, **CLOSE)
     # Before a step, the mean over its rows.
     logits = x[:2] @ START["base"]["w"] + START["head"]["b"]
     each = np.log(np.exp(logits).sum(axis=1)) - logits[range(len(y[:2])), y[:2]]
     np.testing.assert_allclose(losses[0], each.mean() if len(y) else 0, rtol=1e-4)
-    numbers = map(np.float32, (step_size, max_norm, 0.0))
+    numbers = map(np.float32, (learning_rate, max_norm, 0.0))
     found, losses = descend_privately(key(), start(), client, *numbers, WHOLE)
     wanted = privately(hyper, START, (x, y)) if len(y) else START
     chex.assert_trees_all_close(found, wanted, **CLOSE)
@@ -107,7 +113,12 @@ def test_rows_take_turns_in_steps(seed, mask, size, shuffle):
     rows = jnp.eye(ROWS)
     steps = functools.partial(
         *(fed.local_sgd, lambda w, x, key: -x @ w),
-        **{"step_size": 1.0, "num_steps": 3, "batch_size": size, "shuffle": shuffle},
+        **{
+            "learning_rate": 1.0,
+            "num_steps": 3,
+            "batch_size": size,
+            "shuffle": shuffle,
+        },
     )
     counts, _ = jax.jit(steps)(jax.random.key(seed), jnp.zeros(ROWS), rows, mask)
     batch = min(size, mask.sum())
@@ -136,7 +147,7 @@ def test_a_noisy_step_takes_a_lot_of_rows(seed, mask, lots):
         lots,
         count_loss,
     )
-    visits = np.asarray(found) * lots.size
+    visits = np.asarray(found) * lots.expected_batch_size
     assert set(visits.round(4).tolist()) <= {0, 1, 2} and not visits[~mask].any()
     assert visits.sum() < 2 * lots.largest + 0.01
 
@@ -174,7 +185,9 @@ def test_lots_are_rows_each_as_likely_as_it_says(seed, mask):
 @many
 @given(st.floats(0.01, 1), st.integers(1, 300), st.floats(0.1, 9), st.integers(1, 9))
 def test_what_lots_cost_is_what_they_are(q, records, z, steps):
-    lots = PoissonSampling(sampling_probability=q, size=3.0, records=records)
+    lots = PoissonSampling(
+        sampling_probability=q, expected_batch_size=3.0, max_examples=records
+    )
     cost = fed.sampled_gaussian(lots, z, steps)
     assert (cost.noise_multiplier, cost.sampling_probability, cost.steps) == (
         z,
@@ -182,9 +195,13 @@ def test_what_lots_cost_is_what_they_are(q, records, z, steps):
         steps,
     )
     assert (cost.capacity is None) == (lots.largest >= records)
-    with pytest.raises(ValueError, match="records"):
+    with pytest.raises(ValueError, match="max_examples"):
         fed.sampled_gaussian(
-            PoissonSampling(sampling_probability=q, size=3.0, capacity=3), z, 1
+            PoissonSampling(
+                sampling_probability=q, expected_batch_size=3.0, max_batch_size=3
+            ),
+            z,
+            1,
         )
 
 
@@ -214,7 +231,7 @@ def test_two_points_are_right_on_average(seed, weight, radius, epsilon):
 @functools.partial(jax.jit, static_argnames="chunk")
 def mean_over(x, weights, chunk):
     fn = lambda one: {"twice": 2 * one, "flag": one > 0}
-    return fed.mean_over_clients(fn, x, weights, Layout(chunk=chunk))
+    return fed.mean_over_clients(fn, x, weights, Layout(chunk_size=chunk))
 
 
 @many
@@ -247,7 +264,7 @@ def test_as_many_clients_side_by_side_as_there_is_room_for(sizes, clients, steps
     options = {"num_steps": steps, "example_bytes": held}
     unroll = min(steps, 8) if len(sizes) <= 40 else 1
     found = fed.default_layout(params, clients, backend="cpu", **options)
-    assert found == Layout(chunk=1, unroll=unroll)
+    assert found == Layout(chunk_size=1, unroll=unroll)
     found = fed.default_layout(params, clients, backend="gpu", **options)
     alive, room = 3 * 4 * sum(sizes) + held, 4 << 30
     side = clients if found.chunk is None else found.chunk

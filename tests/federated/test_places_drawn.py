@@ -70,7 +70,7 @@ numbers = st.floats(-4, 4, width=32)
 @given(numbers, numbers, numbers, st.floats(0, 1, width=32), st.sampled_from([0, 3]))
 def test_who_joins_goes_his_own_way_from_what_is_shared(shared, began, x, size, rounds):
     algorithm, state = personal()
-    hyper = state.hyper | {"step_size": jnp.float32(size)}
+    hyper = state.hyper | {"learning_rate": jnp.float32(size)}
     state = state._replace(params={"w": jnp.float32(shared)}, hyper=hyper)
     own = {"v": jnp.float32(began)}
     rows, mask = jnp.float32([x, 99.0]), jnp.array([True, False])
@@ -104,7 +104,7 @@ def test_clients_on_disk_make_the_rounds_of_those_in_memory(
     federated.write_clients(folder, clients)
     square = lambda w, row, key: 0.5 * (w - row["x"]) ** 2
     algorithm = federated.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
-    begin = lambda: algorithm.init(jax.random.key(0), step_size=0.5)
+    begin = lambda: algorithm.init(jax.random.key(0), learning_rate=0.5)
     key = lambda: jax.random.key(seed)
     stored = federated.open_clients(folder)
     state, info = federated.stream(algorithm, key(), begin(), stored, 2, chunk=chunk)

@@ -38,9 +38,12 @@ REFUSED = [
     ),
     *(("clusterfl", each, [0, *COUNTS]) for each in ("num_clusters", "every")),
     *(("fedavg", each, [0, *COUNTS]) for each in ("num_steps", "batch_size")),
-    *(("atlas", each, [0, *COUNTS]) for each in ("most_layers", "send_slots")),
+    *(("atlas", each, [0, *COUNTS]) for each in ("max_layers", "send_slots")),
     *((each, "weighting", WORDS) for each in ("fedavg", "fedsgd")),
-    *(("atlas", each, WORDS) for each in ("guarantee", "reading", "clipping")),
+    *(
+        ("atlas", each, WORDS)
+        for each in ("privacy_unit", "noise_interpretation", "clipping")
+    ),
     *(("atlas", "scores", WORDS), ("clusterfl", "form", WORDS)),
     *(
         ("centralized_clustering", "alone", COUNTS),
@@ -71,7 +74,7 @@ def test_hyper_parameters_are_refused_by_name_before_anything_begins(name, data)
         setting = data.draw(st.sampled_from(sorted(begun(name).hyper)))
         with pytest.raises(ValueError, match=setting):
             init(**{setting: data.draw(st.sampled_from(OUTSIDE))})
-    other = data.draw(st.sampled_from(["lr", "Step_size", "step_sizes", "epsilon"]))
+    other = data.draw(st.sampled_from(["lr", "Step_size", "learning_rates", "epsilon"]))
     with pytest.raises(TypeError, match=f"hyper-parameters.*'{other}'"):
         made(name).init(jax.random.key(0), **{other: 0.5})
 
@@ -98,8 +101,13 @@ def test_a_loss_that_is_not_one_number_a_row_is_refused(name, of):
 KEY = jax.random.key(0)
 HALF, SHARED = np.full((2, 2), 0.5), {"w": True}
 PARAMS = {"w": jnp.ones((2, 1))}
-LOTS = {"sampling_probability": 0.5, "size": 2.0, "records": 4}
-PRIVATE = {"step_size": 0.1, "num_steps": 1, "max_norms": 1.0, "noise_multipliers": 1.0}
+LOTS = {"sampling_probability": 0.5, "expected_batch_size": 2.0, "max_examples": 4}
+PRIVATE = {
+    "learning_rate": 0.1,
+    "num_steps": 1,
+    "max_norms": 1.0,
+    "noise_multipliers": 1.0,
+}
 
 
 def noisily(**noise):
@@ -162,23 +170,27 @@ OTHERS = {
         lambda **other: fed.PoissonSampling(**LOTS | other),
         {
             "sampling_probability": [0, 1.5, *NUMBERS],
-            "size": [0, *NUMBERS],
-            "capacity": [0, *COUNTS],
-            "records": [0, None, *COUNTS],
+            "expected_batch_size": [0, *NUMBERS],
+            "max_batch_size": [0, *COUNTS],
+            "max_examples": [0, None, *COUNTS],
         },
     ),
     "Messages": (
         lambda **other: fed.ChannelConfig(**{"max_age": 1} | other),
-        {each: [1.5, None, *NUMBERS, *NO_NUMBERS] for each in ("lost", "late")}
+        {
+            each: [1.5, None, *NUMBERS, *NO_NUMBERS]
+            for each in ("drop_probability", "delay_probability")
+        }
         | {"max_age": [None, *COUNTS]},
     ),
     "meta": (
         lambda **other: fed.fed_maml(
             *(never, never, never, never),
-            **{"hyper": {"server_step_size": 1.0}, "server_optimizer": None} | other,
+            **{"hyper": {"server_learning_rate": 1.0}, "server_optimizer": None}
+            | other,
         ),
         {
-            "hyper": [{}, {"step_size": 1.0}],
+            "hyper": [{}, {"learning_rate": 1.0}],
             "averaging": [1, 1.5, *NUMBERS],
             "rounds_per_list": TOO_SMALL,
         },

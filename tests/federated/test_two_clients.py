@@ -25,7 +25,7 @@ def ran(make, num_rounds, of_layers=False, **options):
         start = lambda key: jnp.zeros(())
         loss = lambda w, x, key: 0.5 * (w - x) ** 2
     algorithm = make(start, loss, **options)
-    state = algorithm.init(jax.random.key(0), step_size=0.5)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.5)
     clients = federated.stack([jnp.array([4.0]), jnp.array([0.0])])
     key = jax.random.key(1)
     state, _ = federated.simulate(algorithm, key, state, clients, num_rounds)
@@ -46,7 +46,7 @@ def test_fedavg_of_all_rows_in_one_place():
         lambda w, x, key: 0.5 * (w - x) ** 2,
         num_steps=2,
     )
-    state = algorithm.init(jax.random.key(0), step_size=0.5)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.5)
     everything = federated.stack([jnp.array([4.0, 0.0])])
     state, _ = algorithm.update(jax.random.key(1), state, everything)
     assert state.params == 1.5

@@ -215,7 +215,7 @@ def meet(data, port, tmp_path, hand_out, office):
             *(method, data, Serving(address=address, **settings)),
             epochs=epochs,
             seed=5,
-            out=out or tmp_path / "run",
+            output_dir=out or tmp_path / "run",
             resume=resume,
             show=False,
             log=told.append,

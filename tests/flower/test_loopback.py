@@ -23,11 +23,22 @@ from jaxanon.flower.rounds import TooFew
 from jaxanon.privacy import ledger
 from jaxanon.training import run_folder
 
-SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}
+SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 2, "batch_size": 4}
 BLINDER = methods.BLINDER_PAPER | {
-    **{"latent": 3, "hidden": (8,), "per_class": 4, "support": 1, "query": 3},
-    **{"extra": 0, "discriminator_steps": 0, "adversary_rounds": 2, "cohort": 0.5},
-    **{"second_order": False, "shadows": False, "adversary_hidden": (4,)},
+    **{
+        "latent_dim": 3,
+        "hidden_sizes": (8,),
+        "samples_per_class": 4,
+        "support_size": 1,
+        "query_size": 3,
+    },
+    **{
+        "extra": 0,
+        "discriminator_steps": 0,
+        "discriminator_rounds": 2,
+        "client_fraction": 0.5,
+    },
+    **{"second_order": False, "shadows": False, "discriminator_hidden_sizes": (4,)},
 }
 
 
@@ -107,7 +118,7 @@ def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
 def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(
     data, meet, tmp_path
 ):
-    settings = {"epsilon": 2.0, "records": 24, "rounds": 2}
+    settings = {"epsilon": 2.0, "max_examples": 24, "rounds": 2}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)
     run, _, _ = meet(method, _four(data, tmp_path))
     wanted = ja.train(method, data, epochs=2, seed=5, progress=False)
@@ -133,12 +144,12 @@ def test_a_served_run_goes_on_from_the_shell(
         "fedavg",
         "--filters",
         "4",
-        "--hidden",
+        "--hidden-sizes",
         "8",
         "--local-steps",
         "2",
     ]
-    words += ["--batch", "4", "--dataset", str(file), "--public", "activity"]
+    words += ["--batch-size", "4", "--dataset", str(file), "--public", "activity"]
     words += [
         "--private",
         "gender",
@@ -151,7 +162,7 @@ def test_a_served_run_goes_on_from_the_shell(
         office()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             why = pool.submit(flower_client.join, f"127.0.0.1:{port}", 0, data)
-            words_now = [*words, "--out", str(out), "--epochs", epochs, *more]
+            words_now = [*words, "--output-dir", str(out), "--epochs", epochs, *more]
             assert app.main(words_now) == 0, capsys.readouterr()
             assert (
                 why.result(20) == f"the training is done; round {epochs} was its last."
@@ -242,7 +253,7 @@ def test_too_few_end_the_run_whose_last_good_round_stays(
 
 @pytest.mark.slow
 def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
-    settings = {"epsilon": 2.0, "records": 24, "rounds": 2}
+    settings = {"epsilon": 2.0, "max_examples": 24, "rounds": 2}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)
     out, left = tmp_path / "vain", iter([True])
 
@@ -258,7 +269,9 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "Of 2 rounds 1 are done. Clients were asked for 4, perhaps in vain" in said
     with pytest.raises(ValueError, match="asked for 4 rounds .* jaxanon server --re"):
-        ja.train(method, data, epochs=2, seed=5, out=out, resume=True, progress=False)
+        ja.train(
+            method, data, epochs=2, seed=5, output_dir=out, resume=True, progress=False
+        )
     # Budgets are spent, by retries of a round once; new ones allow for new noise.
     for client in range(4):
         told = json.loads(_budget(tmp_path, client).read_text())

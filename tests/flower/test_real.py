@@ -22,8 +22,8 @@ from jaxanon.training import run_folder
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = "--filters 4 --hidden 8 --local-steps 2 --batch 4".split()
-SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}
+SETTINGS = "--filters 4 --hidden-sizes 8 --local-steps 2 --batch-size 4".split()
+SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 2, "batch_size": 4}
 PROGRAM = [sys.executable, "-P", "-c", "from jaxanon.cli.app import main; exit(main())"]
 
 
@@ -84,7 +84,8 @@ def test_clients_with_certificate_and_key_take_part_though_one_is_killed(
     (certificate, key), (own, known) = tls, client_keys
     address, out = f"127.0.0.1:{port}", tmp_path / "run"
     server = start(
-        *("server", "fedavg", *SETTINGS, "--out", out, "--seed", "5", "--epochs", "4"),
+        *("server", "fedavg", *SETTINGS, "--output-dir", out, "--seed", "5"),
+        *("--epochs", "4"),
         *("--address", address, "--timeout-s", "40", "--min-available-clients", "2"),
         *("--certificate", certificate, "--private-key", key, "--client-keys", known),
     )
@@ -165,7 +166,7 @@ def test_errors_at_the_door_leave_nothing_behind(
         "fedavg",
         *SETTINGS,
         *named,
-        "--out",
+        "--output-dir",
         out,
         "--min-available-clients",
         "1",
@@ -180,7 +181,7 @@ def test_errors_at_the_door_leave_nothing_behind(
         "server",
         "cvae",
         *named,
-        "--out",
+        "--output-dir",
         tmp_path / "other",
         "--min-available-clients",
         "1",

@@ -14,7 +14,7 @@ from jaxanon.flower.client import Device
 from jaxanon.flower.records import Payload
 from jaxanon.flower.rounds import Bounds, TooFew, rounds
 
-SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 1, "batch": 4}
+SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 1, "batch_size": 4}
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_servers_that_read_what_clients_keep_are_refused_at_once(name, data):
 
 
 def test_a_round_asks_its_cohort_and_needs_answers(served):
-    state, _, parts = served("fedavg", Bounds(2), cohort=0.5)
+    state, _, parts = served("fedavg", Bounds(2), client_fraction=0.5)
     ids, asked = parts.cohort(state), []
 
     def ask(ids, facts, arrays):
@@ -201,8 +201,13 @@ def test_what_no_honest_client_says_is_refused(data, served):
 
 @pytest.mark.slow
 def test_rounds_of_an_anonymizer_are_those_of_train(data, hand_out):
-    settings = {"latent": 3, "hidden": (8,), "cohort": 0.5, "adversary_hidden": (4,)}
-    settings |= {"local_rounds": 1, "batch": 4}
+    settings = {
+        "latent_dim": 3,
+        "hidden_sizes": (8,),
+        "client_fraction": 0.5,
+        "discriminator_hidden_sizes": (4,),
+    }
+    settings |= {"local_rounds": 1, "batch_size": 4}
     method = methods.build("kd_blinder", data.spec, **settings)
     hand_out(method)
     begun = jax.jit(method.init)(jax.random.key(0))

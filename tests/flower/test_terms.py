@@ -17,7 +17,7 @@ from jaxanon.datasets.targets import Target
 from jaxanon.flower import terms
 from jaxanon.flower.records import Payload, to_payload, to_record
 
-SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 1, "batch": 4}
+SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 1, "batch_size": 4}
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_what_differs_is_named(agreed, data):
     ):
         terms.agreed(agreed | {"code": "0" * 64}, data.spec, None)
     with refused("has other arrays here than at the server"):
-        wider = agreed["settings"] | {"hidden": [9]}
+        wider = agreed["settings"] | {"hidden_sizes": [9]}
         terms.agreed(agreed | {"settings": wider}, data.spec, None)
     with refused("has no 'nothing'; it has"):
         more = agreed["settings"] | {"nothing": 1}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-SIZES = {"homes": 2, "devices": 2, "days": 1, "held_out": 1}
+SIZES = {"homes": 2, "devices": 2, "days": 1, "test_days": 1}
 
 
 @functools.cache
@@ -23,10 +23,10 @@ def make_street(folder):
     from jaxanon.training import trainer
 
     method = energy.pfdrl_method(
-        homes().spec, **SIZES, joining=0, forecaster="lr", hidden=(6,), alpha=1,
-        fit_steps=1, max_age=1, graph="k-regular", degree=1,
+        homes().spec, **SIZES, joining=0, forecaster="lr", hidden_sizes=(6,), alpha=1,
+        forecaster_steps=1, max_age=1, graph="k-regular", degree=1,
     )  # fmt: skip
-    trainer.train(method, homes(), out=folder / "run", progress=False)
+    trainer.train(method, homes(), output_dir=folder / "run", progress=False)
 
 
 def open_street(folder):

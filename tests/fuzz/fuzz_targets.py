@@ -96,7 +96,7 @@ def make_run(folder):
     np.savez(folder / "own.npz", **own_arrays())
     data = datasets.load(str(folder / "own.npz"))
     method = methods.orf(data.spec)
-    trainer.train(method, data, epochs=1, out=folder / "run", progress=False)
+    trainer.train(method, data, epochs=1, output_dir=folder / "run", progress=False)
     cli_data.remember(
         folder / "run", cli_data.DataOptions(dataset=str(folder / "own.npz"))
     )
@@ -122,7 +122,7 @@ def resume(folder):
     data = datasets.load(str(folder / "own.npz"))
     method = methods.orf(data.spec)
     trainer.train(
-        method, data, epochs=1, out=folder / "run", progress=False, resume=True
+        method, data, epochs=1, output_dir=folder / "run", progress=False, resume=True
     )
 
 

@@ -66,7 +66,7 @@ def train(place, out):
 
     data = data_of(place)
     quiet = {"progress": False, "checkpoint_s": 0.0, "resume": True}
-    trainer.train(toy()(data.spec), data, epochs=4, out=out / "run", **quiet)
+    trainer.train(toy()(data.spec), data, epochs=4, output_dir=out / "run", **quiet)
 
 
 def trained(out):
@@ -95,7 +95,7 @@ def train_real(place, out):
 
     data = data_of(place)
     method = methods.orf(data.spec)
-    trainer.train(method, data, epochs=1, out=out / "run", progress=False)
+    trainer.train(method, data, epochs=1, output_dir=out / "run", progress=False)
 
 
 def sweep(place, out):
@@ -106,9 +106,9 @@ def sweep(place, out):
         data_of(place),
         grid=GRID,
         epochs=2,
-        out=out / "sweep",
+        output_dir=out / "sweep",
         resume=True,
-        chunk=1,
+        chunk_size=1,
         progress=False,
     )
 

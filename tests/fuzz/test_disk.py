@@ -36,7 +36,7 @@ def data(tmp_path_factory):
 def train(data, out, **options):
     method = methods.orf(data.spec)
     options = {"epochs": 1, "progress": False} | options
-    return trainer.train(method, data, out=out, **options)
+    return trainer.train(method, data, output_dir=out, **options)
 
 
 @pytest.fixture

@@ -25,7 +25,11 @@ NEEDED = {
     "RAEConfig": {"black": ("sit",), "gray": ("walk",)},
     "RAEAAEConfig": {"black": ("sit",), "gray": ("walk",)},
     "Steps": {"num_steps": 2},
-    "PoissonSampling": {"sampling_probability": 0.5, "size": 2.0, "records": 10},
+    "PoissonSampling": {
+        "sampling_probability": 0.5,
+        "expected_batch_size": 2.0,
+        "max_examples": 10,
+    },
     "SampledGaussian": {"noise_multiplier": 1.0},
 }
 PACKAGES = ("methods", "learners", "energy", "federated", "privacy")

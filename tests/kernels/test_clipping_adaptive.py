@@ -29,7 +29,7 @@ def _adapt(key, rows, bounds, **how):
 def test_adaptive_norms_are_those_of_the_loops():
     case = cases.CASES["groups"]
     rows = cases.rows(case, 6)
-    how = {"quantile": 0.3, "step_size": 0.4, "expected_rows": 7.0}
+    how = {"quantile": 0.3, "learning_rate": 0.4, "expected_rows": 7.0}
     got = clipping.adapt_max_norms(
         jax.random.key(0),
         rows,
@@ -51,7 +51,7 @@ def test_adaptive_norm_finds_the_quantile():
     rows = jnp.asarray(norms, jnp.float32)
 
     def step(bound, key):
-        how = {"count_stddev": 5.0, "quantile": 0.8, "step_size": 0.2}
+        how = {"count_stddev": 5.0, "quantile": 0.8, "learning_rate": 0.2}
         return _adapt(key, rows, bound, **how), bound
 
     for seed, start in enumerate((0.01, 1000.0)):
@@ -66,7 +66,7 @@ def _log_steps(count_stddev):
     rows = {name: jnp.ones((10, 1)) for name in "abc"}
     bounds = {name: 2.0 for name in "abc"}
     run = lambda key: _adapt(
-        key, rows, bounds, count_stddev=count_stddev, step_size=1.0, quantile=1.0
+        key, rows, bounds, count_stddev=count_stddev, learning_rate=1.0, quantile=1.0
     )
     out = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(7), 1500))
     return {name: -10 * np.log(np.asarray(out[name]) / 2.0) for name in "abc"}
@@ -85,7 +85,7 @@ def test_noise_on_the_counts(wrong):
 def test_counts_leave_out_padding_and_count_bad_rows_as_large():
     rows = jnp.array([[1.0], [jnp.nan], [jnp.inf], [5.0], [0.0]])
     weights = jnp.array([1.0, 1.0, 1.0, 0.0, 0.0])
-    how = {"count_stddev": 0.0, "step_size": 1.0, "quantile": 0.0}
+    how = {"count_stddev": 0.0, "learning_rate": 1.0, "quantile": 0.0}
     adapt = lambda rows, **more: _adapt(jax.random.key(0), rows, 2.0, **how, **more)
     # One of three rows lies within 2.
     got = adapt(rows, expected_rows=3, weights=weights)
@@ -103,7 +103,7 @@ def test_counts_leave_out_padding_and_count_bad_rows_as_large():
 
 def test_counts_are_taken_over_the_axis_that_clients_are_spread_over():
     rows = jnp.array([[1.0], [3.0], [1.0], [1.0]])
-    how = {"count_stddev": 0.5, "step_size": 1.0, "expected_rows": 4}
+    how = {"count_stddev": 0.5, "learning_rate": 1.0, "expected_rows": 4}
     run = lambda x: _adapt(jax.random.key(0), x, 2.0, axis_name="clients", **how)
     spread = jax.vmap(run, axis_name="clients")(rows.reshape(2, 2, 1))
     together = _adapt(jax.random.key(0), rows, 2.0, **how)
@@ -134,7 +134,7 @@ def test_a_weight_above_one_counts_as_one_and_one_below_zero_as_none():
         rows,
         2.0,
         count_stddev=0.0,
-        step_size=1.0,
+        learning_rate=1.0,
         expected_rows=4,
         weights=jnp.array(weights),
     )

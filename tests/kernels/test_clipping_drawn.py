@@ -215,7 +215,7 @@ def test_clip_norms_move_to_the_quantile_by_the_share_within(
     number = len(rows["w"])
     found = kernels.adapt_max_norms(
         *(jax.random.key(0), rows, max_norms),
-        **{"count_stddev": 0.0, "quantile": quantile, "step_size": step},
+        **{"count_stddev": 0.0, "quantile": quantile, "learning_rate": step},
         **{"groups": groups, "expected_rows": max(number, 1)},
     )
     values = [found] if group == [0, 0, 0] else list(found.values())

@@ -195,7 +195,7 @@ def test_one_step_lands_on_the_line_or_in_the_posterior(
 @settings(max_examples=6, deadline=None)
 @given(
     seed=seeds,
-    how=st.sampled_from(("ddim", "ddpm", "dpm")),
+    how=st.sampled_from(("ddim", "ddpm", "dpmpp_2m")),
     num_steps=st.sampled_from((1, 4)),
     kind=st.sampled_from(("x0", "v")),
 )
@@ -222,7 +222,7 @@ def test_who_knows_the_data_samples_it(seed, how, num_steps, kind):
         "ddpm": lambda: kernels.ddpm_sample(
             denoise, key, schedule, start, steps, prediction=kind
         ),
-        "dpm": lambda: kernels.dpm_solver_sample(
+        "dpmpp_2m": lambda: kernels.dpm_solver_sample(
             denoise, schedule, start, steps, prediction=kind
         ),
     }

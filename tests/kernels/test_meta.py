@@ -166,18 +166,20 @@ def test_no_client_at_all_gives_zero():
         assert not jnp.any(leaf)
 
 
-def test_under_vmap_over_step_sizes_and_compiled_once():
+def test_under_vmap_over_learning_rates_and_compiled_once():
     with jax.enable_x64():
         problem = adversarial(jax.random.key(5), clients=2)
 
         @jax.jit
         @chex.assert_max_traces(n=1)
-        def sweep(step_sizes):
-            def one(step_size):
-                phases = [p._replace(step_size=step_size) for p in problem.phases]
+        def sweep(learning_rates):
+            def one(learning_rate):
+                phases = [
+                    p._replace(learning_rate=learning_rate) for p in problem.phases
+                ]
                 return meta_gradient(phases, problem.objectives, *problem[3:])[0]
 
-            return jax.vmap(one)(step_sizes)
+            return jax.vmap(one)(learning_rates)
 
         sweep(jnp.array([0.3, 0.2]))
         swept = sweep(jnp.array([0.0, 0.1]))

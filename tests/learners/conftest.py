@@ -6,9 +6,9 @@ import toy
 from jaxanon import learners
 from jaxanon.training import trainer
 
-SMALL = {"model": "mlp", "hidden": (6,), "local_steps": 2, "batch": 4}
-SHARED, NOISY = {"shared_layers": 1}, {"records": 64, "rounds": 3}
-BUDGET = {"rounds": 3}
+SMALL = {"model": "mlp", "hidden_sizes": (6,), "local_steps": 2, "batch_size": 4}
+SHARED, NOISY = {"shared_layers": 1}, {"max_examples": 64, "max_rounds": 3}
+BUDGET = {"max_rounds": 3}
 OWN = {
     **{"fedper": SHARED, "fedrep": SHARED, "atlas": NOISY, "fedsgd_ldp": NOISY},
     **{"dp_fedavg": BUDGET, "ldp_fl": BUDGET},
@@ -38,7 +38,7 @@ def trained(data, small):
     def trained(name, epochs=2, out=None, resume=False, **settings):
         learner = small(name, **settings)
         return trainer.train(
-            learner, data, epochs=epochs, out=out, resume=resume, progress=False
+            learner, data, epochs=epochs, output_dir=out, resume=resume, progress=False
         )
 
     return trained

@@ -41,7 +41,7 @@ def test_released_scores_are_paid_for_beside_the_steps(small):
 
 
 def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small):
-    settings = {"guarantee": "client", "cohort": 0.4, "local_steps": 7}
+    settings = {"privacy_unit": "client", "client_fraction": 0.4, "local_steps": 7}
     guarantee = small("atlas", **settings).guarantee
     told = guarantee.told(3)
     assert told["steps"] == 3 and told["sampling_probability"] == 1.0
@@ -51,13 +51,14 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
     assert epsilon_spent([one], 1e-5) == pytest.approx(told["epsilon"], rel=1e-3)
     assert 1.97 < told["epsilon"] <= 2.0
     # What reading C claims too much is not in noise that follows no score.
-    hidden = {"scores": "hidden", "guarantee": "client"}
+    hidden = {"scores": "hidden", "privacy_unit": "client"}
     kept = [
-        small("atlas", reading="C", **more).guarantee.holds for more in (hidden, {})
+        small("atlas", noise_interpretation="C", **more).guarantee.holds
+        for more in (hidden, {})
     ]
     assert kept == [True, False]
     with pytest.warns(UserWarning, match="delta 0.3 is no less than 1 / 5"):
-        small("atlas", guarantee="client", delta=0.3)
+        small("atlas", privacy_unit="client", delta=0.3)
 
 
 @pytest.mark.parametrize(
@@ -72,17 +73,20 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
             ),
         ),
         (
-            {"guarantee": "client", "scores": "released"},
+            {"privacy_unit": "client", "scores": "released"},
             ("any other data of a client", "noisy updates", "scores by themselves 0.1"),
         ),
         ({}, ("an example of a client that has others more or less",)),
-        ({"guarantee": "client"}, ("any other data of a client in place of its own",)),
+        (
+            {"privacy_unit": "client"},
+            ("any other data of a client in place of its own",),
+        ),
     ],
 )
 def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_path):
     """Rows of a client are no part of what is hidden of a whole client."""
-    more = {"records": 4} if settings.get("guarantee") == "client" else {}
-    run = trained("atlas", epochs=2, out=tmp_path / "run", **settings, **more)
+    more = {"max_examples": 4} if settings.get("privacy_unit") == "client" else {}
+    run = trained("atlas", epochs=2, output_dir=tmp_path / "run", **settings, **more)
     privacy = ledger.read(tmp_path / "run")
     asked = run.method.guarantee.told(2)
     assert privacy.pop("rounds") == {"done": 2, "asked": 2}
@@ -104,7 +108,7 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
     """Of two layers the first is shared; masks stay where they began."""
     public = {"dense_1": 0.9, "dense_2": 0.3}
     settings = {"scores": "public", "public_scores": public, "send_slots": 3}
-    run = trained("atlas", epochs=1, out=tmp_path / "run", **settings)
+    run = trained("atlas", epochs=1, output_dir=tmp_path / "run", **settings)
     kept = run.state.own
     assert kept.shared["dense_1"].all() and not kept.shared["dense_2"].any()
     assert not any(leaf.any() for leaf in jax.tree.leaves(kept.masks))
@@ -134,7 +138,7 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
             {"scores": "public", "public_scores": {"dense_1": 0.7, "dense_2": 7.0}},
             "must be in .0, 1., got 7.0 for 'dense_2'",
         ),
-        ({"scores": "hidden"}, "scores='hidden' needs guarantee='client'"),
+        ({"scores": "hidden"}, "scores='hidden' needs privacy_unit='client'"),
         ({"scores": "released", "epsilon": 0.0}, "with epsilon 0 there is none; leave"),
     ],
 )
@@ -152,11 +156,11 @@ def test_what_scores_leave_is_told_however_little_it_is(epsilon, share, told):
     public = {"dense_1": 0.9, "dense_2": 0.3}
     config = AtlasConfig(
         **{
-            "reading": "C",
+            "noise_interpretation": "C",
             "epsilon": epsilon,
-            "records": 1100,
-            "batch": 16,
-            "rounds": 3,
+            "max_examples": 1100,
+            "batch_size": 16,
+            "max_rounds": 3,
         },
         **{"scores": "public", "public_scores": public, "local_steps": 5},
     )
@@ -170,5 +174,5 @@ def test_what_scores_leave_is_told_however_little_it_is(epsilon, share, told):
 
 
 def test_what_holds_has_no_other_truth():
-    config = AtlasConfig(reading="C", scores="hidden", rounds=2)
+    config = AtlasConfig(noise_interpretation="C", scores="hidden", max_rounds=2)
     assert of_atlas(config, 9).told(2)["true"] is None

@@ -27,7 +27,9 @@ def two_tongues(small, data):
 
 
 def test_clusterfl_tells_who_learns_the_same(small, two_tongues):
-    learner = small("clusterfl", clusters=1, local_steps=20, step_size=0.2, batch=16)
+    learner = small(
+        "clusterfl", clusters=1, local_steps=20, learning_rate=0.2, batch_size=16
+    )
     state = learner.init(jax.random.key(0))
     state, _ = jax.jit(learner.update)(jax.random.key(1), state, two_tongues)
     side = np.asarray(state.server.members[:, 0]) > 0.2
@@ -52,7 +54,7 @@ def test_clusterfl_compares_numbers_where_there_is_one_output(
 
 
 def test_centralized_clustering_tells_who_learns_the_same(small, two_tongues):
-    learner = small("centralized_clustering", batch=64)
+    learner = small("centralized_clustering", batch_size=64)
     state, update = learner.init(jax.random.key(0)), jax.jit(learner.update)
     for _ in range(2):
         state, _ = update(jax.random.key(1), state, two_tongues)
@@ -87,7 +89,7 @@ def test_fedmask_masks_the_last_layers(small):
 
 
 def test_feddl_parts_at_the_outputs_those_who_call_things_otherwise(small, two_tongues):
-    learner = small("feddl", local_steps=20, step_size=0.2, batch=16)
+    learner = small("feddl", local_steps=20, learning_rate=0.2, batch_size=16)
     state, update = learner.init(jax.random.key(0)), jax.jit(learner.update)
     for _ in range(3):
         state, info = update(jax.random.key(1), state, two_tongues)

@@ -60,7 +60,12 @@ def test_models_of_events_are_compared_on_events(events):
 def test_classes_that_one_event_tells_are_learned(events):
     learner = learners.build(
         *("fedavg", events.spec),
-        **{"filters": (8,), "hidden": (), "local_steps": 20, "step_size": 0.2},
+        **{
+            "filters": (8,),
+            "hidden_sizes": (),
+            "local_steps": 20,
+            "learning_rate": 0.2,
+        },
     )
     run = trainer.train(learner, events, epochs=15, progress=False)
     assert ja.evaluate(run, events)["pooled"]["accuracy"] > 0.9  # Guessing: 1/3.
@@ -69,9 +74,19 @@ def test_classes_that_one_event_tells_are_learned(events):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fedper", "fedsgd_ldp"])
 def test_the_table_is_a_layer_like_others(name, events):
-    extra = {"records": 64, "rounds": 2} if name != "fedper" else {"shared_layers": 1}
+    extra = (
+        {"max_examples": 64, "max_rounds": 2}
+        if name != "fedper"
+        else {"shared_layers": 1}
+    )
     learner = learners.build(
-        name, events.spec, filters=(4,), hidden=(), local_steps=2, batch=4, **extra
+        name,
+        events.spec,
+        filters=(4,),
+        hidden_sizes=(),
+        local_steps=2,
+        batch_size=4,
+        **extra,
     )
     run = trainer.train(learner, events, epochs=2, progress=False)
     assert np.isfinite(run.history[-1]["losses"]["loss"])
@@ -80,9 +95,11 @@ def test_the_table_is_a_layer_like_others(name, events):
 
 
 def test_anonymizers_refuse_events(events):
-    method = methods.build("blinder", events.spec, hidden=(4,), latent=2)
+    method = methods.build("blinder", events.spec, hidden_sizes=(4,), latent_dim=2)
     match = r"blinder rewrites what was measured, .* \(toy\) hold .* a learner such as"
     with pytest.raises(ValueError, match=match):
         trainer.train(method, events, epochs=1, progress=False)
     with pytest.raises(ValueError, match=match):
-        ja.sweep("blinder", events, grid={}, seeds=1, hidden=(4,), latent=2)
+        ja.sweep(
+            "blinder", events, grid={}, num_seeds=1, hidden_sizes=(4,), latent_dim=2
+        )

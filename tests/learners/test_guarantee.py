@@ -18,7 +18,7 @@ PRIVATE = pytest.mark.parametrize("name", ["atlas", "fedsgd_ldp"])
 
 @PRIVATE
 def test_all_rounds_together_spend_what_was_asked_for(name, small):
-    learner = small(name, epsilon=3.0, delta=1e-4, rounds=7, local_steps=3)
+    learner = small(name, epsilon=3.0, delta=1e-4, max_rounds=7, local_steps=3)
     guarantee = learner.guarantee
     spent = [guarantee.epsilon(rounds) for rounds in (0, 3, 7)]
     assert spent[0] == 0.0 < spent[1] < spent[2] and 2.97 < spent[2] <= 3.0
@@ -37,7 +37,7 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
     learner = small(name)
     with pytest.warns(UserWarning, match="pays for 3 rounds, and training stops after"):
         run = trainer.train(
-            learner, data, epochs=9, out=tmp_path / "run", progress=False
+            learner, data, epochs=9, output_dir=tmp_path / "run", progress=False
         )
     assert int(run.state.round) == 3
     with pytest.warns(UserWarning, match="not after 10; set rounds to 10"):
@@ -45,7 +45,7 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
             learner,
             data,
             epochs=10,
-            out=tmp_path / "run",
+            output_dir=tmp_path / "run",
             resume=True,
             progress=False,
         )
@@ -61,8 +61,12 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
 def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_path):
     """(1 / .9² + 1 / .3²) / 2 = 6.17: of z* 0.4025 is left at every step."""
     public = {"dense_1": 0.9, "dense_2": 0.3}
-    settings = {"reading": "C", "scores": "public", "public_scores": public}
-    run = trained("atlas", epochs=2, out=tmp_path / "run", **settings)
+    settings = {
+        "noise_interpretation": "C",
+        "scores": "public",
+        "public_scores": public,
+    }
+    run = trained("atlas", epochs=2, output_dir=tmp_path / "run", **settings)
     report = ja.evaluate(run, data)
     privacy = report["privacy"]
     left = (2 / (0.9**-2 + 0.3**-2)) ** 0.5
@@ -79,7 +83,7 @@ def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_
     page = (tmp_path / "run" / "report.html").read_text()
     assert f"scores left {true['noise_multiplier']:.3g} where they left least" in page
     # Masks that learn: of the state, and no more than what is claimed.
-    learned = trained("atlas", epochs=2, reading="C")
+    learned = trained("atlas", epochs=2, noise_interpretation="C")
     told = ledger.of_run(learned.method, learned.state).told(2)
     least = float(learned.state.own.least.min())
     assert least < 0.7  # As training begins scores are 0.6.
@@ -90,9 +94,9 @@ def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_
 
 
 def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
-    for settings in ({"reading": "C"}, {"scores": "published"}):
+    for settings in ({"noise_interpretation": "C"}, {"scores": "published"}):
         run = trained("atlas", epochs=1, **settings)
-        report = ja.evaluate(run, data, out=tmp_path)
+        report = ja.evaluate(run, data, output_dir=tmp_path)
         assert report["privacy"]["holds"] is False
         page = (tmp_path / "report.html").read_text()
         assert "No guarantee: this form claims" in page
@@ -103,7 +107,7 @@ def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
 def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
     run = trained(name, epsilon=0.0, epochs=4)
     assert int(run.state.round) == 4  # No budget, no end.
-    assert ja.evaluate(run, data, out=tmp_path)["privacy"] is None
+    assert ja.evaluate(run, data, output_dir=tmp_path)["privacy"] is None
     assert "No noise, and so no guarantee." in (tmp_path / "report.html").read_text()
 
 
@@ -120,7 +124,7 @@ def test_what_was_spent_is_told_while_training_goes_on(
         append(out, row)
 
     monkeypatch.setattr(metrics_log, "append", killed)
-    options = {"epochs": 3, "out": folder, "progress": False}
+    options = {"epochs": 3, "output_dir": folder, "progress": False}
     with pytest.raises(KeyboardInterrupt):
         trainer.train(small(name), data, checkpoint_s=0.0, **options)
     early = ledger.read(folder)
@@ -162,12 +166,12 @@ def test_nobody_takes_the_noise_off_and_keeps_the_claim(small, data):
 def test_more_windows_than_were_counted_for_are_refused(trained, data):
     most = np.bincount(data.train.labels["subject"]).max()
     with pytest.raises(ValueError, match=f"set records to {most} or more"):
-        trained("fedsgd_ldp", records=int(most) - 1)
+        trained("fedsgd_ldp", max_examples=int(most) - 1)
 
 
 def test_a_batch_is_of_the_records_at_most(small):
     with pytest.raises(ValueError, match="batch must be at most records, 64, got 99"):
-        small("fedsgd_ldp", batch=99)
+        small("fedsgd_ldp", batch_size=99)
 
 
 def test_where_renyi_cannot_tell_the_other_accountant_does(tmp_path):

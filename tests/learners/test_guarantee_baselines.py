@@ -15,7 +15,9 @@ WEIGHTS = (16 * 2 * 6 + 6) + (6 * 3 + 3)
 
 
 def test_dp_fedavg_spends_on_sums_and_counts_together(small):
-    learner = small("dp_fedavg", epsilon=6.0, rounds=4, cohort=0.5, count_share=0.25)
+    learner = small(
+        "dp_fedavg", epsilon=6.0, max_rounds=4, client_fraction=0.5, count_fraction=0.25
+    )
     found = learner.guarantee
     assert found.holds and found.lots.size == 2.5 and found.most_windows is None
     each = SampledGaussian(
@@ -33,7 +35,7 @@ def test_dp_fedavg_noise_is_what_is_left_beside_the_counts(small, data):
     """Nobody moves by steps of 1e-30: parameters differ by the sum's noise alone, of
     z / √(1 - 1/4) clip norms over 5 clients."""
     learner = small(
-        "dp_fedavg", epsilon=6.0, rounds=1, count_share=0.25, step_size=1e-30
+        "dp_fedavg", epsilon=6.0, max_rounds=1, count_fraction=0.25, learning_rate=1e-30
     )
     clients = learner.prepare(datasets.by_client(data.train))
     begun = learner.init(jax.random.key(3))
@@ -46,18 +48,18 @@ def test_dp_fedavg_noise_is_what_is_left_beside_the_counts(small, data):
 
 @pytest.mark.slow
 def test_the_page_says_whose_eyes_dp_fedavg_guards_against(trained, data, tmp_path):
-    ja.evaluate(trained("dp_fedavg", epochs=3), data, out=tmp_path)
+    ja.evaluate(trained("dp_fedavg", epochs=3), data, output_dir=tmp_path)
     page = " ".join((tmp_path / "report.html").read_text().split())
     assert "What the server makes of it, and not what it sees, keeps epsilon 2" in page
     assert "a client with all its windows more or less, after 3 noisy steps" in page
 
 
 def test_ldp_fl_keeps_a_budget_of_all_weights_in_all_rounds(small):
-    found = small("ldp_fl", epsilon=3.0, rounds=4).guarantee
+    found = small("ldp_fl", epsilon=3.0, max_rounds=4).guarantee
     assert found.holds and found.weights == WEIGHTS
     spent = responses_spent(found.weight_epsilon, 4 * WEIGHTS, 1e-5)
     assert 2.99 < spent == found.epsilon(4) <= 3.0 and found.epsilon(0) == 0.0
-    state = small("ldp_fl", epsilon=3.0, rounds=4).init(jax.random.key(0))
+    state = small("ldp_fl", epsilon=3.0, max_rounds=4).init(jax.random.key(0))
     assert float(state.hyper["weight_epsilon"]) == pytest.approx(found.weight_epsilon)
 
 
@@ -70,8 +72,8 @@ def test_a_delta_that_allows_to_give_a_client_away_is_warned_of(small):
 def test_the_published_claim_is_of_one_weight_and_does_not_hold(
     trained, data, tmp_path
 ):
-    run = trained("ldp_fl", epochs=2, claim="weight", epsilon=1.0)
-    told = ja.evaluate(run, data, out=tmp_path)["privacy"]
+    run = trained("ldp_fl", epochs=2, privacy_unit="weight", epsilon=1.0)
+    told = ja.evaluate(run, data, output_dir=tmp_path)["privacy"]
     assert told["holds"] is False and told["claimed"] == 1.0
     # Every answer of e : 1 loses tanh(1/2) on average, and 1 at most.
     count = 2 * WEIGHTS

@@ -22,7 +22,12 @@ def images(data):
 
 def test_clients_train_a_resnet32(images):
     learner = learners.build(
-        "fedavg", images.spec, model="resnet32", local_steps=1, batch=2, cohort=0.4
+        "fedavg",
+        images.spec,
+        model="resnet32",
+        local_steps=1,
+        batch_size=2,
+        client_fraction=0.4,
     )
     run = trainer.train(learner, images, epochs=1, progress=False)
     assert np.isfinite(run.history[-1]["losses"]["loss"])
@@ -34,9 +39,9 @@ def test_clients_train_a_resnet32(images):
 
 @pytest.mark.parametrize("name", ["fedper", "atlas"])
 def test_its_layers_are_shared_one_by_one(name, images):
-    extra = {"records": 64, "rounds": 2} if name == "atlas" else {}
+    extra = {"max_examples": 64, "max_rounds": 2} if name == "atlas" else {}
     learner = learners.build(
-        name, images.spec, model="resnet32", local_steps=1, batch=2, **extra
+        name, images.spec, model="resnet32", local_steps=1, batch_size=2, **extra
     )
     prepared = learner.prepare(datasets.by_client(images.train))
     state = jax.eval_shape(learner.init, jax.random.key(0))

@@ -53,8 +53,8 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
 )
 def test_a_run_that_is_resumed_ends_in_the_same_bits(name, trained, tmp_path):
     straight = trained(name, epochs=3)
-    trained(name, epochs=1, out=tmp_path / name)
-    resumed = trained(name, epochs=3, out=tmp_path / name, resume=True)
+    trained(name, epochs=1, output_dir=tmp_path / name)
+    resumed = trained(name, epochs=3, output_dir=tmp_path / name, resume=True)
     chex.assert_trees_all_equal(straight.state, resumed.state)
     found = run_folder.open_run(tmp_path / name)
     chex.assert_trees_all_equal(straight.state, found.state)
@@ -118,7 +118,12 @@ def test_the_centralized_model_sees_all_windows(small, data):
 @pytest.mark.parametrize("kind", ["cnn", "lstm", "mlp"])
 def test_networks_of_every_kind(kind, data):
     learner = learners.build(
-        "fedavg", data.spec, model=kind, lstm_features=(4, 3), filters=(4,), hidden=(5,)
+        "fedavg",
+        data.spec,
+        model=kind,
+        lstm_features=(4, 3),
+        filters=(4,),
+        hidden_sizes=(5,),
     )
     layers = learner.predict.network.init(jax.random.key(0))
     assert sorted(layers) == sorted(learner.predict.network.layers)
@@ -135,7 +140,7 @@ def test_networks_of_every_kind(kind, data):
 
 def test_a_convolution_is_one(data):
     """Against NumPy's correlation, at the borders too."""
-    learner = learners.build("fedavg", data.spec, filters=(1,), hidden=(1,))
+    learner = learners.build("fedavg", data.spec, filters=(1,), hidden_sizes=(1,))
     layers = learner.predict.network.init(jax.random.key(0))
     layers = jax.tree.map(jnp.zeros_like, layers)
     kernel = np.arange(1.0, 11.0).reshape(5, 2)  # Five samples of two channels.

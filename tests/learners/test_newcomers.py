@@ -85,7 +85,7 @@ def test_a_newcomers_model_is_that_of_their_own_windows(run_of, fresh):
 
 
 def test_where_nobody_trained_the_page_says_how_to_join(run_of, apart, tmp_path):
-    report = ja.evaluate(run_of("fedavg"), apart, out=tmp_path)
+    report = ja.evaluate(run_of("fedavg"), apart, output_dir=tmp_path)
     assert report["new_clients"] == report["mean"]["accuracy"]
     page = " ".join((tmp_path / "report.html").read_text().split())
     assert "None of them has training windows; `jaxanon evaluate --join SHARE`" in page
@@ -95,7 +95,7 @@ def test_where_nobody_trained_the_page_says_how_to_join(run_of, apart, tmp_path)
 def test_who_joins_is_evaluated_as_clients_are(name, run_of, fresh, tmp_path):
     run = run_of(name)
     joined = newcomers.join(run, fresh, num_rounds=30)
-    report = ja.evaluate(joined, fresh, out=tmp_path)
+    report = ja.evaluate(joined, fresh, output_dir=tmp_path)
     assert [row["subject"] for row in report["clients"]] == ["3", "4"]
     assert not any(row["new"] for row in report["clients"])
     assert report["dataset"]["rounds_alone"] == 30 and report["traffic"]["up"] == 0.0

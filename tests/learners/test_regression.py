@@ -18,7 +18,7 @@ from jaxanon.training import run_folder, trainer
 
 SHIFT, SCALE = 240.0, 30.0  # Of the target, in W.
 # Full batches, so that descent goes to the least squares and no further.
-LINEAR = {"model": "mlp", "hidden": (), "batch": 24, "step_size": 0.1}
+LINEAR = {"model": "mlp", "hidden_sizes": (), "batch_size": 24, "learning_rate": 0.1}
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def least_squares(data):
 def run(data, tmp_path_factory):
     learner = learners.build("fedavg", data.spec, local_steps=1, **LINEAR)
     out = tmp_path_factory.mktemp("runs") / "linear"
-    return trainer.train(learner, data, epochs=250, out=out, progress=False)
+    return trainer.train(learner, data, epochs=250, output_dir=out, progress=False)
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_federated_averaging_reaches_the_closed_form(run, data):
 @pytest.mark.slow
 def test_so_does_one_model_of_all_windows(data):
     learner = learners.build(
-        "centralized", data.spec, local_steps=10, **LINEAR | {"batch": 72}
+        "centralized", data.spec, local_steps=10, **LINEAR | {"batch_size": 72}
     )
     run = trainer.train(learner, data, epochs=40, progress=False)
     told = federated.predictions(run, data)
@@ -188,8 +188,11 @@ def test_targets_and_losses_are_standardised(data):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["atlas", "ditto", "fedrep"])
 def test_others_predict_numbers_too(name, data):
-    own = {"atlas": {"records": 32, "rounds": 2}, "fedrep": {"shared_layers": 1}}
-    small = {"model": "mlp", "hidden": (3,), "local_steps": 1, "batch": 4}
+    own = {
+        "atlas": {"max_examples": 32, "max_rounds": 2},
+        "fedrep": {"shared_layers": 1},
+    }
+    small = {"model": "mlp", "hidden_sizes": (3,), "local_steps": 1, "batch_size": 4}
     learner = learners.build(name, data.spec, **small, **own.get(name, {}))
     run = trainer.train(learner, data, epochs=2, progress=False)
     assert np.isfinite(ja.evaluate(run, data)["mean"]["rmse"])
@@ -226,7 +229,7 @@ def test_training_refuses_targets_that_are_none(change, message, data):
 @pytest.mark.parametrize("name", methods.NAMES)
 def test_anonymizers_refuse_a_number_and_name_the_remedy(name, data):
     message = "'power' of 'linear' is a number and has no classes.*predict it by a lear"
-    needed = {"hide": ("a",)} if name == "occupancy_gan" else {}
+    needed = {"classes_to_hide": ("a",)} if name == "occupancy_gan" else {}
     builders = getattr(methods, name), functools.partial(methods.build, name)
     for build in builders:
         with pytest.raises(ValueError, match=message):

@@ -14,30 +14,49 @@ NAN = float("nan")
 
 def test_the_defaults_grade_what_leaves_and_the_paper_s_settings_are_at_hand():
     config = BlinderConfig()
-    assert (config.guided, config.anonymization, config.flip) == (
+    assert (config.guided, config.anonymization, config.flip_probability) == (
         True,
         "automatic",
         0.52,
     )
     assert (config.alpha, config.beta, config.gamma) == (1.0, 0.5, 60.0)
-    assert (config.utility, config.critic, config.cohort) == (30.0, 60.0, 1.0)
-    assert (config.adversary_hidden, config.adversary_rounds) == ((256, 256), 5)
-    assert (config.averaging, config.inner_step_size) == (0.998, 3e-5)
+    assert (
+        config.utility,
+        config.output_discriminator_weight,
+        config.client_fraction,
+    ) == (30.0, 60.0, 1.0)
+    assert (config.discriminator_hidden_sizes, config.discriminator_rounds) == (
+        (256, 256),
+        5,
+    )
+    assert (config.ema_decay, config.inner_learning_rate) == (0.998, 3e-5)
     assert default_epochs("blinder") == 22 and default_epochs("atlas") == 20
     paper = BlinderConfig(**BLINDER_PAPER)
     assert not paper.guided and paper.anonymization == "stochastic"
-    assert (paper.alpha, paper.beta, paper.gamma, paper.cohort) == (0.9, 2.0, 0.2, 0.4)
+    assert (paper.alpha, paper.beta, paper.gamma, paper.client_fraction) == (
+        0.9,
+        2.0,
+        0.2,
+        0.4,
+    )
 
 
 def test_what_may_be_nothing():
-    zeros = ("alpha", "beta", "gamma", "utility", "critic", "adversary_step_size")
-    config = BlinderConfig(hidden=(), filters=(4, 8), **dict.fromkeys(zeros, 0))
-    assert dataclasses.replace(config, latent=np.int64(3)).latent == 3
+    zeros = (
+        "alpha",
+        "beta",
+        "gamma",
+        "utility",
+        "output_discriminator_weight",
+        "discriminator_learning_rate",
+    )
+    config = BlinderConfig(hidden_sizes=(), filters=(4, 8), **dict.fromkeys(zeros, 0))
+    assert dataclasses.replace(config, latent_dim=np.int64(3)).latent_dim == 3
 
 
 def test_hyper_parameters_are_refused_as_settings_are():
     method = Method("blinder", BlinderConfig(), *[None] * 5)
-    check_hyper(method, {"gamma": np.float32(0.5), "beta": 0, "latent": 3})
+    check_hyper(method, {"gamma": np.float32(0.5), "beta": 0, "latent_dim": 3})
     for value in (-1.0, np.asarray(-1.0)):
         with pytest.raises(ValueError, match=r"beta must be finite and >= 0, got -1.0"):
             check_hyper(method, {"beta": value})

@@ -116,7 +116,7 @@ def test_statistics_that_the_public_attribute_uses_stay(data):
         return part._replace(windows=part.windows + shift)
 
     moved = data._replace(train=shifted(data.train), test=shifted(data.test))
-    method = orf(data.spec, share=0.0)
+    method = orf(data.spec, fraction=0.0)
     run = trainer.train(method, moved, epochs=1, progress=False)
     shown = run.anonymize(jax.random.key(0), moved.test.windows)
     np.testing.assert_allclose(shown.std(1), shown.std(1).mean(), rtol=1e-3)

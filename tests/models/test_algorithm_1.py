@@ -143,7 +143,9 @@ def draw(key, rows):
 
 @pytest.mark.parametrize("shadows, released", [(True, False), (False, True)])
 def test_a_client_follows_the_lines_of_the_algorithm(shadows, released):
-    net = blinder.networks(4, 2, [3, 2], latent=2, hidden=(5,), adversary_hidden=(4,))
+    net = blinder.networks(
+        4, 2, [3, 2], latent=2, hidden=(5,), discriminator_hidden_sizes=(4,)
+    )
     phases = blinder.phases(
         net,
         blinder.LossScale(ALPHA, BETA, GAMMA),

@@ -42,7 +42,7 @@ def test_dense_layers_start_as_they_say():
     params = start(Dense(400))
     np.testing.assert_allclose(jnp.std(params["kernel"]), 0.1, rtol=0.02)
     assert not jnp.any(params["bias"])
-    params = start(Dense(400, "released"))
+    params = start(Dense(400, "official"))
     for leaf in (params["kernel"], params["bias"]):
         # U(-0.1, 0.1): standard deviation 0.1 / sqrt(3), not that of 1/fan_in.
         assert float(jnp.max(jnp.abs(leaf))) <= 0.1
@@ -107,7 +107,9 @@ def test_released_adversary_loss_has_the_measured_range(classes, perfect, chance
 
 @functools.cache
 def small():
-    net = blinder.networks(8, 2, [2, 3], latent=3, hidden=(9,), adversary_hidden=(7,))
+    net = blinder.networks(
+        8, 2, [2, 3], latent=3, hidden=(9,), discriminator_hidden_sizes=(7,)
+    )
     with jax.enable_x64(False):  # Whoever asks first.
         init = jax.jit(net.init, static_argnums=(1, 2, 3))
         params = init(jax.random.key(0), 8, 2, 4)

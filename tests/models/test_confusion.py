@@ -23,7 +23,7 @@ def test_by_hand():
     np.testing.assert_allclose(confusion(ROW, LABEL), chance, rtol=1e-5)
     # 1 - .2 of the true class, 1 - .5 of the surest.
     released = -np.log(0.8) - np.log(0.5)
-    np.testing.assert_allclose(confusion(ROW, LABEL, "released"), released, rtol=1e-5)
+    np.testing.assert_allclose(confusion(ROW, LABEL, "official"), released, rtol=1e-5)
     off = (1 / 3 - 0.2 + 0.5 - 1 / 3 + 1 / 3 - 0.3) / 3
     np.testing.assert_allclose(off_chance(ROW), off, rtol=1e-5)
 
@@ -38,28 +38,28 @@ def test_of_two_classes_chance_is_cross_entropy_against_a_half():
 
 
 @pytest.mark.parametrize(
-    ("form", "classes", "least"),
+    ("variant", "classes", "least"),
     [
         ("chance", 2, [1 / 2, 1 / 2]),
         ("chance", 3, [1 / 3, 1 / 3, 1 / 3]),
-        ("released", 2, [1 / 2, 1 / 2]),
+        ("official", 2, [1 / 2, 1 / 2]),
         # What it is least at tells which class it is not.
-        ("released", 3, [1e-6, 1 / 2, 1 / 2]),
+        ("official", 3, [1e-6, 1 / 2, 1 / 2]),
     ],
 )
-def test_where_it_is_least(form, classes, least):
+def test_where_it_is_least(variant, classes, least):
     # All probabilities in steps of a thirtieth; nothing is exactly 0.
     steps = np.stack(np.meshgrid(*[np.arange(31)] * classes), -1).reshape(-1, classes)
     grid = np.float32(np.maximum(steps[steps.sum(1) == 30] / 30, 1e-6))
-    one = lambda row: confusion(jnp.log(row)[None], LABEL, form)
+    one = lambda row: confusion(jnp.log(row)[None], LABEL, variant)
     found = jax.jit(jax.vmap(one))(grid)
     np.testing.assert_allclose(grid[np.argmin(found)], least, atol=1e-5)
 
 
-@pytest.mark.parametrize("form", CONFUSIONS)
-def test_the_surest_reader_has_a_finite_gradient(form):
+@pytest.mark.parametrize("variant", CONFUSIONS)
+def test_the_surest_reader_has_a_finite_gradient(variant):
     sure = jnp.array([[60.0, 0.0, 0.0]])
-    grad = jax.grad(confusion)(sure, LABEL, form)
+    grad = jax.grad(confusion)(sure, LABEL, variant)
     assert np.isfinite(grad).all() and grad[0, 0] > 0.3
 
 

@@ -49,7 +49,9 @@ def test_rarity_of_classes():
 
 
 def test_moved_latents_are_decoded_and_seen_and_cost_no_divergence():
-    net = models.networks(4, 1, [2], latent=2, hidden=(5,), adversary_hidden=(3,))
+    net = models.networks(
+        4, 1, [2], latent=2, hidden=(5,), discriminator_hidden_sizes=(3,)
+    )
     keys = jax.random.split(jax.random.key(0), 5)
     hot = lambda key, num: jax.nn.one_hot(jax.random.randint(key, (6,), 0, num), num)
     params = net.init(keys[0], 4, 1, 3)

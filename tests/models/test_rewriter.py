@@ -53,8 +53,8 @@ def test_a_code_has_no_variance():
 
 
 def test_readers_are_a_layer_or_a_network():
-    layer = _count(MOTION_SENSE, 2, 10, THREE, reader_hidden=())
-    network = _count(MOTION_SENSE, 2, 10, THREE, reader_hidden=(128,))
+    layer = _count(MOTION_SENSE, 2, 10, THREE, classifier_hidden_sizes=())
+    network = _count(MOTION_SENSE, 2, 10, THREE, classifier_hidden_sizes=(128,))
     assert layer["readers"] == 10 * 2 + 2
     assert network["readers"] == 10 * 128 + 128 + 128 * 2 + 2
 
@@ -66,7 +66,9 @@ def windows():
 
 def test_what_is_told_and_drawn_counts(windows):
     noise = jax.random.normal(jax.random.key(8), (3, 4))
-    net = rewriter(8, 2, [2, 3], latent=4, hidden=(6,), told=True, reader_hidden=())
+    net = rewriter(
+        8, 2, [2, 3], latent=4, hidden=(6,), told=True, classifier_hidden_sizes=()
+    )
     params = net.init(jax.random.key(0))
     mean, log_variance = net.encode(params, windows)
     z = net.draw(params, windows, noise)

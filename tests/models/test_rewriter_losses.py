@@ -20,7 +20,9 @@ BETA, READING = 1.7, -3.0
 def case():
     """Networks for two private attributes, their parameters, a batch."""
     keys = jax.random.split(jax.random.key(0), 5)
-    net = rewriter(8, 2, [2, 3], latent=4, hidden=(6,), told=True, reader_hidden=(5,))
+    net = rewriter(
+        8, 2, [2, 3], latent=4, hidden=(6,), told=True, classifier_hidden_sizes=(5,)
+    )
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (7,), 0, n), n)
     batch = AutoencoderBatch(
         jax.random.normal(keys[1], (7, 8, 2)),
@@ -70,7 +72,7 @@ def test_the_released_loss_is_the_published_program_s(case):
     )
     expected = (512 * error + kld) / 150 - weight * binary
     loss, _ = rewriter_loss(
-        net, params, batch, beta=BETA, reading=READING, form="released"
+        net, params, batch, beta=BETA, reading=READING, variant="official"
     )
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
@@ -78,9 +80,9 @@ def test_the_released_loss_is_the_published_program_s(case):
 def test_a_reader_alone_is_judged_as_in_the_whole(case):
     net, params, batch = case
     z = net.draw(params, batch.windows, batch.noise)
-    for form in ("plain", "released"):
-        _, info = rewriter_loss(net, params, batch, form=form)
-        alone = reader_loss(net, params, z, batch.private, form=form)
+    for variant in ("paper", "official"):
+        _, info = rewriter_loss(net, params, batch, variant=variant)
+        alone = reader_loss(net, params, z, batch.private, variant=variant)
         np.testing.assert_allclose(alone, info["reader"], rtol=1e-6)
 
 

@@ -202,10 +202,10 @@ def test_errors_are_grouped_by_their_own_classes_or_by_the_first_private():
     labels["c"] = jnp.array([0, 1, 2, 0])
     balanced = dysan.errors(nets, logits, labels, "balanced")["a"]
     np.testing.assert_allclose(balanced, (0.4 + 0.5) / 2, rtol=1e-6)
-    released = dysan.errors(nets, logits, labels, "released")["a"]
+    released = dysan.errors(nets, logits, labels, "official")["a"]
     np.testing.assert_allclose(released, (0.3 + 0.55) / 2, rtol=1e-6)
     labels["b"] = jnp.zeros(4, jnp.int32)  # All of one gender: .425, and 0.
-    released = dysan.errors(nets, logits, labels, "released")["a"]
+    released = dysan.errors(nets, logits, labels, "official")["a"]
     np.testing.assert_allclose(released, 0.425 / 2, rtol=1e-6)
 
 

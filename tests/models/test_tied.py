@@ -95,6 +95,6 @@ def test_sparsity_is_the_relative_entropy_of_coins():
 
 def test_layers_do_not_grow():
     with pytest.raises(
-        ValueError, match="hidden must not grow: 8 features of 7 inputs"
+        ValueError, match="hidden_sizes must not grow: 8 features of 7 inputs"
     ):
         deeprotect.init_autoencoder(jax.random.key(0), (30, 7, 8))

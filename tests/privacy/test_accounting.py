@@ -144,11 +144,13 @@ def test_samples_of_bounded_size():
     sizes = {"noise_multiplier": 1.0, "sampling_probability": 0.1, "steps": 2}
     free = epsilon_spent([SampledGaussian(**sizes)], 1e-5)
     told = [
-        epsilon_spent([SampledGaussian(**sizes, capacity=k, records=200)], 1e-5)
+        epsilon_spent(
+            [SampledGaussian(**sizes, max_batch_size=k, max_examples=200)], 1e-5
+        )
         for k in (80, 20)
     ]
     assert free <= told[0] <= 1.005 * free and told[1] > 1.05 * free
-    bounded = SampledGaussian(**sizes, capacity=20, records=200)
+    bounded = SampledGaussian(**sizes, max_batch_size=20, max_examples=200)
     with pytest.raises(ValueError, match="accounted for by pld alone"):
         epsilon_spent([bounded], 1e-5, accountant="rdp")
 
@@ -160,8 +162,8 @@ def test_samples_are_larger_than_their_bound_as_rarely_as_is_counted_on(
     release = SampledGaussian(
         noise_multiplier=1.0,
         sampling_probability=0.1,
-        capacity=capacity,
-        records=records,
+        max_batch_size=capacity,
+        max_examples=records,
     )
     exact = stats.binom.sf(capacity, records, 0.1)
     assert (1 - 1e-9) * exact <= beyond(release) <= 40 * exact
@@ -182,8 +184,8 @@ def test_ten_thousand_steps_are_accounted_for_while_one_waits():
 
 
 def test_a_capacity_needs_its_records():
-    with pytest.raises(ValueError, match="capacity and records go together"):
-        SampledGaussian(noise_multiplier=1.0, capacity=3)
+    with pytest.raises(ValueError, match="max_batch_size and max_examples"):
+        SampledGaussian(noise_multiplier=1.0, max_batch_size=3)
 
 
 def test_says_what_was_wrong_with_a_budget():

@@ -77,14 +77,14 @@ def test_what_fits_is_found_though_more_noise_may_tell_more():
 def test_a_capacity_may_matter_at_less_noise_than_a_budget_asks_for():
     """At a noise multiplier of 1, ε is so large that even 1e-22 of it would count."""
     given = {"sampling_probability": 0.32, "steps": 300}
-    bounded = given | {"capacity": 82, "records": 100}
+    bounded = given | {"max_batch_size": 82, "max_examples": 100}
     found = noise_multiplier_for(2.0, 1e-5, **bounded)
     whole = noise_multiplier_for(2.0, 1e-5, **given)
     assert whole <= found < 1.01 * whole
     release = SampledGaussian(noise_multiplier=1.0, **bounded)
     with pytest.raises(ValueError, match="by pld alone; leave accountant"):
         epsilon_spent([release], 1e-5, accountant="rdp")
-    cut = {"sampling_probability": 0.2, "capacity": 5, "records": 100}
+    cut = {"sampling_probability": 0.2, "max_batch_size": 5, "max_examples": 100}
     with pytest.raises(ValueError, match="by pld alone; leave accountant"):
         noise_multiplier_for(2.0, 1e-5, accountant="rdp", **cut)
 

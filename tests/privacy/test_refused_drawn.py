@@ -33,7 +33,7 @@ GOOD = {
         "sampling_probability": 1.0, "accountant": "rdp",
     },
     "epsilon_spent": {"releases": [], "delta": 1e-5, "accountant": "rdp"},
-    "warn_of_delta": {"delta": 1e-5, "records": 9},
+    "warn_of_delta": {"delta": 1e-5, "max_examples": 9},
 }  # fmt: skip
 WRONG = {
     **dict.fromkeys(["inputs", "features", "count", "steps"], COUNTS),
@@ -45,7 +45,7 @@ PLACES = [
     (name, one)
     for name, given in GOOD.items()
     for one in given
-    if one not in ("records", "releases")
+    if one not in ("max_examples", "releases")
 ]
 
 

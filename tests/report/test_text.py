@@ -26,7 +26,7 @@ def test_grades(worst, raw, grade):
 def test_a_split_that_leaks_says_so(made):
     report = made.anonymizer()
     assert "never by window" in text.protocol(report)["Split"]
-    leaking = report | {"dataset": report["dataset"] | {"split": "released"}}
+    leaking = report | {"dataset": report["dataset"] | {"split": "official"}}
     assert "twins in training" in text.protocol(leaking)["Split"]
     assert text.headline(leaking)[:-1] == text.headline(report)
     assert "leaks" in text.headline(leaking)[-1]
@@ -40,7 +40,7 @@ def told(raw, safe, hide=()):
         {
             "utility": {"attribute": "activity"}
             | {k: metrics.scores(labels, guess, names) for k, guess in sides.items()},
-            "method": {"name": "privatehub", "config": {"hide": list(hide)}},
+            "method": {"name": "privatehub", "config": {"classes_to_hide": list(hide)}},
             "dataset": {"split": "given"},
             **{"intrusive": {}, "linkage": None, "reidentification": {}},
         }

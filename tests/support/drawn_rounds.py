@@ -22,8 +22,12 @@ START = {
 }
 TWO = Steps(num_steps=2, batch_size=2, shuffle=False)
 MANY = {"steps": TWO, "num_clients": CLIENTS}
-LOTS = PoissonSampling(sampling_probability=1.0, size=4.0, records=ROWS)
-ALL = PoissonSampling(sampling_probability=1.0, size=3.0, records=CLIENTS)
+LOTS = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=4.0, max_examples=ROWS
+)
+ALL = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=3.0, max_examples=CLIENTS
+)
 AVERAGE = {"num_steps": 2, "batch_size": 2, "shuffle": False}
 
 
@@ -44,9 +48,9 @@ def meta(start, loss_fn):
     return fed.fed_maml(
         start,
         draw,
-        lambda hyper: [kernels.Phase(groups, mean, hyper["adaptation_step_size"])],
+        lambda hyper: [kernels.Phase(groups, mean, hyper["adaptation_learning_rate"])],
         lambda hyper: [kernels.Objective(groups, lambda p, b: (mean(p, b), {}))],
-        hyper={"server_step_size": 0.5, "adaptation_step_size": 0.5},
+        hyper={"server_learning_rate": 0.5, "adaptation_learning_rate": 0.5},
         server_optimizer=optax.sgd(1.0),
         second_order=False,
     )

@@ -53,28 +53,28 @@ def held(h, name, w0):
 
 
 def plain(h, w, rows):
-    return descended(w, rows, h["step_size"])
+    return descended(w, rows, h["learning_rate"])
 
 
 def represented(h, w, rows):
-    own = descended(w, rows, h["step_size"], layers=("head",))
-    return descended(own, rows, h["step_size"], layers=("base",))
+    own = descended(w, rows, h["learning_rate"], layers=("head",))
+    return descended(own, rows, h["learning_rate"], layers=("base",))
 
 
 def privately(h, w, rows):
     for _ in range(2):
         each = [
-            cut(slope(w, (x[None], y[None])), h["max_norm"])
+            cut(slope(w, (x[None], y[None])), h["clip_norm"])
             for x, y in zip(*rows, strict=True)
         ]
-        w = less(w, h["step_size"] / 4, sum_of(each))
+        w = less(w, h["learning_rate"] / 4, sum_of(each))
     return w
 
 
 def adapted(h, w, rows):
     for step in (0, 2):
-        near = less(w, h["adaptation_step_size"], slope(w, batch(rows, step)))
-        w = less(w, h["step_size"], slope(near, batch(rows, step + 1)))
+        near = less(w, h["adaptation_learning_rate"], slope(w, batch(rows, step)))
+        w = less(w, h["learning_rate"], slope(near, batch(rows, step + 1)))
     return w
 
 
@@ -82,25 +82,29 @@ def enveloped(h, w, rows, own=False):
     for step in range(2):
         near = w
         for _ in range(2):
-            down = held(h, "pull", w)(near, slope(near, batch(rows, step)))
-            near = less(near, h["step_size"], down)
+            down = held(h, "proximal_weight", w)(near, slope(near, batch(rows, step)))
+            near = less(near, h["learning_rate"], down)
         apart = jax.tree.map(np.subtract, w, near)
-        w = less(w, h["server_step_size"] * h["pull"], apart)
+        w = less(w, h["server_learning_rate"] * h["proximal_weight"], apart)
     return near if own else w
 
 
 def met(h, w, rows):
-    near = less(w, h["adaptation_step_size"], slope(w, rows))
+    near = less(w, h["adaptation_learning_rate"], slope(w, rows))
     return less(w, 1.0, slope(near, rows))
 
 
 decayed = lambda h, w, rows: descended(
-    w, rows, h["step_size"], lambda w, g: less(g, -2 * h["alpha"], w)
+    w, rows, h["learning_rate"], lambda w, g: less(g, -2 * h["alpha"], w)
 )
-near_sent = lambda h, w, rows: descended(w, rows, h["step_size"], held(h, "mu", w))
-own_held = lambda h, w, rows: descended(w, rows, h["step_size"], held(h, "pull", w))
+near_sent = lambda h, w, rows: descended(
+    w, rows, h["learning_rate"], held(h, "proximal_mu", w)
+)
+own_held = lambda h, w, rows: descended(
+    w, rows, h["learning_rate"], held(h, "proximal_weight", w)
+)
 moved = lambda h, w, rows: less(
-    w, 1, cut(jax.tree.map(np.subtract, w, plain(h, w, rows)), h["max_norm"])
+    w, 1, cut(jax.tree.map(np.subtract, w, plain(h, w, rows)), h["clip_norm"])
 )
 # What a client's round ends in, whether its rows are its weight, and how much of the
 # mean the server takes.
@@ -108,7 +112,7 @@ SENT = {
     "atlas": (plain, False, None),
     "clusterfl": (decayed, True, None),
     "ditto": (plain, True, None),
-    "dp_fedavg": (moved, False, "server_step_size"),
+    "dp_fedavg": (moved, False, "server_learning_rate"),
     "fedavg": (plain, True, None),
     "feddl": (plain, True, None),
     "fedper": (plain, True, None),
@@ -116,10 +120,10 @@ SENT = {
     "fedrep": (represented, True, None),
     "fedsgd": (lambda h, w, rows: less(w, 0.1, slope(w, rows)), True, None),
     "fedsgd_ldp": (privately, False, None),
-    "meta": (met, False, "server_step_size"),
+    "meta": (met, False, "server_learning_rate"),
     "pfedme": (enveloped, True, "mix"),
     "per_fedavg": (adapted, True, None),
-    "scaffold": (plain, False, "server_step_size"),
+    "scaffold": (plain, False, "server_learning_rate"),
 }
 # What it keeps.
 KEPT = {

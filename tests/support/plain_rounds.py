@@ -31,15 +31,15 @@ def _entropy(logits, targets, weights, released=False):
 
 SIZES = (3, 14, 9, 6)
 SETTINGS = {
-    "hidden": (12,),
-    "latent": 3,
-    "adversary_hidden": (7,),
-    "batch": 5,
+    "hidden_sizes": (12,),
+    "latent_dim": 3,
+    "discriminator_hidden_sizes": (7,),
+    "batch_size": 5,
     "local_rounds": 2,
     "discriminator_steps": 2,
-    "cohort": 0.8,
-    "step_size": 0.01,
-    "adversary_step_size": 0.02,
+    "client_fraction": 0.8,
+    "learning_rate": 0.01,
+    "discriminator_learning_rate": 0.02,
 }
 
 
@@ -93,7 +93,7 @@ class Losses:
     """The three losses of a step, compiled with their gradients once for a test."""
 
     def __init__(self, system: BlinderSystem):
-        self.system, self.released = system, system.config.form == "released"
+        self.system, self.released = system, system.config.variant == "official"
         self.vae = jax.jit(jax.grad(self._vae))
         self.adversary = jax.jit(jax.grad(self._adversary))
         self.heir = jax.jit(jax.grad(self._heir), static_argnums=(5, 6))
@@ -152,7 +152,7 @@ def one_round(losses: Losses, config, key, state, data, *, heir=False, without=(
 
     It is ``without`` any of restriction, inheritance, smoothing, balance, augmentation.
     """
-    size = max(1, int(config.cohort * len(data.mask)))
+    size = max(1, int(config.client_fraction * len(data.mask)))
     _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
     trained, weights = [], []
     for client in sample_cohort(key, state.round, len(data.mask), size):
@@ -175,7 +175,11 @@ def _client(losses, config, key, state, own, heir, without):
     course_key, step_key, _, _ = jax.random.split(key, 4)
     draw = _heir_draws if heir else _plain_draws
     draw_fn = draw(losses, course_key, state, own, without)
-    lengths = [hyper["adversary_step_size"], hyper["step_size"], hyper["step_size"]]
+    lengths = [
+        hyper["discriminator_learning_rate"],
+        hyper["learning_rate"],
+        hyper["learning_rate"],
+    ]
     groups = (("discriminators",), ("encoder", "decoder"), ("classifiers",))
     moving = [{g: sent[g] for g in own_groups} for own_groups in groups]
     opt_states = [_ADAM.init(own) for own in moving]
@@ -185,7 +189,9 @@ def _client(losses, config, key, state, own, heir, without):
             lengths[which], moving[which], gradient, opt_states[which]
         )
 
-    steps = int(np.ceil(config.local_rounds * num_real / min(config.batch, num_real)))
+    steps = int(
+        np.ceil(config.local_rounds * num_real / min(config.batch_size, num_real))
+    )
     if config.batches is not None:
         steps = config.local_rounds * config.batches
     for step in range(steps):
@@ -211,12 +217,14 @@ def _client(losses, config, key, state, own, heir, without):
 
 def _plain_draws(losses, key, state, own, without):
     spec, config = losses.system.spec, losses.system.config
-    rows = client_batches.in_turn(key, jnp.ones(len(own.windows), bool), config.batch)
+    rows = client_batches.in_turn(
+        key, jnp.ones(len(own.windows), bool), config.batch_size
+    )
 
     def draw(key, step):
         row_key, noise_key, dropout_key = jax.random.split(key, 3)
         batch = client_batches.batch_of(
-            noise_key, spec, own, *rows(row_key, step), config.latent
+            noise_key, spec, own, *rows(row_key, step), config.latent_dim
         )
         return batch, batch, 0.0, dropout_key
 
@@ -227,8 +235,8 @@ def _heir_draws(losses, key, state, own, without):
     spec, config = losses.system.spec, losses.system.config
     mask = jnp.ones(len(own.windows), bool)
     public, num = own.labels[spec.public], spec.num_classes(spec.public)
-    in_turn = client_batches.in_turn(key, mask, config.batch)
-    even = client_batches.balanced(public, mask, num, config.batch)
+    in_turn = client_batches.in_turn(key, mask, config.batch_size)
+    even = client_batches.balanced(public, mask, num, config.batch_size)
     even = in_turn if "balance" in without else even
     counts = np.bincount(public, minlength=num)
     means = losses.means(state.params, own.windows)
@@ -243,7 +251,7 @@ def _heir_draws(losses, key, state, own, without):
             row_key, noise_key = jax.random.split(key)
             index, real = rows(row_key, step)
             return client_batches.batch_of(
-                noise_key, spec, own, index, real, config.latent
+                noise_key, spec, own, index, real, config.latent_dim
             )
 
         batch = batch_of(even_key, even)

@@ -50,7 +50,7 @@ def meta(size):
         draw_fn,
         lambda hyper: [kernels.Phase(("model",), inner, 0.5)],
         lambda hyper: [kernels.Objective((n,), of(n)) for n in ("model", "adversary")],
-        hyper={"server_step_size": 0.1},
+        hyper={"server_learning_rate": 0.1},
         server_optimizer=optax.adam(1.0),
         cohort_size_fn=lambda num_clients: size or num_clients,
         averaging=0.5,

@@ -2,9 +2,9 @@
 
 SMALL = {
     "filters": (4, 6),
-    "hidden": (16, 8),
+    "hidden_sizes": (16, 8),
     "predictor_filters": (8,),
     "discriminator_filters": 6,
-    "judge_hidden": 8,
-    "batch": 48,
+    "classifier_hidden_sizes": 8,
+    "batch_size": 48,
 }

@@ -16,10 +16,10 @@ from jaxanon.sweeps.runner import sweep
 from jaxanon.training import checkpoint, run_folder, trainer
 
 BLINDER = methods.BLINDER_PAPER | {
-    "hidden": (8,),
-    "latent": 3,
-    "per_class": 16,
-    "query": 3,
+    "hidden_sizes": (8,),
+    "latent_dim": 3,
+    "samples_per_class": 16,
+    "query_size": 3,
     "extra": 0,
     "discriminator_steps": 0,
     "second_order": False,
@@ -40,7 +40,9 @@ def quick(method, data, **options):
 def blinders(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("sweeps") / "gamma"
     grid = {"gamma": [0.1, 2.0]}
-    return quick("blinder", data, grid=grid, seeds=2, epochs=1, out=out, **BLINDER), out
+    return quick(
+        "blinder", data, grid=grid, num_seeds=2, epochs=1, output_dir=out, **BLINDER
+    ), out
 
 
 @pytest.mark.slow
@@ -106,7 +108,7 @@ def test_the_folder_says_what_was_swept_and_found(blinders):
     found, out = blinders
     told = json.loads((out / "sweep.json").read_text())
     assert told["grid"] == {"gamma": [0.1, 2.0]}
-    assert "gamma" not in told["settings"] and told["settings"]["latent"] == 3
+    assert "gamma" not in told["settings"] and told["settings"]["latent_dim"] == 3
     assert [each["seed"] for each in told["members"]] == [0, 1, 0, 1]
     assert told["members"][2]["losses"] == found.members[2].losses
     assert told["summary"] == found.summary
@@ -114,7 +116,12 @@ def test_the_folder_says_what_was_swept_and_found(blinders):
 
 def test_a_finished_sweep_is_not_trained_again(blinders, data, monkeypatch):
     found, out = blinders
-    options = {"grid": {"gamma": [0.1, 2.0]}, "seeds": 2, "epochs": 1, "out": out}
+    options = {
+        "grid": {"gamma": [0.1, 2.0]},
+        "seeds": 2,
+        "epochs": 1,
+        "output_dir": out,
+    }
     monkeypatch.setattr(program, "run_members", None)
     again = quick("blinder", data, resume=True, **options, **BLINDER)
     assert again.members == found.members and again.summary == found.summary
@@ -140,7 +147,12 @@ def test_members_that_are_there_are_not_trained_again(
         return [(found.runs[i].state, found.runs[i].history) for i in (1, 2)]
 
     monkeypatch.setattr(program, "run_members", fake)
-    options = {"grid": {"gamma": [0.1, 2.0]}, "seeds": 2, "epochs": 1, "out": out}
+    options = {
+        "grid": {"gamma": [0.1, 2.0]},
+        "seeds": 2,
+        "epochs": 1,
+        "output_dir": out,
+    }
     again = quick("blinder", data, resume=True, **options, **BLINDER)
     assert again.members == found.members
     for index, run in enumerate(again.runs):
@@ -153,10 +165,10 @@ def test_members_that_are_there_are_not_trained_again(
 def test_a_folder_with_something_else_is_refused(data, tmp_path):
     (tmp_path / "thesis.txt").write_text("all of it")
     with pytest.raises(FileExistsError, match="is not empty and holds no sweep"):
-        quick("blinder", data, out=tmp_path)
+        quick("blinder", data, output_dir=tmp_path)
     (tmp_path / "sweep.json").write_text("{")
     with pytest.raises(ValueError, match=r"sweep.json is damaged"):
-        quick("blinder", data, out=tmp_path, resume=True)
+        quick("blinder", data, output_dir=tmp_path, resume=True)
 
 
 def test_what_is_not_finite_is_null_in_the_file(tmp_path):

@@ -69,13 +69,13 @@ def test_many_windows_are_thinned(data, monkeypatch):
 @pytest.mark.slow
 def test_a_setting_that_another_beats_in_both_is_stopped(data):
     grid = {"goal": [IDLE, CLEAN, WRONG]}
-    found = quick(front, data, grid=grid, seeds=2, halving=2)
+    found = quick(front, data, grid=grid, num_seeds=2, halving_factor=2)
     # Of 3 settings one may go after 2 of 4 epochs, and the wrong one is beaten.
     assert [one.stopped for one in found.members] == [None] * 4 + [2] * 2
     assert [int(run.state.round) for run in found.runs] == [12] * 4 + [6] * 2
     assert [len(run.history) for run in found.runs] == [4] * 4 + [2] * 2
     assert found.runs[4].unfinished == {"done": 2.0, "asked": 4}
-    whole = quick(front, data, grid={"goal": [IDLE, CLEAN]}, seeds=2)
+    whole = quick(front, data, grid={"goal": [IDLE, CLEAN]}, num_seeds=2)
     for one, other in zip(found.runs, whole.runs, strict=False):
         chex.assert_trees_all_close(one.state, other.state, rtol=1e-6)
     assert [row["stopped"] for row in found.summary] == [None, None, 2]
@@ -109,7 +109,11 @@ def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
         return real(shared, seeds, states, first=first, last=last, tell=tell)
 
     monkeypatch.setattr(program, "run_members", killed)
-    options = {"grid": {"goal": [CLEAN, WRONG]}, "halving": 2, "out": tmp_path / "kept"}
+    options = {
+        "grid": {"goal": [CLEAN, WRONG]},
+        "halving": 2,
+        "output_dir": tmp_path / "kept",
+    }
     with pytest.raises(KeyboardInterrupt):
         quick(front, data, **options)
     (rung,) = json.loads((options["out"] / "sweep.json").read_text())["rungs"]
@@ -189,7 +193,9 @@ def test_members_that_learned_nothing_are_told_of_and_cost_the_others_nothing(da
     schedule = method.schedule._replace(check_history=check_history)
     method = method._replace(schedule=schedule)
     with pytest.warns(UserWarning, match="nothing was learned") as told:
-        found = quick(method, data, grid={"goal": [IDLE, CLEAN, WRONG]}, halving=3)
+        found = quick(
+            method, data, grid={"goal": [IDLE, CLEAN, WRONG]}, halving_factor=3
+        )
     ends = [i for i, run in enumerate(found.runs) if run.history[-1]["epoch"] == 4]
     said = [str(one.message) for one in told]
     assert said == [f"member {i}: nothing was learned." for i in ends]
@@ -209,5 +215,11 @@ def test_a_class_that_nobody_could_compare_is_refused_before_training(data, tmp_
     method = front(data.spec)
     message = "gender class 0 has one training window, .* Or leave halving out"
     with pytest.raises(ValueError, match=message):
-        quick(method, rare, grid={"goal": [IDLE, CLEAN]}, halving=2, out=tmp_path / "a")
+        quick(
+            method,
+            rare,
+            grid={"goal": [IDLE, CLEAN]},
+            halving_factor=2,
+            output_dir=tmp_path / "a",
+        )
     assert not (tmp_path / "a").exists()

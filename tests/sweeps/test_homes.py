@@ -19,7 +19,8 @@ from jaxanon.sweeps import runner
 from jaxanon.training import trainer
 
 SMALL = PFDRLSettings(
-    days=2, held_out=2, forecaster="lr", hidden=(6,), alpha=1, fit_steps=1,
+    days=2, test_days=2, forecaster="lr", hidden_sizes=(6,), alpha=1,
+    forecaster_steps=1,
     slot_min=120,
 )  # fmt: skip
 GRID = {"gamma_hours": [2.0, 12.0], "sharing": ["pfdrl", "local"]}
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def homes():
-    return energy.load_homes("simulated", homes=2, devices=2, days=2, held_out=2)
+    return energy.load_homes("simulated", homes=2, devices=2, days=2, test_days=2)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,9 @@ def searched(homes, tmp_path_factory):
     out = tmp_path_factory.mktemp("search") / "sweep"
     told = []
     tell = lambda *words: told.append(words)
-    found = sweeping.search(SMALL, homes, grid=GRID, seeds=2, out=out, progress=tell)
+    found = sweeping.search(
+        SMALL, homes, grid=GRID, num_seeds=2, output_dir=out, progress=tell
+    )
     return (*found, out, told)
 
 
@@ -65,7 +68,7 @@ def test_learned_days_are_those_of_training(homes, alone):
     street = alone.method.prepare(homes)
     hyper = settings.hyper_of(SMALL) | {"alpha": jnp.array([0.0, 1.0])}
     hyper = {name: jnp.zeros(2) + value for name, value in hyper.items()}
-    sizes = {"slots_a_day": 12, "days": 2, "held_out": 2}
+    sizes = {"slots_a_day": 12, "days": 2, "test_days": 2}
     seeds = jnp.array([0, 1])
     turns, _, _ = energy.lives(system, seeds, hyper, street, **sizes)
     beside, _, _ = energy.lives(
@@ -108,7 +111,9 @@ def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path)
     reached = lambda *_, **told: energy.Reached(np.array(next(days)), told["minutes"])
     monkeypatch.setattr(newcomers, "days_to_reach", reached)
     grid = {"gamma_hours": [2.0, 12.0]}
-    members, summary = sweeping.search(SMALL, homes, grid=grid, seeds=2, out=tmp_path)
+    members, summary = sweeping.search(
+        SMALL, homes, grid=grid, num_seeds=2, output_dir=tmp_path
+    )
     assert [one.scores["reached_day"] for one in members] == [None, 4, None, None]
     found = [row["scores"]["reached_day"] for row in summary]
     assert found[0] == {"mean": 4, "std": None, "never": 1}
@@ -121,7 +126,9 @@ def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path)
     )
     monkeypatch.undo()
     # None in the file is a member that is done.
-    again = sweeping.search(SMALL, homes, grid=grid, seeds=2, out=tmp_path, resume=True)
+    again = sweeping.search(
+        SMALL, homes, grid=grid, num_seeds=2, output_dir=tmp_path, resume=True
+    )
     assert again == (members, summary)
 
 
@@ -138,31 +145,35 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
         return lives(system, seeds, *rest, **more)
 
     monkeypatch.setattr(energy_system, "lives", counted)
-    again = sweeping.search(SMALL, homes, grid=GRID, seeds=2, out=out, resume=True)
+    again = sweeping.search(
+        SMALL, homes, grid=GRID, num_seeds=2, output_dir=out, resume=True
+    )
     assert done == [[1]] and again[1] == summary
     with pytest.raises(FileExistsError, match="holds a sweep already"):
-        sweeping.search(SMALL, homes, grid=GRID, seeds=2, out=out)
+        sweeping.search(SMALL, homes, grid=GRID, num_seeds=2, output_dir=out)
     with pytest.raises(ValueError, match="holds another sweep: seeds was 2"):
-        sweeping.search(SMALL, homes, grid=GRID, out=out, resume=True)
+        sweeping.search(SMALL, homes, grid=GRID, output_dir=out, resume=True)
     # Members are numbered by the order of the axes.
     other = dict(reversed(GRID.items()))
     with pytest.raises(ValueError, match="holds another sweep: grid was"):
-        sweeping.search(SMALL, homes, grid=other, seeds=2, out=out, resume=True)
+        sweeping.search(
+            SMALL, homes, grid=other, num_seeds=2, output_dir=out, resume=True
+        )
 
 
 def test_the_common_sweep_takes_homes(searched, homes):
     """By a name and by a method; what a sweep of windows has besides is refused."""
     members, summary, out, _ = searched
     method = registry.rebuild("pfdrl", homes.spec, SMALL)
-    options = {"grid": GRID, "seeds": 2, "out": out, "resume": True}
+    options = {"grid": GRID, "seeds": 2, "output_dir": out, "resume": True}
     found = runner.sweep(method, homes, **options)
     assert found.members == tuple(members) and found.summary == summary
     assert found.run(0) is None
-    given = {name: getattr(SMALL, name) for name in ("days", "held_out", "slot_min")}
-    given |= {"forecaster": "lr", "hidden": (6,), "alpha": 1}
+    given = {name: getattr(SMALL, name) for name in ("days", "test_days", "slot_min")}
+    given |= {"forecaster": "lr", "hidden_sizes": (6,), "alpha": 1}
     assert runner.sweep("pfdrl", homes, **options, **given).summary == summary
     with pytest.raises(ValueError, match="takes no epochs and no halving"):
-        runner.sweep(method, homes, epochs=2, halving=3)
+        runner.sweep(method, homes, epochs=2, halving_factor=3)
     with pytest.raises(ValueError, match="settings that stand in a built method"):
         runner.sweep(method, homes, alpha=1)
 
@@ -172,7 +183,7 @@ def test_who_diverges_has_no_scores(homes, tmp_path):
     grid = {"learning_rate": [1e-3, float(np.finfo(np.float32).max)]}
     with pytest.warns(UserWarning, match="1 of 2 members have no scores.*learning_rat"):
         members, summary = sweeping.search(
-            SMALL, homes, grid=grid, seeds=1, out=tmp_path
+            SMALL, homes, grid=grid, num_seeds=1, output_dir=tmp_path
         )
     assert set(members[1].scores.values()) == {None}
     assert members[0].scores["optimal_share"] > 0
@@ -186,8 +197,8 @@ def test_who_diverges_has_no_scores(homes, tmp_path):
     [
         ({"gama": [1]}, "grid names 'gama', which is no setting; there are"),
         (
-            {"fit_rte": [1]},
-            "'fit_rte', which is no setting; .* Did you mean 'fit_rate'",
+            {"forecaster_learning_rte": [1]},
+            "'forecaster_learning_rte', .* Did you mean 'forecaster_learning_rate'",
         ),
         ({"homes": [1, 2]}, "grid names 'homes', which chooses the homes"),
         ({"alpha": []}, r"grid\['alpha'\] must be a list with at least one value"),
@@ -205,17 +216,20 @@ def test_grids_are_refused_before_anything_is_trained(homes, grid, message):
 
 def test_counts_are_checked(homes):
     with pytest.raises(ValueError, match="seeds must be >= 1, got 0"):
-        sweeping.search(SMALL, homes, grid={}, seeds=0)
+        sweeping.search(SMALL, homes, grid={}, num_seeds=0)
     with pytest.raises(ValueError, match="chunk must be >= 1, got 0"):
-        sweeping.search(SMALL, homes, grid={}, chunk=0)
+        sweeping.search(SMALL, homes, grid={}, chunk_size=0)
 
 
 def test_from_the_shell(tmp_path, capsys):
     words = (
-        "sweep pfdrl --dataset simulated --homes 2 --devices 1 --days 1 --held-out 1"
+        "sweep pfdrl --dataset simulated --homes 2 --devices 1 --days 1 --test-days 1"
     )
-    words += " --forecaster lr --hidden 4 --alpha 1 --slot-min 720 --beta-hours 12"
-    words += f" --grid alpha=0:2:1,gamma_hours=12 --chunk 2 --out {tmp_path / 'sweep'}"
+    words += (
+        " --forecaster lr --hidden-sizes 4 --alpha 1 --slot-min 720 --beta-hours 12"
+    )
+    words += " --grid alpha=0:2:1,gamma_hours=12 --chunk-size 2"
+    words += f" --output-dir {tmp_path / 'sweep'}"
     assert app.main(words.split()) == 0
     told = capsys.readouterr().out
     assert "[3/3] alpha=2, gamma_hours=12.0, seed 0" in told

@@ -20,8 +20,8 @@ from jaxanon.sweeps import online_selection
 from jaxanon.training import run_folder
 
 LABELS = "activity", "gender", "subject"
-SMALL = "--filters 4 6 --hidden 8 4 --predictor-filters 8 --batch 32".split()
-SMALL += "--discriminator-filters 6 --judge-hidden 8".split()
+SMALL = "--filters 4 6 --hidden-sizes 8 4 --predictor-filters 8 --batch-size 32".split()
+SMALL += "--discriminator-filters 6 --classifier-hidden-sizes 8".split()
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def folder(tmp_path_factory):
     )
     words = ["sweep", "dysan", "--dataset", str(place / "toy.npz")]
     words += ["--public", "activity", "--private", "gender", *SMALL]
-    words += "--epochs 1 --seeds 1 --no-evaluate --grid alpha=0.1,0.6".split()
-    assert app.main([*words, "--out", str(place / "sweep")]) == 0
+    words += "--epochs 1 --num-seeds 1 --no-evaluate --grid alpha=0.1,0.6".split()
+    assert app.main([*words, "--output-dir", str(place / "sweep")]) == 0
     return place / "sweep"
 
 

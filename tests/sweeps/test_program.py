@@ -29,9 +29,13 @@ def quick(method, data, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_chunks_change_nothing_and_share_a_program(layout, data):
-    whole = quick(known.build, data, grid=GRID, seeds=2, layout=layout, chunk=8)
+    whole = quick(
+        known.build, data, grid=GRID, num_seeds=2, layout=layout, chunk_size=8
+    )
     before = program.programs()
-    parts = quick(known.build, data, grid=GRID, seeds=2, layout=layout, chunk=3)
+    parts = quick(
+        known.build, data, grid=GRID, num_seeds=2, layout=layout, chunk_size=3
+    )
     assert program.programs() == before + 1  # Of 3, 3 and 2 members.
     assert [one.settings for one in parts.members] == [
         one.settings for one in whole.members
@@ -52,15 +56,15 @@ def test_one_after_another_saves_every_few(data, monkeypatch):
         return real(shared, seeds, states, **options)
 
     monkeypatch.setattr(program, "run_members", watched)
-    quick(known.build, data, seeds=10, layout="one after another", epochs=1)
+    quick(known.build, data, num_seeds=10, layout="scan", epochs=1)
     assert sizes == [5, 5]  # At most 8, as even as can be.
     sizes.clear()
-    quick(known.build, data, seeds=10, layout="side by side", epochs=1)
+    quick(known.build, data, num_seeds=10, layout="vmap", epochs=1)
     assert sizes == [10]
     sizes.clear()
     # The state of a member is 2 + 2 weights and settings and a round: 20 bytes.
     monkeypatch.setattr(memory, "free", lambda: 250)
-    quick(known.build, data, seeds=10, layout="side by side", epochs=1)
+    quick(known.build, data, num_seeds=10, layout="vmap", epochs=1)
     assert max(sizes) < 10 and sum(sizes) >= 10 and len(set(sizes)) == 1
 
 
@@ -78,7 +82,7 @@ def test_a_killed_sweep_goes_on_after_the_chunks_that_are_done(
         return real(shared, seeds, states, **options)
 
     monkeypatch.setattr(program, "run_members", killed)
-    options = {"grid": GRID, "chunk": 2, "out": tmp_path / "kept"}
+    options = {"grid": GRID, "chunk": 2, "output_dir": tmp_path / "kept"}
     with pytest.raises(KeyboardInterrupt):
         quick(known.build, data, **options)
     assert calls == [[1.0, 5.0]]  # Of the first rate.

@@ -75,7 +75,13 @@ def test_members_by_ray_are_those_without_and_a_failed_task_costs_its_own(
             UserWarning, match="not trained.* .RuntimeError: no room here"
         ):
             found = quick(
-                build, data, ray=True, out=out, chunk=2, progress=True, **options
+                build,
+                data,
+                ray=True,
+                output_dir=out,
+                chunk_size=2,
+                progress=True,
+                **options,
             )
         assert set(children()) <= set(before)
     finally:
@@ -96,7 +102,7 @@ def test_members_by_ray_are_those_without_and_a_failed_task_costs_its_own(
     told = json.loads((out / "sweep.json").read_text())
     assert told["members"][2]["losses"] == {}
     # What got lost is all that is trained when it goes on, here without Ray.
-    again = quick(build, data, out=out, resume=True, **options)
+    again = quick(build, data, output_dir=out, resume=True, **options)
     assert again.members[0] == found.members[0]
     for one, other in zip(again.runs, whole.runs, strict=True):
         chex.assert_trees_all_close(one.state, other.state, rtol=1e-6)
@@ -170,13 +176,19 @@ def cluster(monkeypatch):
 def test_a_cluster_is_asked_for_a_gpu_a_task_where_it_has_some(data, tmp_path, cluster):
     asked = cluster()
     asked["gpus"] = 2.0
-    quick(known.build, data, seeds=2, ray="10.0.0.1:6379", out=tmp_path / "kept")
+    quick(
+        known.build,
+        data,
+        num_seeds=2,
+        ray="10.0.0.1:6379",
+        output_dir=tmp_path / "kept",
+    )
     words, options = asked["init"]
     assert words == ("10.0.0.1:6379",) and "include_dashboard" not in options
     assert {"num_gpus": 1, "max_retries": 1} in asked["remote"] and asked["ended"]
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
     asked.clear()
-    quick(known.build, data, seeds=2, ray=True, out=tmp_path / "more")
+    quick(known.build, data, num_seeds=2, ray=True, output_dir=tmp_path / "more")
     words, options = asked["init"]
     assert words == ("local",) and options["include_dashboard"] is False
     assert {"num_cpus": 1, "max_retries": 1} in asked["remote"]
@@ -200,7 +212,12 @@ def test_members_are_evaluated_by_tasks_and_rungs_go_on(
         UserWarning, match=r"members \[1\] .* not evaluated, .*Lost: out of"
     ):
         found = quick(
-            known.build, data, evaluate=True, ray=True, out=tmp_path / "kept", **options
+            known.build,
+            data,
+            evaluate=True,
+            ray=True,
+            output_dir=tmp_path / "kept",
+            **options,
         )
     assert [one.stopped for one in found.members] == [None, None, 2, 2]
     assert [int(run.state.round) for run in found.runs] == [12, 12, 6, 6]
@@ -215,16 +232,18 @@ def test_a_machine_that_does_not_see_the_folder_is_named(data, tmp_path, cluster
     with pytest.raises(
         FileNotFoundError, match=r"kept is not seen by \['10.0.0.7'\]: "
     ):
-        quick(known.build, data, ray=True, out=tmp_path / "kept")
+        quick(known.build, data, ray=True, output_dir=tmp_path / "kept")
     assert asked["ended"]
 
 
 def test_what_ray_needs_is_said(data, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="ray needs out .--out., a folder that all"):
+    with pytest.raises(
+        ValueError, match="ray needs out .--output-dir., a folder that all"
+    ):
         quick(known.build, data, ray=True)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install 'jaxanon\[sweep\]'"):
-        quick(known.build, data, ray=True, out=tmp_path / "kept")
+        quick(known.build, data, ray=True, output_dir=tmp_path / "kept")
 
 
 def test_a_worker_s_path_has_no_folder_that_ours_has_not(tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ def quick(method, data, **options):
 
 @pytest.mark.slow
 def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
-    found = quick(build, data, grid={"goal": [1, 5], "width": [2, 3]}, seeds=2)
+    found = quick(build, data, grid={"goal": [1, 5], "width": [2, 3]}, num_seeds=2)
     expected = [
         ({"goal": goal, "width": width}, seed)
         for goal in (1, 5)
@@ -49,7 +49,7 @@ def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_a_member_is_the_run_of_its_seed_and_hyper_parameters(layout, data):
-    found = quick(build, data, grid={"rate": [0.1, 0.7]}, seeds=2, layout=layout)
+    found = quick(build, data, grid={"rate": [0.1, 0.7]}, num_seeds=2, layout=layout)
     method = build(data.spec)
     for index, (settings, seed, losses, *_) in enumerate(found.members):
         alone = trainer.train(
@@ -67,7 +67,7 @@ def test_a_member_is_the_run_of_its_seed_and_hyper_parameters(layout, data):
 
 @pytest.mark.slow
 def test_seeds_draw_their_own_weights_and_noise(data):
-    first, second = quick(build, data, seeds=2).runs
+    first, second = quick(build, data, num_seeds=2).runs
     assert not np.isclose(first.state.params, second.state.params, rtol=1e-7).any()
 
 
@@ -75,20 +75,22 @@ def test_seeds_draw_their_own_weights_and_noise(data):
 @pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_another_hyper_parameter_or_round_count_compiles_nothing_anew(layout, data):
     method = build(data.spec)
-    quick(method, data, grid={"rate": [0.1, 0.2]}, seeds=2, layout=layout)
+    quick(method, data, grid={"rate": [0.1, 0.2]}, num_seeds=2, layout=layout)
     TRACES.clear()
     quick(method, data, grid={"rate": [0.3, 0.4, 0.5, 0.6]}, layout=layout)
-    quick(method, data, grid={"rate": [0.3, 0.9]}, seeds=2, epochs=3, layout=layout)
+    quick(method, data, grid={"rate": [0.3, 0.9]}, num_seeds=2, epochs=3, layout=layout)
     assert TRACES == []
 
 
 @pytest.mark.slow
 def test_one_program_per_setting_that_is_compiled_in(data):
     TRACES.clear()
-    quick(build, data, grid={"rate": [0.1, 0.2]}, seeds=3, epochs=40)
+    quick(build, data, grid={"rate": [0.1, 0.2]}, num_seeds=3, epochs=40)
     once = len(TRACES)
     TRACES.clear()
-    quick(build, data, grid={"width": [2, 3], "rate": [0.1, 0.2]}, seeds=3, epochs=40)
+    quick(
+        build, data, grid={"width": [2, 3], "rate": [0.1, 0.2]}, num_seeds=3, epochs=40
+    )
     assert TRACES == [2] * once + [3] * once
 
 
@@ -105,7 +107,7 @@ def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
     monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda given: None)
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(fake))
     found = quick(
-        build, data, grid={"rate": [1e30, 0.5]}, epochs=4, seeds=2, evaluate=True
+        build, data, grid={"rate": [1e30, 0.5]}, epochs=4, num_seeds=2, evaluate=True
     )
     losses = [np.isfinite(each.losses["loss"]) for each in found.members]
     assert losses == [False, False, True, True]
@@ -237,9 +239,9 @@ def test_what_is_counted_is_whole(name, value, data):
 
 
 def test_a_grid_is_refused_as_settings_are(data):
-    for grid in ({"beta": [1.0, -1.0]}, {"latent": [3, 0]}):
+    for grid in ({"beta": [1.0, -1.0]}, {"latent_dim": [3, 0]}):
         with pytest.raises(ValueError, match=r"must be .*>= [01], got (-1.0|0)"):
-            quick("blinder", data, grid=grid, hidden=(8,))
+            quick("blinder", data, grid=grid, hidden_sizes=(8,))
 
 
 def test_a_built_method_takes_no_settings(data):

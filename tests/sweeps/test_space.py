@@ -8,7 +8,7 @@ from jaxanon.methods.dysan.dysan import dysan
 from jaxanon.methods.dysan.sanitizers import DySanConfig
 from jaxanon.sweeps import space
 
-SMALL = {"filters": (2, 2), "hidden": (2, 2), "predictor_filters": (2,)}
+SMALL = {"filters": (2, 2), "hidden_sizes": (2, 2), "predictor_filters": (2,)}
 
 
 @pytest.fixture(scope="module")

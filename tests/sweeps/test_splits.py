@@ -22,10 +22,10 @@ from jaxanon.sweeps.summary import table
 from jaxanon.training import run_folder, trainer
 
 BLINDER = BLINDER_PAPER | {
-    "hidden": (8,),
-    "latent": 3,
-    "per_class": 16,
-    "query": 3,
+    "hidden_sizes": (8,),
+    "latent_dim": 3,
+    "samples_per_class": 16,
+    "query_size": 3,
     "extra": 0,
     "discriminator_steps": 0,
     "second_order": False,
@@ -108,7 +108,7 @@ def test_blinder_does_not_mind_padding(splits):
     for own, whole in zip(clients, level, strict=True):
         np.testing.assert_array_equal(own.windows[own.mask], whole.windows[whole.mask])
     before = program.programs()
-    options = {"epochs": 1, "layout": "side by side", **BLINDER}
+    options = {"epochs": 1, "layout": "vmap", **BLINDER}
     found = quick("blinder", splits, **options)
     assert program.programs() == before + 1
     method = blinder(splits[1].spec, **BLINDER)
@@ -129,7 +129,7 @@ def test_members_of_one_split_that_are_lost_are_trained_again(
     splits, tmp_path, monkeypatch
 ):
     out = tmp_path / "kept"
-    options = {"seeds": 2, "layout": "side by side", "out": out}
+    options = {"seeds": 2, "layout": "vmap", "output_dir": out}
     whole = quick(moved, splits, **options)
     told = json.loads((out / "sweep.json").read_text())
     assert told["splits"] == [run_folder.fingerprint(data) for data in splits[1:]]
@@ -154,7 +154,7 @@ def test_a_member_is_judged_by_its_own_split(splits, monkeypatch):
 
     monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda data: data.spec)
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(fake))
-    found = quick(moved, splits, seeds=2, evaluate=True)
+    found = quick(moved, splits, num_seeds=2, evaluate=True)
     # Of 0, 1/2 in each of 3 splits the squares add up to 6/16, over 5.
     expected = {"mean": 0.25, "std": pytest.approx(np.sqrt(6 / 16 / 5))}
     assert found.summary[0]["scores"]["activity accuracy"] == expected

@@ -52,8 +52,8 @@ def test_the_warning_names_the_steps():
     with pytest.warns(
         UserWarning, match="'critic' leapt to 1.0e.08 .* round 20.*"
     ) as w:
-        hyper = {"alpha": 1, "step_size": 2, "critic_step_size": 3}
+        hyper = {"alpha": 1, "learning_rate": 2, "discriminator_learning_rate": 3}
         metrics_log.warn(_history(2.0, 1e8, name="critic"), hyper, stacklevel=1)
-    assert "lower step_size or critic_step_size." in str(w[0].message)
+    assert "lower learning_rate or discriminator_learning_rate." in str(w[0].message)
     assert w[0].filename == __file__
     metrics_log.warn(_history(2.0, 3.0), {}, stacklevel=1)  # Else an error, here.

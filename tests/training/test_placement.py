@@ -17,8 +17,13 @@ def data():
 
 SETTINGS = {
     "blinder": methods.BLINDER_PAPER
-    | {"hidden": (8,), "latent": 2, "per_class": 4, "averaging": 0.5},
-    "fed_blinder": {"hidden": (8,), "latent": 2, "batches": 1, "local_rounds": 1},
+    | {"hidden_sizes": (8,), "latent_dim": 2, "samples_per_class": 4, "ema_decay": 0.5},
+    "fed_blinder": {
+        "hidden_sizes": (8,),
+        "latent_dim": 2,
+        "batches": 1,
+        "local_rounds": 1,
+    },
 }
 
 
@@ -31,7 +36,7 @@ def test_cores_train_what_one_device_does(data, name, monkeypatch):
     monkeypatch.setattr(placement, "num_devices", lambda: 3)
     method, options = tiny(data, name), {"epochs": 1, "progress": False}
     one = trainer.train(method, data, **options)
-    many = trainer.train(method, data, devices=3, **options)
+    many = trainer.train(method, data, num_devices=3, **options)
     assert int(many.state.round) == int(one.state.round) > 0
     chex.assert_trees_all_close(one.state.params, many.state.params, atol=2e-3)
     for name, value in one.history[-1]["losses"].items():
@@ -40,19 +45,19 @@ def test_cores_train_what_one_device_does(data, name, monkeypatch):
 
 def test_cores_tell_the_round_in_which_training_diverged(data, monkeypatch):
     monkeypatch.setattr(placement, "num_devices", lambda: 2)
-    hyper = {"inner_step_size": 1e30}
+    hyper = {"inner_learning_rate": 1e30}
     with pytest.raises(FloatingPointError, match=r"no longer finite in round 1;"):
         trainer.train(
-            tiny(data), data, epochs=1, progress=False, hyper=hyper, devices=2
+            tiny(data), data, epochs=1, progress=False, hyper=hyper, num_devices=2
         )
 
 
 def test_devices_that_there_are_not(data):
     many = placement.num_devices() + 1
     with pytest.raises(ValueError, match=f"most the {many - 1} .* are, got {many}"):
-        trainer.train(tiny(data), data, devices=many, progress=False)
+        trainer.train(tiny(data), data, num_devices=many, progress=False)
     with pytest.raises(ValueError, match=r"devices must be at least 1 .* got 0"):
-        trainer.train(tiny(data), data, devices=0, progress=False)
+        trainer.train(tiny(data), data, num_devices=0, progress=False)
 
 
 def test_a_method_that_one_device_has_to_train(data, monkeypatch):

@@ -22,10 +22,16 @@ from jaxanon.training import processes as training_processes
 from jaxanon.training import run_folder, trainer
 
 SUPPORT = pathlib.Path(__file__).parents[1] / "support"
-SMALL = ["--hidden", "8", "--filters", "4"]  # Of FedAvg, which is soon compiled.
+SMALL = ["--hidden-sizes", "8", "--filters", "4"]  # Of FedAvg, which is soon compiled.
 BLINDER = methods.BLINDER_PAPER | {
-    **{"hidden": (8,), "latent": 2, "per_class": 4, "support": 1, "query": 3},
-    **{"extra": 0, "adversary_hidden": (4,), "adversary_rounds": 1},
+    **{
+        "hidden_sizes": (8,),
+        "latent_dim": 2,
+        "samples_per_class": 4,
+        "support_size": 1,
+        "query_size": 3,
+    },
+    **{"extra": 0, "discriminator_hidden_sizes": (4,), "discriminator_rounds": 1},
     **{"second_order": False, "shadows": False},
 }
 pytestmark = pytest.mark.slow
@@ -76,8 +82,10 @@ def test_devices_are_shared_out_evenly():
 def test_process_id_and_coordinator_go_together(capsys):
     words = ["train", "fedavg", "--dataset", "smartwatch", "--num-processes", "2"]
     assert app.main([*words, "--process-id", "1"]) == 2
-    assert "--process-id and --coordinator go together" in capsys.readouterr().err
-    words += ["--process-id", "2", "--coordinator", "127.0.0.1:1"]
+    assert (
+        "--process-id and --coordinator-address go together" in capsys.readouterr().err
+    )
+    words += ["--process-id", "2", "--coordinator-address", "127.0.0.1:1"]
     assert app.main(words) == 2
     told = capsys.readouterr()
     assert "process_id must be at least 0 and below" in told.err
@@ -301,7 +309,15 @@ def train_words(folder, name, *more, epochs=1):
     return [
         "import sys; from jaxanon import cli; sys.exit(cli.main())",
         *("train", name, "--dataset", "smartwatch", "--public", "exercise"),
-        *("--private", "side", "--epochs", str(epochs), "--out", str(folder), *more),
+        *(
+            "--private",
+            "side",
+            "--epochs",
+            str(epochs),
+            "--output-dir",
+            str(folder),
+            *more,
+        ),
     ]
 
 
@@ -311,13 +327,18 @@ def test_three_processes_train_what_one_does(data, tmp_path, start):
     assert status == 0, said
     assert said.count("The run is in") == 1  # Of the first alone.
     run = run_folder.open_run(tmp_path / "run")
-    learner = learners.build("fedavg", data.spec, hidden=(8,), filters=(4,))
+    learner = learners.build("fedavg", data.spec, hidden_sizes=(8,), filters=(4,))
     alone = trainer.train(learner, data, epochs=1, progress=False)
     assert int(run.state.round) == int(alone.state.round)
     chex.assert_trees_all_close(alone.state.params, run.state.params, atol=2e-3)
     # Elsewhere it goes on, on one device.
     more = trainer.train(
-        learner, data, epochs=2, out=tmp_path / "run", resume=True, progress=False
+        learner,
+        data,
+        epochs=2,
+        output_dir=tmp_path / "run",
+        resume=True,
+        progress=False,
     )
     assert int(more.state.round) == 2 * int(run.state.round)
 
@@ -406,7 +427,7 @@ def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):
     folder, port = tmp_path / "run", free_port()
     words = lambda index: train_words(
         folder, "fedavg", *SMALL, "--num-processes", "2", "--process-id", str(index),
-        "--coordinator", f"127.0.0.1:{port}", "--resume", epochs=4000,
+        "--coordinator-address", f"127.0.0.1:{port}", "--resume", epochs=4000,
     )  # fmt: skip
     several = [start(words(index)) for index in (0, 1)]
     until = time.monotonic() + LIMIT_S

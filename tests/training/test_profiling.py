@@ -95,10 +95,10 @@ def test_what_devices_and_processes_held_in_words():
 @pytest.mark.slow
 def test_a_run_is_the_same_whether_watched_or_not(tmp_path):
     data = ja.load("smartwatch", public="exercise", private=["side"])
-    small = {"model": "mlp", "hidden": (4,), "local_steps": 1, "batch": 4}
+    small = {"model": "mlp", "hidden_sizes": (4,), "local_steps": 1, "batch_size": 4}
     learner = learners.build("fedavg", data.spec, **small)
     train = lambda **more: ja.train(learner, data, epochs=3, progress=False, **more)
-    run = train(out=tmp_path / "run", profile=tmp_path / "trace")
+    run = train(output_dir=tmp_path / "run", profile=tmp_path / "trace")
     plain = train()
     same = jax.tree.map(jnp.array_equal, run.state.params, plain.state.params)
     assert all(jax.tree.leaves(same))
@@ -111,7 +111,11 @@ def test_a_run_is_the_same_whether_watched_or_not(tmp_path):
     assert trace.stat().st_size > 1000
     assert len(list((tmp_path / "trace").rglob("*.xplane.pb"))) == 1
     # All was trained: nothing is watched, and nothing is lost.
-    more = {"out": tmp_path / "run", "resume": True, "profile": tmp_path / "trace"}
+    more = {
+        "output_dir": tmp_path / "run",
+        "resume": True,
+        "profile": tmp_path / "trace",
+    }
     train(**more)
     assert profiling.read(tmp_path / "run") == told
     made = ja.evaluate(run, data)

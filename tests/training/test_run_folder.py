@@ -25,40 +25,44 @@ with checkpoint.alone(pathlib.Path(sys.argv[1])):
     sys.stdin.read()
 """
 STREET = energy.PFDRLSettings(
-    days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720
+    days=1, test_days=1, forecaster="lr", hidden_sizes=(4,), alpha=1, slot_min=720
 )
 
 
 def orf(data, out):
     method = methods.orf(data.spec)
-    return trainer.train(method, data, out=out, epochs=1, resume=True, progress=False)
+    return trainer.train(
+        method, data, output_dir=out, epochs=1, resume=True, progress=False
+    )
 
 
 def sweep(data, out):
     options = {"epochs": 1, "resume": True, "progress": False, "evaluate": False}
-    return runner.sweep("orf", data, grid={"share": [0.5]}, out=out, **options)
+    return runner.sweep("orf", data, grid={"share": [0.5]}, output_dir=out, **options)
 
 
 def served(data, out):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    method = learners.build("fedavg", data.spec, hidden=(4,))
+    method = learners.build("fedavg", data.spec, hidden_sizes=(4,))
     serving = Serving(address=address, min_available_clients=1, wait_s=1)
-    return serve(method, data, serving, epochs=1, out=out, resume=True, show=False)
+    return serve(
+        method, data, serving, epochs=1, output_dir=out, resume=True, show=False
+    )
 
 
 def homes():
-    return energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+    return energy.load_homes("simulated", homes=2, devices=1, days=1, test_days=1)
 
 
 def street(data, out):
     method = registry.rebuild("pfdrl", homes().spec, STREET)
-    return trainer.train(method, homes(), out=out, resume=True, progress=False)
+    return trainer.train(method, homes(), output_dir=out, resume=True, progress=False)
 
 
 def search(data, out):
-    return sweeps_homes.search(STREET, homes(), grid={}, out=out, resume=True)
+    return sweeps_homes.search(STREET, homes(), grid={}, output_dir=out, resume=True)
 
 
 @pytest.fixture(scope="module")

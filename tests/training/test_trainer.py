@@ -16,13 +16,13 @@ from jaxanon import datasets, methods
 from jaxanon.training import progress, run_folder, trainer
 
 SETTINGS = methods.BLINDER_PAPER | {
-    "hidden": (8,),
-    "latent": 3,
-    "per_class": 40,
-    "query": 3,
+    "hidden_sizes": (8,),
+    "latent_dim": 3,
+    "samples_per_class": 40,
+    "query_size": 3,
     "extra": 0,
     "discriminator_steps": 1,
-    "cohort": 1.0,
+    "client_fraction": 1.0,
 }
 
 
@@ -63,12 +63,12 @@ def method(data):
 @pytest.fixture(scope="module")
 def finished(method, data, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "whole"
-    return trainer.train(method, data, epochs=6, seed=3, out=out, progress=False)
+    return trainer.train(method, data, epochs=6, seed=3, output_dir=out, progress=False)
 
 
 def train(method, data, out, **options):
     options = {"epochs": 6, "seed": 3, "progress": False, **options}
-    return trainer.train(method, data, out=out, **options)
+    return trainer.train(method, data, output_dir=out, **options)
 
 
 def losses(run):
@@ -78,7 +78,7 @@ def losses(run):
 @pytest.mark.slow
 def test_the_folder_holds_settings_metrics_and_a_run_to_open(finished, data):
     config = json.loads((finished.folder / "config.json").read_text())
-    assert config["method"] == "blinder" and config["settings"]["latent"] == 3
+    assert config["method"] == "blinder" and config["settings"]["latent_dim"] == 3
     assert config["data"]["fingerprint"] == run_folder.fingerprint(data)
     rows = (finished.folder / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row) for row in rows] == finished.history
@@ -176,8 +176,10 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
         train(method, data, out)
     with pytest.raises(ValueError, match="another run: seed was 3 there and is 4 now"):
         train(method, data, out, seed=4, resume=True)
-    other = methods.blinder(data.spec, **{**SETTINGS, "latent": 4})
-    with pytest.raises(ValueError, match="settings.latent was 3 there and is 4 now"):
+    other = methods.blinder(data.spec, **{**SETTINGS, "latent_dim": 4})
+    with pytest.raises(
+        ValueError, match="settings.latent_dim was 3 there and is 4 now"
+    ):
         train(other, data, out, resume=True)
     changed = data._replace(
         train=data.train._replace(windows=data.train.windows + np.float32(1))
@@ -185,7 +187,9 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
     with pytest.raises(ValueError, match="another run: data.fingerprint was"):
         train(method, changed, out, resume=True)
     # That it is another is what is to be known, not that it has gone further.
-    with pytest.raises(ValueError, match="settings.latent was 3 there and is 4 now"):
+    with pytest.raises(
+        ValueError, match="settings.latent_dim was 3 there and is 4 now"
+    ):
         train(other, data, out, resume=True, epochs=1)
     (tmp_path / "notes.txt").write_text("mine")
     idle = method._replace(init=None, prepare=None)  # It is refused before any work.
@@ -210,7 +214,7 @@ def test_a_setting_that_is_no_more_makes_another_run(old, tmp_path):
     with pytest.raises(
         ValueError, match=r"settings.depth was (2|None) there and is lacking now"
     ):
-        run_folder.claim(tmp_path, made | {"settings": {"latent": 3}}, resume=True)
+        run_folder.claim(tmp_path, made | {"settings": {"latent_dim": 3}}, resume=True)
 
 
 @pytest.mark.slow
@@ -231,7 +235,7 @@ def test_says_what_is_missing_or_damaged(finished, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(FileNotFoundError, match="no checkpoint yet"):
         run_folder.open_run(tmp_path)
-    config["settings"]["latent"] = 7
+    config["settings"]["latent_dim"] = 7
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="checkpoint of another architecture"):
         run_folder.open_run(tmp_path)
@@ -240,7 +244,7 @@ def test_says_what_is_missing_or_damaged(finished, tmp_path):
 def test_a_loss_that_is_not_finite_stops_the_run(method, data, tmp_path):
     out = tmp_path / "run"
     with pytest.raises(FloatingPointError, match="no longer finite in round 2; lower"):
-        train(method, data, out, hyper={"server_step_size": 1e30})
+        train(method, data, out, hyper={"server_learning_rate": 1e30})
     assert not list((out / "checkpoints").glob("[0-9]*"))
 
 
@@ -249,17 +253,19 @@ def test_parameters_that_the_last_round_broke_are_not_kept(method, data, tmp_pat
     out = tmp_path / "run"
     schedule = method.schedule._replace(rounds_per_epoch=lambda prepared: 1)
     short = method._replace(schedule=schedule)
-    sizes = "adversary_step_size or inner_step_size or server_step_size"
+    sizes = "discriminator_learning_rate or inner_learning_rate or server_learning_rate"
     message = f"squares are no longer finite in round 1; lower {sizes}"
     with pytest.raises(FloatingPointError, match=message):
-        train(short, data, out, epochs=1, hyper={"server_step_size": 1e38})
+        train(short, data, out, epochs=1, hyper={"server_learning_rate": 1e38})
     assert not list((out / "checkpoints").glob("[0-9]*"))
 
 
 @pytest.mark.slow
 def test_a_loss_that_leapt_and_came_back_is_warned_of(method, data):
-    with pytest.warns(UserWarning, match="leapt to .* lower adversary_step_size"):
-        run = train(method, data, None, hyper={"server_step_size": 1.0})
+    with pytest.warns(
+        UserWarning, match="leapt to .* lower discriminator_learning_rate"
+    ):
+        run = train(method, data, None, hyper={"server_learning_rate": 1.0})
     assert np.isfinite([row["losses"]["loss"] for row in run.history]).all()
 
 

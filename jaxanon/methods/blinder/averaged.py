@@ -40,7 +40,7 @@ class BlinderSystem(NamedTuple):
     @property
     def released(self) -> bool:
         """Whether the loss is as in Blinder's released program."""
-        return self.config.form == "released"
+        return self.config.variant == "official"
 
 
 class Client(NamedTuple):
@@ -153,7 +153,7 @@ def judging(system: BlinderSystem, hyper) -> Phase:
         batch, key = drawn
         return judging_loss(params, batch, key, system.spec, system.judges)[0]
 
-    return Phase(("classifiers",), loss_fn, hyper["step_size"])
+    return Phase(("classifiers",), loss_fn, hyper["learning_rate"])
 
 
 def _num_steps(config, mask):
@@ -161,7 +161,7 @@ def _num_steps(config, mask):
     num_real = jnp.sum(mask, dtype=jnp.int32)
     if config.batches is not None:
         return jnp.where(num_real > 0, config.local_rounds * config.batches, 0)
-    size = jnp.maximum(jnp.minimum(config.batch, num_real), 1)
+    size = jnp.maximum(jnp.minimum(config.batch_size, num_real), 1)
     return (config.local_rounds * num_real + size - 1) // size
 
 
@@ -199,7 +199,7 @@ def _turn(phase, params, moving, opt_state, inputs):
         moving, opt_state = learned
         grads = jax.grad(lambda moving: phase.loss_fn(resting | moving, inputs))(moving)
         steps, opt_state = _OPTIMIZER.update(grads, opt_state, moving)
-        move = lambda param, step: param + phase.step_size * step
+        move = lambda param, step: param + phase.learning_rate * step
         return (jax.tree.map(move, moving, steps), opt_state), None
 
     learned, _ = jax.lax.scan(descend, (moving, opt_state), length=phase.num_steps)

@@ -31,7 +31,7 @@ from jaxanon.models.blinder import (
 from jaxanon.models.classifiers import Classifier
 from jaxanon.models.layers import INITIALISATIONS
 
-FORMS = ("paper", "released")
+VARIANTS = ("paper", "official")
 SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
 
 
@@ -43,66 +43,74 @@ class BlinderConfig:
     than the paper's settings do; ``jaxanon.methods.BLINDER_PAPER`` has those.
 
     Hyper-parameters that a sweep may vary without compiling anew (``alpha``,
-    ``beta``, ``gamma``, ``inner_step_size``, ``server_step_size``,
-    ``adversary_step_size``, ``utility``, ``critic``) are defaults here and arrays in
-    the state.
+    ``beta``, ``gamma``, ``inner_learning_rate``, ``server_learning_rate``,
+    ``discriminator_learning_rate``, ``utility``, ``output_discriminator_weight``) are
+    defaults here and arrays in the state.
     """
 
-    latent: int = setting(25, at_least=1, help="size of the latent representation")
-    hidden: tuple[int, ...] = setting(
+    latent_dim: int = setting(25, at_least=1, help="size of the latent representation")
+    hidden_sizes: tuple[int, ...] = setting(
         (512, 512, 256, 128), at_least=1, help="encoder's widths; the decoder's mirror"
     )
     filters: tuple[int, ...] = setting(
         (), at_least=1, lengths=(0, 2), help="of two convolutions, if any"
     )
     alpha: float = setting(
-        1.0, at_least=0, help="weight of the squared error (not used by form=released)"
+        1.0,
+        at_least=0,
+        help="weight of the squared error (not used by variant=official)",
     )
     beta: float = setting(0.5, at_least=0, help="weight of the KL divergence")
     gamma: float = setting(60.0, at_least=0, help="weight of the discriminators' loss")
-    initialisation: str = setting(
+    initialization: str = setting(
         "lecun",
         choices=INITIALISATIONS,
         help="of the dense layers; released: the published program's, slower to learn",
     )
-    form: str = setting("paper", choices=FORMS, help="loss of eq. 4, or as released")
-    support: int = setting(1, at_least=1, help="windows to adapt on per round")
-    query: int = setting(15, at_least=1, help="windows to be graded on per round")
+    variant: str = setting(
+        "paper", choices=VARIANTS, help="loss of eq. 4, or as released"
+    )
+    support_size: int = setting(1, at_least=1, help="windows to adapt on per round")
+    query_size: int = setting(15, at_least=1, help="windows to be graded on per round")
     fresh_batches: bool = setting(
         True, help="draw new windows for each round; released: one draw an epoch"
     )
-    inner_step_size: float = setting(3e-5, above=0, help="step size of adaptation")
+    inner_learning_rate: float = setting(3e-5, above=0, help="step size of adaptation")
     server_optimizer: str = setting(
         "adam", choices=SERVER_OPTIMIZERS, help="sgd: the paper's plain steps"
     )
-    server_step_size: float = setting(1e-3, above=0, help="step size of the server")
-    adversary_step_size: float = setting(
+    server_learning_rate: float = setting(1e-3, above=0, help="step size of the server")
+    discriminator_learning_rate: float = setting(
         1e-3, at_least=0, help="step size of the server for the discriminators"
     )
-    adversary_hidden: tuple[int, ...] = setting(
+    discriminator_hidden_sizes: tuple[int, ...] = setting(
         (256, 256), at_least=1, help="widths of the discriminators' layers"
     )
-    adversary_rounds: int = setting(
+    discriminator_rounds: int = setting(
         5, at_least=0, help="further rounds of discriminators and critics alone"
     )
     discriminator_steps: int = setting(5, at_least=0, help="of the inner loop")
     local_steps: int = setting(1, at_least=1, help="times that the inner loop is run")
-    averaging: float = setting(
+    ema_decay: float = setting(
         0.998, at_least=0, below=1, help="decay of the averaged parameters; 0: none"
     )
     second_order: bool = setting(
         True, help="differentiate through the inner steps; no is first-order MAML"
     )
     shadows: bool = setting(True, help="train discriminators on shadow samples too")
-    cohort: float = setting(
+    client_fraction: float = setting(
         1.0, above=0, at_most=1, help="share of clients in a cohort"
     )
-    per_class: int = setting(600, at_least=1, help="windows of a class after SMOTE")
-    neighbours: int = setting(5, at_least=1, help="neighbours of SMOTE")
+    samples_per_class: int = setting(
+        600, at_least=1, help="windows of a class after SMOTE"
+    )
+    k_neighbors: int = setting(5, at_least=1, help="neighbours of SMOTE")
     extra: int = setting(32, at_least=0, help="further public windows per round")
     guided: bool = setting(True, help="also grade windows; see models.guided")
     utility: float = setting(30.0, at_least=0, help="guided: weight of the public loss")
-    critic: float = setting(60.0, at_least=0, help="guided: weight of the critic")
+    output_discriminator_weight: float = setting(
+        60.0, at_least=0, help="guided: weight of the critic"
+    )
     anonymization: str = setting(
         AUTOMATIC,
         choices=(*ANONYMIZATIONS, AUTOMATIC),
@@ -110,7 +118,7 @@ class BlinderConfig:
         "predicted; probabilistic: that one or the predicted; automatic: probabilistic "
         "of two classes, stochastic of more",
     )
-    flip: float = setting(
+    flip_probability: float = setting(
         0.52,
         at_least=0,
         at_most=1,
@@ -132,12 +140,12 @@ def blinder(spec, config) -> Method:
 
     Beyond the paper, windows that leave are graded, too (``guided``), and
     ``anonymization="probabilistic"``, the default for two classes, shows the class
-    after the predicted one in a share ``flip`` of windows. A little above one half it
-    makes up, in the eyes of who learned from raw windows, for what the rest of a window
-    still gives away (``bench blinder.flip``: of MotionSense's genders 50.8 to 50.0 %,
-    by 0.51); who learns from anonymized ones reads the share, too. Of more than two
-    classes it hides less than a random one: the wearer's is the one shown, or the one
-    before. ``BLINDER_PAPER`` has the paper's settings.
+    after the predicted one in a share ``flip_probability`` of windows. A little above
+    one half it makes up, in the eyes of who learned from raw windows, for what the rest
+    of a window still gives away (``bench blinder.flip``: of MotionSense's genders 50.8
+    to 50.0 %, by 0.51); who learns from anonymized ones reads the share, too. Of more
+    than two classes it hides less than a random one: the wearer's is the one shown, or
+    the one before. ``BLINDER_PAPER`` has the paper's settings.
 
     Args:
       spec: ``jaxanon.datasets.Spec`` with at least one private attribute.
@@ -152,8 +160,8 @@ def blinder(spec, config) -> Method:
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> method = blinder(load("smartwatch").spec, latent=10)
-      >>> method.name, method.config.latent
+      >>> method = blinder(load("smartwatch").spec, latent_dim=10)
+      >>> method.name, method.config.latent_dim
       ('blinder', 10)
 
     References:
@@ -168,7 +176,7 @@ def blinder(spec, config) -> Method:
     algorithm = _algorithm(spec, config, networks, judges, critics)
 
     def prepare(clients):
-        return client_batches.prepare(spec, clients, config.neighbours)
+        return client_batches.prepare(spec, clients, config.k_neighbors)
 
     def anonymize(key, state, windows):
         params = state.params if state.average is None else state.average
@@ -205,11 +213,11 @@ def networks_of(spec, config) -> models.BlinderNetworks:
         spec.time,
         len(spec.channels),
         [spec.num_classes(name) for name in spec.private],
-        latent=config.latent,
-        hidden=config.hidden,
+        latent=config.latent_dim,
+        hidden=config.hidden_sizes,
         filters=config.filters,
-        initialisation=config.initialisation,
-        adversary_hidden=config.adversary_hidden,
+        initialization=config.initialization,
+        discriminator_hidden_sizes=config.discriminator_hidden_sizes,
     )
 
 
@@ -220,7 +228,7 @@ def _critics(spec, config):
 
 
 def _algorithm(spec, config, networks, judges, critics):
-    released = config.form == "released"
+    released = config.variant == "official"
 
     def init_fn(key):
         vae_key, critic_key, *keys = jax.random.split(key, 2 + len(judges))
@@ -238,12 +246,24 @@ def _algorithm(spec, config, networks, judges, critics):
         return params
 
     def draw_fn(key, client, data, rows_key=None):
-        sizes = (config.support, config.query, config.extra + config.query)
+        sizes = (
+            config.support_size,
+            config.query_size,
+            config.extra + config.query_size,
+        )
         *keys, dropout_key = jax.random.split(key, 4)
         rows_keys = [None] * 3 if rows_key is None else jax.random.split(rows_key, 3)
         support, query, extra = (
             client_batches.draw_batch(
-                *(one, client, data, spec, config.latent, config.per_class, size),
+                *(
+                    one,
+                    client,
+                    data,
+                    spec,
+                    config.latent_dim,
+                    config.samples_per_class,
+                    size,
+                ),
                 rows_key=rows,
             )
             for one, size, rows in zip(keys, sizes, rows_keys, strict=True)
@@ -258,7 +278,7 @@ def _algorithm(spec, config, networks, judges, critics):
         return models.phases(
             networks,
             scale(hyper),
-            hyper["inner_step_size"],
+            hyper["inner_learning_rate"],
             discriminator_steps=config.discriminator_steps,
             local_steps=config.local_steps,
             shadows=config.shadows,
@@ -272,7 +292,7 @@ def _algorithm(spec, config, networks, judges, critics):
         judge_fn = lambda params, windows: net.apply(
             {"params": params["classifiers"][spec.public]}, windows
         )
-        guide = GuideScale(hyper["utility"], hyper["critic"])
+        guide = GuideScale(hyper["utility"], hyper["output_discriminator_weight"])
         return guided_objective(
             networks, critics, judge_fn, scale(hyper), guide, released=released
         )
@@ -287,8 +307,11 @@ def _algorithm(spec, config, networks, judges, critics):
         del hyper
         return _on_batch(adversary_objective(networks, critics, released=released))
 
-    names = ("alpha", "beta", "gamma", "inner_step_size", "server_step_size")
-    names += ("adversary_step_size", *(("utility", "critic") if critics else ()))
+    names = ("alpha", "beta", "gamma", "inner_learning_rate", "server_learning_rate")
+    names += (
+        "discriminator_learning_rate",
+        *(("utility", "output_discriminator_weight") if critics else ()),
+    )
     rounds = _rounds_per_epoch(spec, config)
     return fed_maml(
         init_fn,
@@ -300,13 +323,13 @@ def _algorithm(spec, config, networks, judges, critics):
         cohort_size_fn=lambda num_clients: cohort_size(config, num_clients),
         rounds_per_cohort=rounds,
         rounds_per_list=None if config.fresh_batches else rounds,
-        step_sizes_fn=lambda hyper: dict.fromkeys(
+        learning_rates_fn=lambda hyper: dict.fromkeys(
             ("discriminators", "critics") if critics else ("discriminators",),
-            hyper["adversary_step_size"],
+            hyper["discriminator_learning_rate"],
         ),
-        averaging=config.averaging,
+        averaging=config.ema_decay,
         alone_fn=alone_fn,
-        alone_rounds=config.adversary_rounds,
+        alone_rounds=config.discriminator_rounds,
         second_order=config.second_order,
     )
 
@@ -318,9 +341,9 @@ def _on_batch(objective):
 
 
 def _rounds_per_epoch(spec, config):
-    """Batches in ``per_class`` windows of every public class, the paper's t = K / b."""
-    windows = spec.num_classes(spec.public) * config.per_class
-    return max(1, windows // (config.support + config.query))
+    """Batches in ``samples_per_class`` windows of each class; the paper's t = K / b."""
+    windows = spec.num_classes(spec.public) * config.samples_per_class
+    return max(1, windows // (config.support_size + config.query_size))
 
 
 def anonymized(key, params, windows, spec, config, networks, judges):
@@ -343,7 +366,7 @@ def anonymized(key, params, windows, spec, config, networks, judges):
             settled(config.anonymization, num_classes),
             predicted.get(name, unknown),
             num_classes,
-            config.flip,
+            config.flip_probability,
         )
         private.append(jax.nn.one_hot(shown, num_classes))
     public = jax.nn.one_hot(predicted[spec.public], spec.num_classes(spec.public))
@@ -406,7 +429,12 @@ def client_loss_of(spec, judges):
 # The paper's settings, where the defaults are others.
 BLINDER_PAPER = {
     **{"guided": False, "alpha": 0.9, "beta": 2.0, "gamma": 0.2},
-    **{"inner_step_size": 1e-4, "averaging": 0.0, "cohort": 0.4},
-    **{"adversary_hidden": (128, 128), "adversary_rounds": 0},
-    **{"utility": 20.0, "critic": 20.0, "anonymization": "stochastic", "flip": 0.5},
+    **{"inner_learning_rate": 1e-4, "ema_decay": 0.0, "client_fraction": 0.4},
+    **{"discriminator_hidden_sizes": (128, 128), "discriminator_rounds": 0},
+    **{
+        "utility": 20.0,
+        "output_discriminator_weight": 20.0,
+        "anonymization": "stochastic",
+        "flip_probability": 0.5,
+    },
 }

@@ -8,7 +8,7 @@ from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.blinder.averaged import Course, averaged, judging, system_of
-from jaxanon.methods.blinder.blinder import FORMS
+from jaxanon.methods.blinder.blinder import VARIANTS
 from jaxanon.methods.common.client_batches import batch_of, in_turn
 from jaxanon.methods.common.target_class import ANONYMIZATIONS
 from jaxanon.models import blinder as losses
@@ -16,7 +16,7 @@ from jaxanon.models.layers import INITIALISATIONS
 
 WEIGHTINGS = ("rows", "clients")
 
-HYPER = ("alpha", "beta", "gamma", "step_size", "adversary_step_size")
+HYPER = ("alpha", "beta", "gamma", "learning_rate", "discriminator_learning_rate")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,28 +24,35 @@ class FedBlinderConfig:
     """FedBlinder's settings; what the paper does not tell is Blinder's.
 
     Numbers in them are defaults of hyper-parameters, arrays in the state that a sweep
-    may vary without compiling anew; but for ``cohort`` and ``flip``.
+    may vary without compiling anew; but for ``client_fraction`` and
+    ``flip_probability``.
     """
 
-    latent: int = setting(25, at_least=1, help="size of the latent representation")
-    hidden: tuple[int, ...] = setting(
+    latent_dim: int = setting(25, at_least=1, help="size of the latent representation")
+    hidden_sizes: tuple[int, ...] = setting(
         (512, 512, 256, 128), at_least=1, help="encoder's widths; the decoder's mirror"
     )
     filters: tuple[int, ...] = setting(
         (), at_least=1, lengths=(0, 2), help="of two convolutions, if any"
     )
     alpha: float = setting(
-        0.9, at_least=0, help="weight of the squared error (not used by form=released)"
+        0.9,
+        at_least=0,
+        help="weight of the squared error (not used by variant=official)",
     )
     beta: float = setting(2.0, at_least=0, help="weight of the KL divergence")
     gamma: float = setting(0.2, at_least=0, help="weight of the discriminators' loss")
-    initialisation: str = setting(
+    initialization: str = setting(
         "lecun",
         choices=INITIALISATIONS,
         help="of the dense layers; released: Blinder's program's, slower to learn",
     )
-    form: str = setting("paper", choices=FORMS, help="loss of eq. 4, or as released")
-    cohort: float = setting(0.4, above=0, at_most=1, help="share of clients in a round")
+    variant: str = setting(
+        "paper", choices=VARIANTS, help="loss of eq. 4, or as released"
+    )
+    client_fraction: float = setting(
+        0.4, above=0, at_most=1, help="share of clients in a round"
+    )
     weighting: str = setting(
         "rows",
         choices=WEIGHTINGS,
@@ -54,15 +61,15 @@ class FedBlinderConfig:
     local_rounds: int = setting(
         5, at_least=1, help="times that a client trains on its windows in a round"
     )
-    batch: int = setting(16, at_least=1, help="windows of a local step")
+    batch_size: int = setting(16, at_least=1, help="windows of a local step")
     batches: int | None = setting(
         None, at_least=1, help="local steps per round; default: all windows once"
     )
-    step_size: float = setting(1e-3, above=0, help="step size of the clients' Adam")
-    adversary_step_size: float = setting(
+    learning_rate: float = setting(1e-3, above=0, help="step size of the clients' Adam")
+    discriminator_learning_rate: float = setting(
         1e-3, at_least=0, help="step size of the clients' Adam for the discriminators"
     )
-    adversary_hidden: tuple[int, ...] = setting(
+    discriminator_hidden_sizes: tuple[int, ...] = setting(
         (128, 128), at_least=1, help="widths of the discriminators' layers"
     )
     discriminator_steps: int = setting(
@@ -74,7 +81,7 @@ class FedBlinderConfig:
         help="stochastic: a random private class; deterministic: the one after the "
         "predicted; probabilistic: that one or the predicted",
     )
-    flip: float = setting(
+    flip_probability: float = setting(
         0.5, at_least=0, at_most=1, help="probabilistic: how often it is the one after"
     )
 
@@ -106,7 +113,7 @@ def fed_blinder(spec, config) -> Method:
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> method = fed_blinder(load("smartwatch").spec, latent=10)
+      >>> method = fed_blinder(load("smartwatch").spec, latent_dim=10)
       >>> method.name, method.config.local_rounds
       ('fed_blinder', 5)
 
@@ -123,23 +130,27 @@ def build(spec, config, layout=None) -> Method:
     system = system_of(spec, config)
 
     def course_fn(key, client):
-        rows = in_turn(key, client.mask, config.batch)
+        rows = in_turn(key, client.mask, config.batch_size)
 
         def draw_fn(key, step):
             row_key, noise_key, dropout_key = jax.random.split(key, 3)
             index, real = rows(row_key, step)
-            batch = batch_of(noise_key, spec, client.own, index, real, config.latent)
+            batch = batch_of(
+                noise_key, spec, client.own, index, real, config.latent_dim
+            )
             return batch, batch, (batch, dropout_key)
 
         adversary, autoencoder = losses.phases(
             system.networks,
             system.scale(client.hyper),
-            client.hyper["step_size"],
+            client.hyper["learning_rate"],
             discriminator_steps=config.discriminator_steps,
             shadows=False,
             released=system.released,
         )
-        adversary = adversary._replace(step_size=client.hyper["adversary_step_size"])
+        adversary = adversary._replace(
+            learning_rate=client.hyper["discriminator_learning_rate"]
+        )
         judge = judging(system, client.hyper)
         return Course(draw_fn, (adversary, autoencoder, judge))
 

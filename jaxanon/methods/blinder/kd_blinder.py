@@ -36,7 +36,7 @@ CHUNK = 256  # Windows that are encoded at a time.
 class KDBlinderConfig(FedBlinderConfig):
     """KD-Blinder's settings; its own are those of BalanceFL's program.
 
-    ``form`` is that of the autoencoder; the discriminators' loss has one alone.
+    ``variant`` is that of the autoencoder; the discriminators' loss has one alone.
     """
 
     temperature: float = setting(2.0, above=0, help="of the inherited softmax")
@@ -82,7 +82,7 @@ def kd_blinder(spec, config) -> Method:
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> method = kd_blinder(load("smartwatch").spec, latent=10)
+      >>> method = kd_blinder(load("smartwatch").spec, latent_dim=10)
       >>> method.name, method.config.temperature
       ('kd_blinder', 2.0)
 
@@ -109,8 +109,8 @@ def _draws(system: BlinderSystem, key, client: Client):
     spec, config, networks, _ = system
     own, mask = client.own, client.mask
     public, num_classes = own.labels[spec.public], spec.num_classes(spec.public)
-    as_they_are = in_turn(key, mask, config.batch)
-    even = balanced(public, mask, num_classes, config.batch)
+    as_they_are = in_turn(key, mask, config.batch_size)
+    even = balanced(public, mask, num_classes, config.batch_size)
     mean_of = lambda window: networks.encode(client.params, window[None])[0][0]
     means = jax.lax.map(mean_of, own.windows, batch_size=CHUNK)
     root = class_spread(means, public, mask, num_classes)
@@ -124,7 +124,7 @@ def _draws(system: BlinderSystem, key, client: Client):
         def draw(key, rows):
             row_key, noise_key = jax.random.split(key)
             index, real = rows(row_key, step)
-            return batch_of(noise_key, spec, own, index, real, config.latent)
+            return batch_of(noise_key, spec, own, index, real, config.latent_dim)
 
         batch = draw(even_key, even)
         chosen = jax.random.bernoulli(chance_key, batch.public @ rare)
@@ -166,8 +166,11 @@ def _discriminators(system: BlinderSystem, client: Client) -> Phase:
             for logits, teacher, targets, has in each
         )
 
-    step_size, steps = client.hyper["adversary_step_size"], config.discriminator_steps
-    return Phase(("discriminators",), loss_fn, step_size, steps, inputs_fn)
+    learning_rate, steps = (
+        client.hyper["discriminator_learning_rate"],
+        config.discriminator_steps,
+    )
+    return Phase(("discriminators",), loss_fn, learning_rate, steps, inputs_fn)
 
 
 def _autoencoder(system: BlinderSystem, client: Client) -> Phase:
@@ -180,4 +183,4 @@ def _autoencoder(system: BlinderSystem, client: Client) -> Phase:
         graded = losses.vae_loss(networks, scale, released=system.released)
         return graded(params, batch)[0]
 
-    return Phase(losses.VAE_GROUPS, loss_fn, client.hyper["step_size"])
+    return Phase(losses.VAE_GROUPS, loss_fn, client.hyper["learning_rate"])

@@ -32,16 +32,18 @@ class Component(NamedTuple):
     )
     when_fn: Callable | None = None  # (round) -> bool[], whether it plays; None: always
     rest_fn: Callable | None = None  # (params) -> bool[], whether it rests even so
-    step_size: str | tuple[str, ...] = "step_size"  # hyper-parameter; one, or by group
+    learning_rate: str | tuple[str, ...] = (
+        "learning_rate"  # hyper-parameter; one, or by group
+    )
     # Element by element alone: it sees a group's leaves as one vector.
     optimizer: optax.GradientTransformation = optax.scale_by_adam()
     accumulate: bool = False  # each step's gradient is added to those before it
     gradient_fn: Callable | None = None
 
     @property
-    def step_sizes(self) -> dict[str, str]:
+    def learning_rates(self) -> dict[str, str]:
         """The hyper-parameter that is each group's step size."""
-        names = self.step_size
+        names = self.learning_rate
         names = (names,) * len(self.groups) if isinstance(names, str) else names
         return dict(zip(self.groups, names, strict=True))
 
@@ -112,7 +114,7 @@ def central(
       >>> player = Component(("net",), loss_fn, optimizer=optax.identity())
       >>> method = central(
       ...     "mean", None, data.spec, room, init_fn=lambda key: {"net": jnp.ones(())},
-      ...     players=(player,), hyper={"step_size": 1.0},
+      ...     players=(player,), hyper={"learning_rate": 1.0},
       ...     anonymize_fn=lambda key, params, windows: windows)
       >>> seen = method.prepare(datasets.by_client(data.train))
       >>> state, _ = method.update(
@@ -121,7 +123,7 @@ def central(
       True
     """
     for player in players:
-        for size in player.step_sizes.values():
+        for size in player.learning_rates.values():
             if size not in hyper:
                 raise ValueError(
                     f"hyper must have {size!r}, got {sorted(hyper)}; it is the "
@@ -260,7 +262,7 @@ def _step(player, key, learned, total, hyper, batch, given):
     if player.accumulate:
         total = grads = jax.tree.map(jnp.add, total, grads)
     for group, own in grads.items():
-        size = hyper[player.step_sizes[group]]
+        size = hyper[player.learning_rates[group]]
         steps, opt_state[group] = player.optimizer.update(
             own, opt_state[group], params[group]
         )

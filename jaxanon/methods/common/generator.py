@@ -24,7 +24,7 @@ class Judging(Protocol):
     @property
     def spec(self) -> Any: ...
     @property
-    def config(self) -> Any: ...  # with ``hide``
+    def config(self) -> Any: ...  # with ``classes_to_hide``
     @property
     def bits(self) -> AnalogBits: ...
     @property
@@ -57,7 +57,10 @@ def classifying(nets: Judging, when_fn=None, more_fn=None) -> Component:
         return total, (info, {})
 
     return Component(
-        (CLASSIFIERS,), loss_fn, when_fn=when_fn, step_size="classifier_step_size"
+        (CLASSIFIERS,),
+        loss_fn,
+        when_fn=when_fn,
+        learning_rate="classifier_learning_rate",
     )
 
 
@@ -75,7 +78,7 @@ def batch_source(nets: Judging, *, every_class: bool = False) -> BatchSource:
       nets: ``Networks``, or others with ``bits``.
       every_class: whether each public class must have windows.
     """
-    size, spec = nets.config.batch, nets.spec
+    size, spec = nets.config.batch_size, nets.spec
 
     def prepare(clients):
         check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)
@@ -131,7 +134,7 @@ def attributes_and_values(spec, config):
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
-      config: with ``categories`` and ``hide``.
+      config: with ``categories`` and ``classes_to_hide``.
 
     Returns:
       A dict of ints, and a tuple of them, 0 of a channel that is measured.
@@ -141,17 +144,22 @@ def attributes_and_values(spec, config):
         channel, classes to hide that there are not, one of them twice, or all.
     """
     sizes, values = sizes_and_values(spec, config.categories)
-    unknown = [name for name in config.hide if name not in spec.classes[spec.public]]
+    unknown = [
+        name for name in config.classes_to_hide if name not in spec.classes[spec.public]
+    ]
     if unknown:
         raise ValueError(
-            f"hide must name classes of {spec.public!r}, of "
+            f"classes_to_hide must name classes of {spec.public!r}, of "
             f"{spec.classes[spec.public]}, a word each (--hide A B), got {unknown}."
         )
-    if len(set(config.hide)) < len(config.hide):
-        raise ValueError(f"hide names a class twice, got {list(config.hide)}.")
-    if len(config.hide) == sizes[spec.public]:
+    if len(set(config.classes_to_hide)) < len(config.classes_to_hide):
         raise ValueError(
-            f"hide names every class of {spec.public!r}, {config.hide}; leave one to "
+            f"classes_to_hide names a class twice, got {list(config.classes_to_hide)}."
+        )
+    if len(config.classes_to_hide) == sizes[spec.public]:
+        raise ValueError(
+            f"classes_to_hide names every class of {spec.public!r}, "
+            f"{config.classes_to_hide}; leave one to "
             "be shown."
         )
     return sizes, values
@@ -184,7 +192,7 @@ def shown_classes(nets: Judging, key, found):
 def is_hidden(nets: Judging):
     """``bool[classes]``, which public classes are to hide."""
     names = nets.spec.classes[nets.spec.public]
-    return jnp.array([name in nets.config.hide for name in names])
+    return jnp.array([name in nets.config.classes_to_hide for name in names])
 
 
 def every(nets: Judging, classes) -> dict:

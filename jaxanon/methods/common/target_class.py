@@ -17,16 +17,16 @@ def shown_class(
     predicted,
     num_classes: int,
     flip: float = 0.5,
-    flip_to: str = "next",
+    flip_direction: str = "next",
 ):
     """The private class that each window is made to show.
 
     ``"stochastic"`` draws it uniformly from all classes, the wearer's among them, so
     that it says nothing of the wearer. ``"deterministic"`` shows the class next to the
     predicted one, which whoever knows this undoes. ``"probabilistic"`` does so with
-    probability ``flip`` and leaves the others as they are: with two classes and
-    ``flip=0.5`` it is the uniform draw; with more it says that the wearer's class is
-    the one shown, or one next to it.
+    probability ``flip_probability`` and leaves the others as they are: with two classes
+    and ``flip_probability=0.5`` it is the uniform draw; with more it says that the
+    wearer's class is the one shown, or one next to it.
 
     Args:
       key: typed PRNG key.
@@ -34,7 +34,7 @@ def shown_class(
       predicted: ``int32[N]``.
       num_classes: of the attribute.
       flip: probability; the published program's is 0.49.
-      flip_to: of ``FLIPS``; "previous" shows the class before instead of the one after,
+      flip_direction: of ``FLIPS``; "previous" shows the class before, not after,
         as the published program does with MobiAct's weight (0 to 2, 1 to 0, 2 to 1).
 
     Returns:
@@ -51,7 +51,7 @@ def shown_class(
     """
     if kind == "stochastic":
         return portable.randint(key, predicted.shape, 0, num_classes)
-    other = (predicted + FLIPS[flip_to]) % num_classes
+    other = (predicted + FLIPS[flip_direction]) % num_classes
     if kind == "deterministic":
         return other
     moves = portable.bernoulli(key, flip, predicted.shape)

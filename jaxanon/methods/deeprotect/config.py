@@ -18,7 +18,7 @@ MODES = ("everything", "named")
 
 FEATURES = ("autoencoder", "pca", "dct", "dft", "haar", "dictionary", "window")
 
-MECHANISMS = ("laplace", "grid", "l2", "linf", "priv unit", "span", "none")
+MECHANISMS = ("laplace", "grid", "l2", "linf", "privunit", "span", "none")
 
 SENSITIVITIES = ("corrected", "published")
 
@@ -31,17 +31,18 @@ class DEEProtectConfig:
     """DEEProtect's settings.
 
     The paper's are ``curve="sigmoid", training="greedy", inference="ridge",
-    optimizer="sgd", step_size=0.1, mechanism="laplace", sensitivity="published",
+    optimizer="sgd", learning_rate=0.1, mechanism="laplace", sensitivity="published",
     radius=None``: two flat curves a layer leave of a window some hundredths of how much
-    it varies, and little of it is learned or rebuilt. ``mu``, ``beta``, ``decay``,
-    ``delta``, ``rho`` and ``step_size`` are defaults here and arrays in the state.
+    it varies, and little of it is learned or rebuilt. ``mu``, ``beta``,
+    ``weight_decay``, ``delta``, ``rho`` and ``learning_rate`` are defaults here and
+    arrays in the state.
 
     Raises:
       Incompatible: for a mechanism that the mode or the sensitivity has no use for.
       TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    hidden: tuple[int, ...] = setting(
+    hidden_sizes: tuple[int, ...] = setting(
         (15, 7), at_least=1, min_length=1, help="features of each layer"
     )
     features: str = setting(
@@ -64,10 +65,14 @@ class DEEProtectConfig:
     inference: str = setting(
         "network", choices=INFERENCES, help="classifier that teaches the features"
     )
-    also: tuple[str, ...] = setting((), help="further attributes that are useful")
+    extra_public: tuple[str, ...] = setting(
+        (), help="further attributes that are useful"
+    )
     mu: float = setting(10.0, at_least=0, help="weight of the useful attributes")
     beta: float = setting(1e-3, at_least=0, help="weight decay of the classifiers")
-    decay: float = setting(1e-4, at_least=0, help="weight decay of the autoencoder")
+    weight_decay: float = setting(
+        1e-4, at_least=0, help="weight decay of the autoencoder"
+    )
     delta: float = setting(
         0.0, at_least=0, help="weight of the sparsity of features; curve sigmoid alone"
     )
@@ -75,8 +80,8 @@ class DEEProtectConfig:
     optimizer: str = setting(
         "adam", choices=("sgd", "adam"), help="sgd: plain descent, as published"
     )
-    step_size: float = setting(0.003, above=0, help="step size of the optimizer")
-    batch: int = setting(256, at_least=1, help="windows per step")
+    learning_rate: float = setting(0.003, above=0, help="step size of the optimizer")
+    batch_size: int = setting(256, at_least=1, help="windows per step")
     low: tuple[float, ...] | None = setting(
         None,
         help="lower ends of the public range, to which windows are clipped, one per "
@@ -94,9 +99,9 @@ class DEEProtectConfig:
         "attributes linearly",
     )
     mechanism: str = setting(
-        "priv unit",
+        "privunit",
         choices=MECHANISMS,
-        help='noise. "priv unit": least of all, needs a radius; laplace, l2, linf: '
+        help='noise. "privunit": least of all, needs a radius; laplace, l2, linf: '
         "added; grid: as laplace, and private in floating point, too; span: mode named "
         "alone, noise only where neighbours differ (idealised arithmetic, no guarantee "
         "in floating point); none: no noise and no guarantee",
@@ -126,9 +131,9 @@ class DEEProtectConfig:
                 "mechanism 'grid' must know the sensitivity before it is compiled, and "
                 "mode 'named' learns it; take laplace, l2, linf or span."
             )
-        if self.mode == "named" and self.mechanism == "priv unit" and not self.radius:
+        if self.mode == "named" and self.mechanism == "privunit" and not self.radius:
             raise Incompatible(
-                "mechanism 'priv unit' hides where a vector lies in a ball, and mode "
+                "mechanism 'privunit' hides where a vector lies in a ball, and mode "
                 "'named' has none without a radius; give one, or take span."
             )
         if self.features != "autoencoder" and self.curve != "linear":
@@ -138,7 +143,7 @@ class DEEProtectConfig:
             )
         if self.mechanism == "span":
             self._fit_span()
-        norms = ("l2", "linf", "priv unit", "grid", "span")
+        norms = ("l2", "linf", "privunit", "grid", "span")
         if self.sensitivity == "published" and self.mechanism in norms:
             raise Incompatible(
                 "sensitivity 'published' is the paper's, of Laplace noise alone; take "

@@ -35,7 +35,7 @@ from jaxanon.models.feature_extraction import of_length_one
 
 OPTIMIZERS = {"sgd": optax.identity(), "adam": optax.scale_by_adam()}
 
-HYPER = ("mu", "beta", "decay", "delta", "rho", "step_size")
+HYPER = ("mu", "beta", "weight_decay", "delta", "rho", "learning_rate")
 
 
 @register("deeprotect", config=DEEProtectConfig)
@@ -78,8 +78,8 @@ def deeprotect(spec, config) -> Method:
     equation 10 maximises what it bounds; inferences have a bias; losses are means.
 
     Args:
-      spec: ``jaxanon.datasets.Spec``; the public attribute, and ``also``, are the
-        useful inferences, the private ones the named sensitive ones.
+      spec: ``jaxanon.datasets.Spec``; the public attribute, and ``extra_public``, are
+        the useful inferences, the private ones the named sensitive ones.
       **settings: fields of ``DEEProtectConfig``.
 
     Returns:
@@ -87,14 +87,14 @@ def deeprotect(spec, config) -> Method:
 
     Raises:
       ValueError: if a setting is out of range, a channel's unit has no public range, a
-        layer has more features than inputs, ``also`` names no attribute, or
+        layer has more features than inputs, ``extra_public`` names no attribute, or
         ``epsilon`` is too large for PrivUnit.
       TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
       >>> method = deeprotect(load("smartwatch", preset="acc10").spec, epsilon=2.0)
-      >>> method.config.hidden, method.config.high
+      >>> method.config.hidden_sizes, method.config.high
       ((15, 7), (2.0, 2.0, 2.0))
 
     References:
@@ -103,16 +103,16 @@ def deeprotect(spec, config) -> Method:
     """
     spec.num_classes(spec.public)  # A number is refused.
     config = with_range(config, spec)
-    for name in config.also:
+    for name in config.extra_public:
         if name not in spec.classes or name in (spec.public, *spec.private):
             free = sorted({*spec.classes} - {spec.public, *spec.private})
-            raise ValueError(f"also must be among {free}, got {name!r}.")
+            raise ValueError(f"extra_public must be among {free}, got {name!r}.")
     inputs = spec.time * len(spec.channels)
     if config.features == "window":
         config = dataclasses.replace(config, hidden=(inputs,))
-    sizes = (inputs, *config.hidden)
+    sizes = (inputs, *config.hidden_sizes)
     models_deeprotect.check_sizes(sizes)
-    if config.mechanism == "priv unit":  # Refused here, and not after training.
+    if config.mechanism == "privunit":  # Refused here, and not after training.
         kernels.priv_unit_cap(max(3, sizes[-1] + 1), config.epsilon, dtype=jnp.float32)
     if config.features != "autoencoder":
         sizes = sizes[0], sizes[-1]
@@ -120,7 +120,7 @@ def deeprotect(spec, config) -> Method:
 
 
 def _method(spec, config, sizes, rounds):
-    inputs, names = sizes[0], (spec.public, *config.also)
+    inputs, names = sizes[0], (spec.public, *config.extra_public)
     useful = {name: spec.num_classes(name) for name in names}
     secret = {name: spec.num_classes(name) for name in spec.private}
     numbers = range(len(sizes) - 1)
@@ -134,7 +134,7 @@ def _method(spec, config, sizes, rounds):
         params["moments"] = feature_extraction.empty(inputs, secret)
         params["named"] = release.empty(spec, inputs)
         if config.features == "dictionary":
-            shape = config.hidden[-1], inputs
+            shape = config.hidden_sizes[-1], inputs
             params["atoms"] = of_length_one(jax.random.normal(atoms_key, shape))
         if learned:
             for key, stage in zip(keys, stages, strict=True):
@@ -144,7 +144,7 @@ def _method(spec, config, sizes, rounds):
         return params
 
     def finish_fn(key, state, data):
-        batch = pool.draw(key, data, config.batch)
+        batch = pool.draw(key, data, config.batch_size)
         unit = in_range(spec, config, batch.windows)
         seen = feature_extraction.add(state.params["moments"], unit - 0.5, batch.labels)
         due = release.due(state.round + 1, rounds)
@@ -194,9 +194,9 @@ def _method(spec, config, sizes, rounds):
         spec,
         BatchSource(
             lambda clients: pool.pool(spec, clients),
-            lambda key, data, copy: pool.draw(key, data, config.batch),
-            lambda data: pool.rounds_per_epoch(data, config.batch),
-            config.batch,
+            lambda key, data, copy: pool.draw(key, data, config.batch_size),
+            lambda data: pool.rounds_per_epoch(data, config.batch_size),
+            config.batch_size,
         ),
         init_fn=init_fn,
         players=tuple(players),
@@ -277,7 +277,7 @@ def _learning(spec, config, stage, useful):
         size = sum(models_deeprotect.squares(readers[name]) for name in useful)
         weights = sum(jnp.sum(layer.kernel**2) for layer in layers)
         loss = error + hyper["mu"] * (told + hyper["beta"] * size)
-        loss = loss + hyper["decay"] * weights
+        loss = loss + hyper["weight_decay"] * weights
         if config.curve == "sigmoid":
             loss = loss + hyper["delta"] * models_deeprotect.sparsity(
                 features, hyper["rho"]
@@ -304,7 +304,7 @@ def layer(spec, config, seen: feature_extraction.Moments, atoms) -> Layer:
       ``Layer`` whose features are those of windows less their mean, so that windows
       that are rebuilt have that mean.
     """
-    features = config.hidden[-1]
+    features = config.hidden_sizes[-1]
     if config.features == "window":
         return Layer(jnp.eye(features), jnp.zeros(features), jnp.zeros(features))
     spread = feature_extraction.covariance(seen)

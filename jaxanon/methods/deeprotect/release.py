@@ -231,7 +231,7 @@ def sensitivities(
       >>> round(found["l2"], 3), round(found["l1"], 3)
       (0.342, 0.906)
     """
-    features = config.hidden[-1]
+    features = config.hidden_sizes[-1]
     width = apart.per_input
     if config.sensitivity == "published" and config.features == "window":
         return {"l1": inputs * width}  # The paper's baseline.
@@ -257,8 +257,8 @@ def _noisy(key, x, bounds, config):
     if mechanism == "none":
         return x
     if mechanism == "span":
-        mechanism = "l2" if config.radius is None else "priv unit"
-    if mechanism == "priv unit":
+        mechanism = "l2" if config.radius is None else "privunit"
+    if mechanism == "privunit":
         half = bounds["l2"] / 2 if config.radius is None else config.radius
         return kernels.priv_unit(key, x, half, config.epsilon)
     bounded = kernels.bounded_value(x, **bounds)

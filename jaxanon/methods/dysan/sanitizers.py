@@ -66,7 +66,7 @@ def sanitizer(
 
     def draw_fn(key, data, copy):
         del copy
-        batch = pool.draw(key, data, config.batch)
+        batch = pool.draw(key, data, config.batch_size)
         return batch._replace(windows=seen(spec, config, batch.windows))
 
     def anonymize_fn(key, params, windows):
@@ -77,8 +77,8 @@ def sanitizer(
     room = BatchSource(
         lambda clients: pool.pool(spec, clients),
         draw_fn,
-        lambda data: pool.rounds_per_epoch(data, config.batch),
-        config.batch,
+        lambda data: pool.rounds_per_epoch(data, config.batch_size),
+        config.batch_size,
     )
     return central(
         name,
@@ -87,7 +87,7 @@ def sanitizer(
         room,
         init_fn=init_fn,
         players=(*sanitizers, judges),
-        hyper={n: getattr(config, n) for n in ("alpha", "lambda_", "step_size")},
+        hyper={n: getattr(config, n) for n in ("alpha", "lambda_", "learning_rate")},
         anonymize_fn=anonymize_fn,
     )
 
@@ -132,7 +132,7 @@ def sides_of(spec, config, batch):
 
 def seen(spec, config, windows, *, back: bool = False):
     """Standardised windows as the networks see them, or those ``back`` again."""
-    if config.standardised:
+    if config.standardized:
         return windows
     mean, std = (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))
     return (windows - mean) / std if back else windows * std + mean
@@ -254,14 +254,16 @@ class SanitizerConfig:
     """Settings of a sanitizer against a predictor and discriminators.
 
     Those of the released program unless said otherwise. ``alpha``, ``lambda_`` and
-    ``step_size`` are defaults here and arrays in the state, which a sweep may vary
+    ``learning_rate`` are defaults here and arrays in the state, which a sweep may vary
     without compiling anew.
     """
 
     alpha: float = setting(0.6, at_least=0, help="weight of the private errors")
     lambda_: float = setting(0.4, at_least=0, help="weight of the public error")
-    step_size: float = setting(5e-4, above=0, help="step size of all networks' Adam")
-    batch: int = setting(256, at_least=1, help="windows per step")
+    learning_rate: float = setting(
+        5e-4, above=0, help="step size of all networks' Adam"
+    )
+    batch_size: int = setting(256, at_least=1, help="windows per step")
     inner_steps: int = setting(
         1,
         at_least=1,
@@ -286,7 +288,7 @@ class SanitizerConfig:
         help="one step on the weighted sum; vector, as released: one step for each "
         "term",
     )
-    standardised: bool = setting(
+    standardized: bool = setting(
         True, help="networks see standardised channels; no, as released: physical units"
     )
     physiology: tuple[str, ...] = setting(
@@ -298,14 +300,14 @@ class SanitizerConfig:
     filters: tuple[int, int] = setting(
         (64, 128), at_least=1, lengths=(2,), help="filters of the sanitizer"
     )
-    hidden: tuple[int, int] = setting(
+    hidden_sizes: tuple[int, int] = setting(
         (128, 64), at_least=1, lengths=(2,), help="dense widths to the bottleneck"
     )
     predictor_filters: tuple[int, ...] = setting(
         (100, 100, 160, 160), at_least=1, min_length=1, help="of the predictor"
     )
     discriminator_filters: int = setting(64, at_least=1, help="of a discriminator")
-    judge_hidden: int = setting(
+    classifier_hidden_sizes: int = setting(
         64, at_least=1, help="width of the dense layer of predictor and discriminators"
     )
 

@@ -37,16 +37,18 @@ class CGANConfig:
         (),
         help='channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")',
     )
-    hide: tuple[str, ...] = setting(
+    classes_to_hide: tuple[str, ...] = setting(
         (), help="public classes to conceal: real windows of them count as made up"
     )
-    step_size: float = setting(2e-4, above=0, help="step size of the generator")
-    critic_step_size: float = setting(2e-4, above=0, help="step size of the critic")
-    classifier_step_size: float = setting(
+    learning_rate: float = setting(2e-4, above=0, help="step size of the generator")
+    discriminator_learning_rate: float = setting(
+        2e-4, above=0, help="step size of the critic"
+    )
+    classifier_learning_rate: float = setting(
         1e-3, above=0, help="step size of Adam, for the classifiers of raw windows"
     )
-    batch: int = setting(64, at_least=1, help="windows per step")
-    latent: int = setting(32, at_least=1, help="size of the noise behind a window")
+    batch_size: int = setting(64, at_least=1, help="windows per step")
+    latent_dim: int = setting(32, at_least=1, help="size of the noise behind a window")
     widths: tuple[int, ...] = setting(
         (128, 64), at_least=1, min_length=1, help="of generator blocks, doubling time"
     )
@@ -69,9 +71,11 @@ class OccupancyGANConfig(CGANConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.hide:
+        if not self.classes_to_hide:
             raise ValueError(
-                "hide must name a class at least: without one there is nothing for "
+                "classes_to_hide must name a class at least: without one there is "
+                "nothing "
+                "for "
                 "occupancy_gan's second classifier; cgan conceals nothing."
             )
 
@@ -96,7 +100,7 @@ class CGANNetworks(NamedTuple):
         """Parameters of all."""
         keys = jax.random.split(key, 2 + len(self.classifiers))
         window = jnp.zeros((1, self.spec.time, self.bits.channels))
-        noise, classes = jnp.zeros((1, self.config.latent)), jnp.zeros(1, jnp.int32)
+        noise, classes = jnp.zeros((1, self.config.latent_dim)), jnp.zeros(1, jnp.int32)
         return {
             GENERATOR: self.generator.init(keys[0], noise, classes)["params"],
             CRITIC: self.critic.init(keys[1], window, classes)["params"],
@@ -107,7 +111,7 @@ class CGANNetworks(NamedTuple):
 
     def make(self, key, generator, classes):
         """``float[batch, time, d]``, windows of public classes, from noise."""
-        noise = portable.normal(key, (len(classes), self.config.latent))
+        noise = portable.normal(key, (len(classes), self.config.latent_dim))
         return apply(self.generator, generator, noise, classes)
 
     def judge(self, critic, windows, classes):
@@ -196,7 +200,7 @@ def rewriter(nets: Judging, see_fn, make_fn):
     return anonymize
 
 
-HYPER = ("step_size", "critic_step_size", "classifier_step_size")
+HYPER = ("learning_rate", "discriminator_learning_rate", "classifier_learning_rate")
 
 MOMENTUM = 0.5  # Radford, Metz, Chintala, ICLR 2016, section 3.
 
@@ -251,7 +255,10 @@ def judging(nets: CGANNetworks, *, concealing: bool) -> Component:
 
     optimizer = optax.scale_by_adam(b1=MOMENTUM)
     return Component(
-        (CRITIC,), loss_fn, step_size="critic_step_size", optimizer=optimizer
+        (CRITIC,),
+        loss_fn,
+        learning_rate="discriminator_learning_rate",
+        optimizer=optimizer,
     )
 
 
@@ -283,8 +290,9 @@ def cgan(spec, config) -> Method:
 
     The critic learns to tell real windows from made ones, both with their public class
     beside them, and the generator to be taken for real. Where there are classes in
-    ``hide``, the critic learns that their real windows are made up as well, so that
-    the generator gains nothing by windows like those; so does the chapter conceal them.
+    ``classes_to_hide``, the critic learns that their real windows are made up as well,
+    so that the generator gains nothing by windows like those; so does the chapter
+    conceal them.
 
     ``sample`` makes windows of classes that one names. ``anonymize`` makes each window
     anew, of its class as a classifier of raw windows tells it, or of another class if
@@ -298,12 +306,13 @@ def cgan(spec, config) -> Method:
       ``Method``, with ``sample``.
 
     Raises:
-      ValueError: if a setting is out of range, or ``hide`` names no class, or all.
+      ValueError: if a setting is out of range, or ``classes_to_hide`` names no class,
+        or all.
       TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> cgan(load("smartwatch").spec, latent=8).config.latent
+      >>> cgan(load("smartwatch").spec, latent_dim=8).config.latent_dim
       8
 
     References:
@@ -321,9 +330,9 @@ def occupancy_gan(spec, config) -> Method:
 
     A conditional GAN whose generator also learns by two losses of a classifier of raw
     windows: that of windows made of classes to show, which it lowers, and that of
-    windows made of classes in ``hide``, which it raises. The latter has no bound in the
-    published form (``privacy_loss="paper"``), so that it soon outweighs all else; here
-    each such window is to look as much of one class as of any other.
+    windows made of classes in ``classes_to_hide``, which it raises. The latter has no
+    bound in the published form (``privacy_loss="paper"``), so that it soon outweighs
+    all else; here each such window is to look as much of one class as of any other.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -333,13 +342,14 @@ def occupancy_gan(spec, config) -> Method:
       ``Method``, with ``sample``; the rest is as in ``cgan``.
 
     Raises:
-      ValueError: if a setting is out of range, or ``hide`` names no class, or all.
+      ValueError: if a setting is out of range, or ``classes_to_hide`` names no class,
+        or all.
       TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
       >>> spec = load("smartwatch").spec
-      >>> occupancy_gan(spec, hide=(spec.classes[spec.public][0],)).name
+      >>> occupancy_gan(spec, classes_to_hide=(spec.classes[spec.public][0],)).name
       'occupancy_gan'
 
     References:
@@ -347,7 +357,7 @@ def occupancy_gan(spec, config) -> Method:
       reference [92], for the two classifiers.
     """
     nets = networks(spec, config)
-    more_fn = functools.partial(told_by_classifiers, nets, form=config.privacy_loss)
+    more_fn = functools.partial(told_by_classifiers, nets, variant=config.privacy_loss)
     hyper = (*HYPER, "utility", "privacy")
     players = (
         judging(nets, concealing=False),
@@ -356,7 +366,7 @@ def occupancy_gan(spec, config) -> Method:
     return build("occupancy_gan", nets, hyper, *players)
 
 
-def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, form):
+def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, variant):
     """What the two classifiers add to a generator's loss, and both parts of it.
 
     Args:
@@ -365,7 +375,7 @@ def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, form
       windows: ``float[batch, time, d]``, made.
       labels: ``int32[batch]``, of which public classes they are.
       hyper: with ``utility`` and ``privacy``.
-      form: of ``PRIVACY_LOSSES``.
+      variant: of ``PRIVACY_LOSSES``.
 
     Returns:
       ``float[]``, and a dict of two.
@@ -374,7 +384,7 @@ def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, form
     secret = common_generator.is_hidden(nets)[labels].astype(jnp.float32)
     shown = weighted_cross_entropy(logits, labels, 1 - secret)
     chances = jax.nn.log_softmax(logits)
-    if form == "paper":
+    if variant == "paper":
         # Lowered as it falls: the classifier's loss grows.
         each = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
     else:

@@ -33,9 +33,9 @@ from jaxanon.methods.gan.timegan_networks import (
 from jaxanon.methods.gan.timegan_networks import RECOVERY as timegan_networks_RECOVERY
 from jaxanon.methods.privatehub import fine_tuning
 
-HYPER = ("step_size", "classifier_step_size", "fine_step_size")
+HYPER = ("learning_rate", "classifier_learning_rate", "finetune_learning_rate")
 
-HYPER += ("gamma", "threshold", "margin", "replay")
+HYPER += ("gamma", "confidence_threshold", "margin", "replay")
 
 
 @register("timegan", config=TimeGANConfig)
@@ -48,9 +48,9 @@ def timegan(spec, config) -> Method:
     Generator and critic are told the public class at every step, which the authors'
     are not: the comparison asks for windows of classes.
 
-    Where there are classes in ``hide``, PrivateHub's app-aware fine-tuning follows,
-    with this generator in place of a diffusion, which is what the chapter compares; the
-    critic learns on.
+    Where there are classes in ``classes_to_hide``, PrivateHub's app-aware fine-tuning
+    follows, with this generator in place of a diffusion, which is what the chapter
+    compares; the critic learns on.
 
     ``sample`` and ``anonymize`` are as in ``cgan``. Other than the authors': two Adams
     of one network are one, which goes on from phase to phase; the reset gate comes
@@ -65,8 +65,8 @@ def timegan(spec, config) -> Method:
       ``Method``, with ``sample``.
 
     Raises:
-      ValueError: if a setting is out of range, or ``hide`` names no class, or all.
-        Training raises it where the threshold filters all.
+      ValueError: if a setting is out of range, or ``classes_to_hide`` names no class,
+        or all. Training raises it where the threshold filters all.
       TypeError: for an unknown setting.
 
     Example:
@@ -91,9 +91,9 @@ def timegan(spec, config) -> Method:
 
     def make(rounds):
         ends = config.embedding, sum(phases)
-        last = ends[1] + config.joint if config.hide else None
+        last = ends[1] + config.joint if config.classes_to_hide else None
         joint, critic = during(rounds, ends[1], last), during(rounds, ends[1])
-        raw = during(rounds, 0, last) if config.hide else None
+        raw = during(rounds, 0, last) if config.classes_to_hide else None
         after = last and during(rounds, last)
         return central(
             "timegan",
@@ -117,9 +117,13 @@ def timegan(spec, config) -> Method:
 
     method = with_phases(
         by_epoch(make),
-        check_history=fine_tuning.check_kept if config.hide else None,
-        min_epochs=1 + sum(phases) + (config.joint if config.hide else 0),
-        phases=("embedding", "supervising", *(("joint",) if config.hide else ())),
+        check_history=fine_tuning.check_kept if config.classes_to_hide else None,
+        min_epochs=1 + sum(phases) + (config.joint if config.classes_to_hide else 0),
+        phases=(
+            "embedding",
+            "supervising",
+            *(("joint",) if config.classes_to_hide else ()),
+        ),
     )
     return method._replace(
         anonymize=conditional.rewriter(nets, see_fn, make_fn),
@@ -242,7 +246,10 @@ def discriminating(nets: TimeGANNetworks, when_fn) -> Component:
         return loss + hyper["replay"] * rest, (info, {})
 
     return Component(
-        (GENERATOR, SUPERVISOR), loss_fn, when_fn=when_fn, step_size="fine_step_size"
+        (GENERATOR, SUPERVISOR),
+        loss_fn,
+        when_fn=when_fn,
+        learning_rate="finetune_learning_rate",
     )
 
 

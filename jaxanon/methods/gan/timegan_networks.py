@@ -36,12 +36,12 @@ class TimeGANConfig:
         (),
         help='channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")',
     )
-    hide: tuple[str, ...] = setting((), help="public classes to conceal")
-    step_size: float = setting(1e-3, above=0, help="step size of all its networks")
-    classifier_step_size: float = setting(
+    classes_to_hide: tuple[str, ...] = setting((), help="public classes to conceal")
+    learning_rate: float = setting(1e-3, above=0, help="step size of all its networks")
+    classifier_learning_rate: float = setting(
         1e-3, above=0, help="step size of Adam, for the classifiers of raw windows"
     )
-    batch: int = setting(
+    batch_size: int = setting(
         128, at_least=1, help="windows per step; a joint round takes 3 batches"
     )
     features: tuple[int, ...] = setting(
@@ -58,8 +58,12 @@ class TimeGANConfig:
     gamma: float = setting(
         1.0, at_least=0, help="weight of the critic's loss on unsupervised windows"
     )
-    fine_step_size: float = setting(1e-4, above=0, help="step size in fine-tuning")
-    threshold: float = setting(0.5, at_least=0, below=1, help="G: least probability")
+    finetune_learning_rate: float = setting(
+        1e-4, above=0, help="step size in fine-tuning"
+    )
+    confidence_threshold: float = setting(
+        0.5, at_least=0, below=1, help="G: least probability"
+    )
     margin: float = setting(0.2, at_least=0, help="of the triplet loss")
     replay: float = setting(1.0, at_least=0, help="weight of the joint loss at the end")
 
@@ -185,9 +189,9 @@ class TimeGANBatch(NamedTuple):
 
 def batch_source(nets: TimeGANNetworks) -> BatchSource:
     """Batches drawn uniformly, with replacement, from all clients' windows."""
-    size, spec = nets.config.batch, nets.spec
+    size, spec = nets.config.batch_size, nets.spec
     names = spec.classes[spec.public]
-    hidden = [names.index(name) for name in nets.config.hide]
+    hidden = [names.index(name) for name in nets.config.classes_to_hide]
 
     def prepare(clients):
         check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)

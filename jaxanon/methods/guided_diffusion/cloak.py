@@ -33,7 +33,7 @@ KEPT = 0.95  # Of the latents' mean and deviation, from one batch to the next.
 
 LEAST_STD = 1e-3  # Of latents that KL made say nothing.
 
-HYPER = (*guidance.HYPER, "autoencoder_step_size", "reader_step_size")
+HYPER = (*guidance.HYPER, "autoencoder_learning_rate", "guidance_encoder_learning_rate")
 
 HYPER += ("kl", "temperature")
 
@@ -76,7 +76,7 @@ class CloakNetworks(NamedTuple):
 
     def nothing(self, batch: int) -> Condition:
         """The condition that says nothing."""
-        return nothing({}, len(self.sizes) * self.config.latent + 2, batch)
+        return nothing({}, len(self.sizes) * self.config.latent_dim + 2, batch)
 
     def compress(self, params, windows):
         """Mean and log-variance of latent windows, as the encoder has them."""
@@ -98,13 +98,13 @@ def networks(spec, config: CloakConfig) -> CloakNetworks:
     widths, inner = tuple(config.autoencoder_widths), tuple(config.widths)
     check_halved(spec.time, len(inner), len(widths))
     bits = AnalogBits(values, tuple(spec.mean), tuple(spec.std))
-    reader = lambda: WindowClassifier(config.projection, features=config.latent)
+    reader = lambda: WindowClassifier(config.projection, features=config.latent_dim)
     return CloakNetworks(
         spec=spec,
         config=config,
         bits=bits,
         sizes=sizes,
-        schedule=SCHEDULES[config.schedule](config.num_steps),
+        schedule=SCHEDULES[config.schedule](config.num_train_timesteps),
         classifiers={name: reader() for name in sizes},
         compressor=Compressor(widths, config.channels),
         expander=Expander(widths[::-1], bits.channels),
@@ -127,9 +127,9 @@ def cloak(spec, config) -> Method:
 
     ``anonymize`` is PrivDiffuser's, in latent windows: noised part of the way
     (``strength``), taken back towards the public features and away from the private
-    ones (``guidance``, ``negative_guidance``, which may be chosen after training), and
-    decoded. With the default widths a step of the sampler sees a quarter of a window's
-    samples. No label is asked for, and nothing is promised.
+    ones (``guidance_scale``, ``negative_guidance_scale``, which may be chosen after
+    training), and decoded. With the default widths a step of the sampler sees a quarter
+    of a window's samples. No label is asked for, and nothing is promised.
 
     Of the published method this keeps what its abstract tells: a latent diffusion,
     contrastive guidance, a balance that the user sets. Losses, widths, schedule and
@@ -183,7 +183,7 @@ def embedding(nets: CloakNetworks, when_fn) -> Component:
 
     groups = COMPRESSOR, EXPANDER
     return Component(
-        groups, loss_fn, when_fn=when_fn, step_size="autoencoder_step_size"
+        groups, loss_fn, when_fn=when_fn, learning_rate="autoencoder_learning_rate"
     )
 
 
@@ -204,7 +204,10 @@ def contrasting(nets: CloakNetworks, when_fn) -> Component:
         return total, (info, {})
 
     return Component(
-        (CLASSIFIERS,), loss_fn, when_fn=when_fn, step_size="reader_step_size"
+        (CLASSIFIERS,),
+        loss_fn,
+        when_fn=when_fn,
+        learning_rate="guidance_encoder_learning_rate",
     )
 
 

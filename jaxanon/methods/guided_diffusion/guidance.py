@@ -24,9 +24,9 @@ from jaxanon.methods.common.generator import Judging, classify
 from jaxanon.models.classifiers import unit
 from jaxanon.models.conditions import Condition
 
-AT_RELEASE = ("strength", "guidance", "negative_guidance")
+AT_RELEASE = ("strength", "guidance_scale", "negative_guidance_scale")
 
-HYPER = ("step_size", "forgetting", "ema", *AT_RELEASE)
+HYPER = ("learning_rate", "condition_dropout", "ema_decay", *AT_RELEASE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,14 +37,14 @@ class GuidedConfig(DiffusionConfig):
     may vary without compiling anew.
     """
 
-    batch: int = setting(
+    batch_size: int = setting(
         128, at_least=2, remedy="windows are compared", help="windows per step"
     )
-    latent: int = setting(64, at_least=1, help="size of the latents that guide")
+    latent_dim: int = setting(64, at_least=1, help="size of the latents that guide")
     pretraining: int = setting(
         10, at_least=1, help="first epochs, of the networks that make the latents"
     )
-    forgetting: float = setting(
+    condition_dropout: float = setting(
         0.2,
         at_least=0,
         below=1,
@@ -54,8 +54,8 @@ class GuidedConfig(DiffusionConfig):
     strength: float = setting(
         0.8, above=0, at_most=1, help="share of the steps that noise a window"
     )
-    guidance: float = setting(1.5, at_least=0, help="weight of the public latent")
-    negative_guidance: float = setting(
+    guidance_scale: float = setting(1.5, at_least=0, help="weight of the public latent")
+    negative_guidance_scale: float = setting(
         0.5, at_least=0, help="weight of the private latents, to be avoided"
     )
 
@@ -64,15 +64,15 @@ class GuidedConfig(DiffusionConfig):
 class PrivDiffuserConfig(GuidedConfig):
     """PrivDiffuser's settings, of our own: its abstract gives none."""
 
-    classifier_step_size: float = setting(
+    classifier_learning_rate: float = setting(
         1e-3, above=0, help="step size of Adam, for the latents' classifiers"
     )
     disentangling: float = setting(
         0.1, at_least=0, help="weight of the public latent's private information"
     )
-    law_step_size: float = setting(3e-3, above=0, help="step size of the bound")
+    law_learning_rate: float = setting(3e-3, above=0, help="step size of the bound")
     law_steps: int = setting(5, at_least=1, help="its steps per classifiers' step")
-    law_hidden: tuple[int, ...] = setting(
+    law_hidden_sizes: tuple[int, ...] = setting(
         (64,), at_least=1, help="widths of its layers"
     )
 
@@ -94,10 +94,10 @@ class CloakConfig(GuidedConfig):
     )
     channels: int = setting(4, at_least=1, help="channels of the latent windows")
     kl: float = setting(0.01, at_least=0, help="weight of the KL divergence")
-    autoencoder_step_size: float = setting(
+    autoencoder_learning_rate: float = setting(
         1e-3, above=0, help="step size of Adam, for the autoencoder"
     )
-    reader_step_size: float = setting(
+    guidance_encoder_learning_rate: float = setting(
         1e-3, above=0, help="step size of Adam, for what reads the latents to guide by"
     )
     projection: int = setting(
@@ -162,7 +162,7 @@ def guided(
     )
     return method._replace(
         anonymize=anonymize,
-        adjustable=Adjustable(AT_RELEASE, ("sampling_steps", "solver")),
+        adjustable=Adjustable(AT_RELEASE, ("num_inference_steps", "sampler")),
     )
 
 
@@ -173,7 +173,7 @@ def denoising(nets: Any, see_fn: Callable, when_fn) -> Component:
         del given
         step_key, noise_key, known_key = jax.random.split(key, 3)
         x0, public, private = see_fn(params, batch.windows)
-        known = one_known(known_key, len(x0), hyper["forgetting"])
+        known = one_known(known_key, len(x0), hyper["condition_dropout"])
         t = diffusion.drawn_steps(nets, step_key, len(x0))
         x_t, wanted = diffusion.noised(nets, noise_key, x0, t)
         condition = told(public, private, known)
@@ -191,8 +191,8 @@ def rewritten(nets: Any, key, params, hyper, x0, public, private):
       nets: as in ``guided``.
       key: typed PRNG key.
       params: of them; the running mean of the denoiser is asked.
-      hyper: with ``strength``, ``guidance`` and ``negative_guidance``, ``float[]``
-        each.
+      hyper: with ``strength``, ``guidance_scale`` and ``negative_guidance_scale``,
+        ``float[]`` each.
       x0: ``float[batch, ...]``, what is diffused.
       public: ``float[batch, d]``, latents to have.
       private: ``float[batch, e]``, latents not to have.
@@ -222,19 +222,19 @@ def levels(config, strength):
     many steps, levels are repeated, which changes nothing.
 
     Args:
-      config: with ``num_steps`` and ``sampling_steps``.
+      config: with ``num_train_timesteps`` and ``num_inference_steps``.
       strength: ``float[]`` in (0, 1].
 
     Returns:
-      ``int32[sampling_steps + 1]``.
+      ``int32[num_inference_steps + 1]``.
 
     Example:
       >>> from jaxanon.methods.common.diffusion import DiffusionConfig
-      >>> config = DiffusionConfig(num_steps=100, sampling_steps=4)
+      >>> config = DiffusionConfig(num_train_timesteps=100, num_inference_steps=4)
       >>> levels(config, 0.8).tolist(), levels(config, 0.02).tolist()
       ([80, 60, 40, 20, 0], [2, 2, 1, 1, 0])
     """
-    most, number = config.num_steps, config.sampling_steps
+    most, number = config.num_train_timesteps, config.num_inference_steps
     start = jnp.clip(jnp.round(jnp.asarray(strength) * most), 1, most)
     rising = 2 * start.astype(jnp.int32) * jnp.arange(number + 1) + number
     return (rising // (2 * number))[::-1].astype(jnp.int32)

@@ -27,7 +27,12 @@ from jaxanon.models.unet import UNet, check_halved
 
 LAW = "law"
 
-HYPER = (*guidance.HYPER, "classifier_step_size", "disentangling", "law_step_size")
+HYPER = (
+    *guidance.HYPER,
+    "classifier_learning_rate",
+    "disentangling",
+    "law_learning_rate",
+)
 
 
 class PrivDiffuserNetworks(NamedTuple):
@@ -52,7 +57,9 @@ class PrivDiffuserNetworks(NamedTuple):
             DENOISER: denoiser,
             AVERAGE: jax.tree.map(jnp.copy, denoiser),
             CLASSIFIERS: init_classifiers(self.classifiers, keys[2:], window),
-            LAW: self.law.init(keys[1], jnp.zeros((1, self.config.latent)))["params"],
+            LAW: self.law.init(keys[1], jnp.zeros((1, self.config.latent_dim)))[
+                "params"
+            ],
         }
 
     def denoise(self, denoiser, x, t, condition):
@@ -61,7 +68,7 @@ class PrivDiffuserNetworks(NamedTuple):
 
     def nothing(self, batch: int) -> Condition:
         """The condition that says nothing."""
-        return nothing({}, len(self.sizes) * self.config.latent + 2, batch)
+        return nothing({}, len(self.sizes) * self.config.latent_dim + 2, batch)
 
     def read(self, params, public):
         """Mean and log-variance of ``secrets``, as the law has them."""
@@ -78,15 +85,15 @@ def networks(spec, config: PrivDiffuserConfig) -> PrivDiffuserNetworks:
     sizes, values = sizes_and_values(spec, config.categories)
     check_halved(spec.time, len(config.widths))
     secret = sum(size for name, size in sizes.items() if name != spec.public)
-    reader = lambda size: WindowClassifier(size, features=config.latent)
+    reader = lambda size: WindowClassifier(size, features=config.latent_dim)
     return PrivDiffuserNetworks(
         spec=spec,
         config=config,
         bits=AnalogBits(values, tuple(spec.mean), tuple(spec.std)),
         sizes=sizes,
-        schedule=SCHEDULES[config.schedule](config.num_steps),
+        schedule=SCHEDULES[config.schedule](config.num_train_timesteps),
         classifiers={name: reader(size) for name, size in sizes.items()},
-        law=LatentLaw(secret, tuple(config.law_hidden)),
+        law=LatentLaw(secret, tuple(config.law_hidden_sizes)),
         unet=UNet((), tuple(config.widths), config.blocks, config.heads, config.dtype),
     )
 
@@ -129,8 +136,8 @@ def privdiffuser(spec, config) -> Method:
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> method = privdiffuser(load("smartwatch").spec, negative_guidance=1.0)
-      >>> method.config.negative_guidance, method.schedule.min_epochs
+      >>> method = privdiffuser(load("smartwatch").spec, negative_guidance_scale=1.0)
+      >>> method.config.negative_guidance_scale, method.schedule.min_epochs
       (1.0, 11)
 
     References:
@@ -166,7 +173,7 @@ def reading(nets: PrivDiffuserNetworks, when_fn) -> Component:
         steps=nets.config.law_steps,
         fresh=True,
         when_fn=when_fn,
-        step_size="law_step_size",
+        learning_rate="law_learning_rate",
     )
 
 

@@ -37,13 +37,13 @@ def rebuilder(nets: MalekzadehNetworks, when_fn) -> Component:
         change = jnp.mean((safe - batch.windows) ** 2)
         decay = losses.kernel_squares([params[group] for group in MODEL])
         kept = {"averages": params["averages"] | averages}
-        return change + hyper["decay"] * decay, ({"rebuilding": change}, kept)
+        return change + hyper["weight_decay"] * decay, ({"rebuilding": change}, kept)
 
     return Component(MODEL, loss_fn, when_fn=when_fn, optimizer=ADAM)
 
 
 def anonymizing(
-    nets: MalekzadehNetworks, spec, when_fn, *, form: str = "chance", source_fn=None
+    nets: MalekzadehNetworks, spec, when_fn, *, variant: str = "chance", source_fn=None
 ) -> Component:
     """The autoencoder as its readers grade it.
 
@@ -56,7 +56,7 @@ def anonymizing(
       nets: ``MalekzadehNetworks``.
       spec: ``jaxanon.datasets.Spec``.
       when_fn: as of ``Component``.
-      form: of ``models.losses.confusion``.
+      variant: of ``models.losses.confusion``.
       source_fn: ``(params, windows) -> windows`` that it is given; None: as drawn.
     """
     source_fn = source_fn or (lambda params, windows: windows)
@@ -73,7 +73,7 @@ def anonymizing(
                 loss = losses.weighted_cross_entropy(logits, batch.labels[name], real)
                 utility, info[f"{name} loss"] = utility + loss, loss
             else:
-                loss = losses.confusion(logits, batch.labels[name], form)
+                loss = losses.confusion(logits, batch.labels[name], variant)
                 confused = confused + loss
                 told = f"{name} confusion"
                 info[told] = info.get(told, 0.0) + loss
@@ -82,7 +82,7 @@ def anonymizing(
         total = total + hyper["utility"] * utility
         info["anonymizer"] = total
         kept = {"averages": params["averages"] | averages}
-        return total + hyper["decay"] * decay, (info, kept)
+        return total + hyper["weight_decay"] * decay, (info, kept)
 
     return Component(MODEL, loss_fn, when_fn=when_fn, optimizer=ADAM)
 
@@ -113,13 +113,13 @@ def reading(
             )
         decay = losses.kernel_squares(params["readers"])
         told = "readers, raw windows" if raw else "readers"
-        return total + hyper["decay"] * decay, ({told: total}, {})
+        return total + hyper["weight_decay"] * decay, ({told: total}, {})
 
     return Component(
         ("readers",),
         loss_fn,
         when_fn=when_fn,
-        step_size="reader_step_size",
+        learning_rate="classifier_learning_rate",
         optimizer=ADAM,
     )
 
@@ -141,13 +141,17 @@ class AnonymizerConfig:
     distortion: float = setting(1.0, at_least=0, help="weight of windows' change")
     confusion: float = setting(1.0, at_least=0, help="weight of each private reader")
     utility: float = setting(2.0, at_least=0, help="weight of the public cross-entropy")
-    decay: float = setting(1e-3, at_least=0, help="weight decay of the wider kernels")
-    step_size: float = setting(1e-3, above=0, help="step size of the autoencoder")
-    reader_step_size: float = setting(1e-3, above=0, help="step size of the readers'")
-    batch: int = setting(128, at_least=1, help="windows per step")
+    weight_decay: float = setting(
+        1e-3, at_least=0, help="weight decay of the wider kernels"
+    )
+    learning_rate: float = setting(1e-3, above=0, help="step size of the autoencoder")
+    classifier_learning_rate: float = setting(
+        1e-3, above=0, help="step size of the readers'"
+    )
+    batch_size: int = setting(128, at_least=1, help="windows per step")
     filters: int = setting(64, at_least=1, help="filters of the autoencoder")
-    reader_filters: int = setting(32, at_least=1, help="filters of the readers")
-    reader_hidden: tuple[int, ...] = setting(
+    classifier_filters: int = setting(32, at_least=1, help="filters of the readers")
+    classifier_hidden_sizes: tuple[int, ...] = setting(
         (128, 32), at_least=1, help="widths of the dense layers that read windows"
     )
 
@@ -155,8 +159,8 @@ class AnonymizerConfig:
 
 
 HYPER = (
-    *("distortion", "confusion", "utility", "decay"),
-    *("step_size", "reader_step_size"),
+    *("distortion", "confusion", "utility", "weight_decay"),
+    *("learning_rate", "classifier_learning_rate"),
 )
 
 
@@ -171,13 +175,13 @@ class MSDAConfig(AnonymizerConfig):
 
     distortion: float = setting(0.01, at_least=0, help="weight of windows' change")
     filters: int = setting(100, at_least=1, help="filters of the autoencoder")
-    latent_hidden: tuple[int, ...] = setting(
+    latent_hidden_sizes: tuple[int, ...] = setting(
         (128, 32), at_least=1, help="widths of the dense layers that read latents"
     )
-    reader_hidden: tuple[int, ...] = setting(
+    classifier_hidden_sizes: tuple[int, ...] = setting(
         (256, 64), at_least=1, help="widths of the dense layers that read windows"
     )
-    form: str = setting(
+    variant: str = setting(
         "chance",
         choices=CONFUSIONS,
         help="of confusion; released: least where the true class is excluded "
@@ -242,13 +246,13 @@ def msda(spec, config) -> Method:
         players = (
             rebuilder(nets, during(rounds, 0, config.warm_up)),
             reading(nets, turns(0)),
-            anonymizing(nets, spec, turns(1), form=config.form),
+            anonymizing(nets, spec, turns(1), variant=config.variant),
         )
         return central(
             "msda",
             config,
             spec,
-            pool.batch_source(spec, config.batch),
+            pool.batch_source(spec, config.batch_size),
             init_fn=nets.init,
             players=players,
             hyper=hyper(config),
@@ -263,7 +267,7 @@ def msda(spec, config) -> Method:
 def _networks(spec, config):
     size, reach = spec.num_classes, (1, 3)
     read = lambda name, hidden, pooled: malekzadeh.Reader(
-        size(name), config.reader_filters, tuple(hidden), pooled
+        size(name), config.classifier_filters, tuple(hidden), pooled
     )
     return malekzadeh.MalekzadehNetworks(
         spec.time,
@@ -271,11 +275,11 @@ def _networks(spec, config):
         malekzadeh.Encoder(config.filters, reach, deeper=True),
         malekzadeh.Decoder(spec.time, config.filters, reach, deeper=True),
         {
-            name: read(name, config.reader_hidden, malekzadeh.POOLED_OUTPUT)
+            name: read(name, config.classifier_hidden_sizes, malekzadeh.POOLED_OUTPUT)
             for name in attributes(spec)
         },
         {
-            name: read(name, config.latent_hidden, malekzadeh.POOLED_LATENT)
+            name: read(name, config.latent_hidden_sizes, malekzadeh.POOLED_LATENT)
             for name in spec.private
         },
     )
@@ -344,7 +348,7 @@ def aae(spec, config) -> Method:
             "aae",
             config,
             spec,
-            pool.batch_source(spec, config.batch),
+            pool.batch_source(spec, config.batch_size),
             init_fn=nets.init,
             players=players(nets, spec, config, rounds),
             hyper=hyper(config),
@@ -365,7 +369,7 @@ def networks(spec, config, classes: dict[str, int]) -> malekzadeh.MalekzadehNetw
         malekzadeh.Decoder(spec.time, config.filters),
         {
             name: malekzadeh.Reader(
-                num, config.reader_filters, tuple(config.reader_hidden)
+                num, config.classifier_filters, tuple(config.classifier_hidden_sizes)
             )
             for name, num in classes.items()
         },

@@ -23,7 +23,7 @@ from jaxanon.methods.common.alternating import (
 from jaxanon.models.losses import off_chance, weighted_cross_entropy
 from jaxanon.models.malekzadeh import LEAST, Estimator, Guardian
 
-HYPER = ("utility", "confusion", "step_size")
+HYPER = ("utility", "confusion", "learning_rate")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,14 +38,16 @@ class GENConfig:
     confusion: float = setting(
         1.0, at_least=0, help="weight of private probabilities' distance from chance"
     )
-    step_size: float = setting(1e-3, above=0, help="step size of both networks")
-    batch: int = setting(64, at_least=1, help="windows per step")
+    learning_rate: float = setting(1e-3, above=0, help="step size of both networks")
+    batch_size: int = setting(64, at_least=1, help="windows per step")
     pretraining: int = setting(5, at_least=1, help="first epochs, of the estimator")
     filters: tuple[int, ...] = setting(
         (50, 40, 20), at_least=1, lengths=(3,), help="filters of the estimator"
     )
-    estimator_hidden: int = setting(400, at_least=1, help="width of its dense layer")
-    hidden: tuple[int, ...] | None = setting(
+    estimator_hidden_sizes: int = setting(
+        400, at_least=1, help="width of its dense layer"
+    )
+    hidden_sizes: tuple[int, ...] | None = setting(
         None, at_least=1, help="guardian's widths; default: halves down to 1/8 and back"
     )
 
@@ -82,7 +84,7 @@ def gen(spec, config) -> Method:
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> gen(load("smartwatch").spec).config.batch
+      >>> gen(load("smartwatch").spec).config.batch_size
       64
 
     References:
@@ -96,8 +98,8 @@ def gen(spec, config) -> Method:
             f"convolutions, got {spec.time}; take longer windows."
         )
     classes = tuple((name, spec.num_classes(name)) for name in attributes(spec))
-    estimator = Estimator(classes, tuple(config.filters), config.estimator_hidden)
-    hidden = None if config.hidden is None else tuple(config.hidden)
+    estimator = Estimator(classes, tuple(config.filters), config.estimator_hidden_sizes)
+    hidden = None if config.hidden_sizes is None else tuple(config.hidden_sizes)
     guardian = Guardian(hidden)
 
     def init_fn(key):
@@ -136,9 +138,9 @@ def gen(spec, config) -> Method:
 
     room = BatchSource(
         lambda clients: pool.pool(spec, clients),
-        lambda key, data, copy: pool.draw(key, data, config.batch),
-        lambda data: pool.rounds_per_epoch(data, config.batch),
-        config.batch,
+        lambda key, data, copy: pool.draw(key, data, config.batch_size),
+        lambda data: pool.rounds_per_epoch(data, config.batch_size),
+        config.batch_size,
     )
     adam = optax.scale_by_adam(eps=1e-7)
 

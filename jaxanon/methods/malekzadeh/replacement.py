@@ -55,20 +55,20 @@ class ReplacementConfig:
         help="neutral windows drawn anew for every batch; kept, as published: each "
         "window has its own for good, which a network can but learn by heart",
     )
-    batch: int = setting(128, at_least=1, help="windows per step")
+    batch_size: int = setting(128, at_least=1, help="windows per step")
     replacer_filters: tuple[int, ...] = setting(
         (64, 32), at_least=1, help="filters of its convolutions, outermost first"
     )
-    replacer_hidden: tuple[int, ...] | None = setting(
+    replacer_hidden_sizes: tuple[int, ...] | None = setting(
         None, at_least=1, help="its dense widths; default: a window and half of it"
     )
-    replacer_decay: float = setting(1e-4, at_least=0, help="its weight decay")
-    replacer_step_size: float = setting(1e-3, above=0, help="step size of its Adam")
+    replacer_weight_decay: float = setting(1e-4, at_least=0, help="its weight decay")
+    replacer_learning_rate: float = setting(1e-3, above=0, help="step size of its Adam")
 
     __post_init__ = check
 
 
-HYPER = ("replacer_step_size", "replacer_decay")
+HYPER = ("replacer_learning_rate", "replacer_weight_decay")
 
 
 class Classes(NamedTuple):
@@ -137,7 +137,7 @@ def with_classes(name: str, config: Any, spec) -> tuple[Any, Classes]:
 
 def replacement_networks(spec, config) -> Replacement:
     """The network of a ``ReplacementConfig`` for windows of ``spec``."""
-    hidden = config.replacer_hidden
+    hidden = config.replacer_hidden_sizes
     net = Replacer(
         tuple(config.replacer_filters), None if hidden is None else tuple(hidden)
     )
@@ -202,9 +202,9 @@ def replacement_source(
     """Where a system trains on batches of pairs; arguments as of ``pair``."""
     return BatchSource(
         lambda clients: pair(spec, clients, classes, kept),
-        lambda key, data, copy: draw(key, data, config.batch, config.targets),
-        lambda data: pool.rounds_per_epoch(data.weighed.pool, config.batch),
-        config.batch,
+        lambda key, data, copy: draw(key, data, config.batch_size, config.targets),
+        lambda data: pool.rounds_per_epoch(data.weighed.pool, config.batch_size),
+        config.batch_size,
     )
 
 
@@ -217,14 +217,14 @@ def replacing(nets: Replacement, when_fn=None) -> Component:
         error = jnp.mean((made - batch.targets) ** 2)
         decay = kernel_squares(params["replacer"])
         kept = {"averages": params["averages"] | {"replacer": averages}}
-        loss = error + hyper["replacer_decay"] * decay
+        loss = error + hyper["replacer_weight_decay"] * decay
         return loss, ({"replacement": error}, kept)
 
     return Component(
         ("replacer",),
         loss_fn,
         when_fn=when_fn,
-        step_size="replacer_step_size",
+        learning_rate="replacer_learning_rate",
         optimizer=optax.scale_by_adam(eps=1e-7),
     )
 
@@ -286,7 +286,7 @@ def rae(spec, config) -> Method:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RAEAAEConfig(AAEConfig, ReplacementConfig):
-    """Settings of both; ``batch`` is one for all."""
+    """Settings of both; ``batch_size`` is one for all."""
 
     replacing: int = setting(5, at_least=1, help="first epochs, of the replacement")
 

@@ -43,14 +43,14 @@ def networks(spec, config, **options) -> Rewriter:
         spec.time,
         len(spec.channels),
         [spec.num_classes(name) for name in spec.private],
-        latent=config.latent,
-        hidden=config.hidden,
-        initialisation=config.initialisation,
+        latent=config.latent_dim,
+        hidden=config.hidden_sizes,
+        initialization=config.initialization,
         **options,
     )
 
 
-def model_player(nets: Rewriter, groups, weights_fn, form: str) -> Component:
+def model_player(nets: Rewriter, groups, weights_fn, variant: str) -> Component:
     """The player that learns ``groups`` by ``rewriter_loss``.
 
     ``weights_fn(hyper)`` are the weights of the KL divergence and of the readers' loss.
@@ -60,7 +60,7 @@ def model_player(nets: Rewriter, groups, weights_fn, form: str) -> Component:
         del key, given
         beta, reading = weights_fn(hyper)
         loss, info = rewriter_loss(
-            nets, params, batch, beta=beta, reading=reading, form=form
+            nets, params, batch, beta=beta, reading=reading, variant=variant
         )
         return loss, (info, {})
 
@@ -99,7 +99,10 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
             f"{name}, whose decoder is told no class, got 'vector'."
         )
     copies = spec.num_classes(spec.public) if by_class else 1
-    hyper = {"step_size": config.step_size, "judge_step_size": config.judge_step_size}
+    hyper = {
+        "learning_rate": config.learning_rate,
+        "classifier_learning_rate": config.classifier_learning_rate,
+    }
     hyper |= design.hyper
 
     def windows_of(data):
@@ -110,13 +113,13 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
 
     def rounds_of(data):
         most = jnp.max(windows_of(data)[1])
-        return jnp.maximum(1, (2 * most + config.batch) // (2 * config.batch))
+        return jnp.maximum(1, (2 * most + config.batch_size) // (2 * config.batch_size))
 
     def draw_fn(key, data, copy):
         rows_key, noise_key = jax.random.split(key)
         public = copy if by_class else None
-        drawn = pool.draw(rows_key, data, config.batch, public)
-        noise = jax.random.normal(noise_key, (config.batch, config.latent))
+        drawn = pool.draw(rows_key, data, config.batch_size, public)
+        noise = jax.random.normal(noise_key, (config.batch_size, config.latent_dim))
         return AutoencoderBatch(drawn.windows, _one_hots(spec, drawn.labels), noise)
 
     def init_fn(key):
@@ -124,7 +127,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         if moved:
             classes = sum(spec.num_classes(private) for private in spec.private)
             rows = 1 if by_class else spec.num_classes(spec.public)
-            params["means"] = jnp.zeros((rows, classes, config.latent))
+            params["means"] = jnp.zeros((rows, classes, config.latent_dim))
         return params
 
     def finish_fn(key, state, data):
@@ -150,8 +153,8 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
                 config.anonymization,
                 seen[private],
                 spec.num_classes(private),
-                config.flip,
-                config.flip_to,
+                config.flip_probability,
+                config.flip_direction,
             )
             for index, private in enumerate(spec.private)
         }
@@ -172,7 +175,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         else:
             show = classes_of(class_key, seen)
             told = _one_hots(spec, show)
-        noise = portable.normal(noise_key, (len(windows), config.latent))
+        noise = portable.normal(noise_key, (len(windows), config.latent_dim))
         public, none = seen[spec.public], jnp.zeros(len(windows), jnp.int32)
 
         def rewritten(params):
@@ -199,7 +202,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         lambda clients: pool.pool(spec, clients, by_class=by_class),
         draw_fn,
         lambda data: int(rounds_of(data)),
-        copies * config.batch,
+        copies * config.batch_size,
         copies,
     )
     models = central(
@@ -213,7 +216,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         anonymize_fn=anonymize_fn,
         finish_fn=finish_fn if moved else None,
     )
-    return train_jointly(models, judges(spec, config.judge_batch, hyper))
+    return train_jointly(models, judges(spec, config.classifier_batch_size, hyper))
 
 
 def _branch(index, branches):
@@ -235,25 +238,29 @@ def _one_hots(spec, labels):
 class AutoencoderConfig:
     """Settings of an autoencoder that is trained in one place.
 
-    Numbers in them, but for ``flip``, are defaults of hyper-parameters, arrays in the
-    state that a sweep may vary without compiling anew.
+    Numbers in them, but for ``flip_probability``, are defaults of hyper-parameters,
+    arrays in the state that a sweep may vary without compiling anew.
     """
 
-    latent: int | None = setting(
+    latent_dim: int | None = setting(
         None, at_least=1, help="size of the latent; default: as published, or 10"
     )
-    hidden: tuple[int, ...] | None = setting(
+    hidden_sizes: tuple[int, ...] | None = setting(
         None, at_least=1, help="encoder's widths; default: as published"
     )
-    batch: int = setting(512, at_least=1, help="windows per model and round")
-    step_size: float = setting(1e-3, above=0, help="step size of Adam")
-    initialisation: str = setting(
-        "released",
+    batch_size: int = setting(512, at_least=1, help="windows per model and round")
+    learning_rate: float = setting(1e-3, above=0, help="step size of Adam")
+    initialization: str = setting(
+        "official",
         choices=INITIALISATIONS,
         help="of all layers; lecun: variance 1 / fan-in, quicker to learn",
     )
-    judge_batch: int = setting(256, at_least=1, help="the classifiers' windows")
-    judge_step_size: float = setting(1e-3, above=0, help="step size of their Adam")
+    classifier_batch_size: int = setting(
+        256, at_least=1, help="the classifiers' windows"
+    )
+    classifier_learning_rate: float = setting(
+        1e-3, above=0, help="step size of their Adam"
+    )
     anonymization: str = setting(
         "stochastic",
         choices=(*ANONYMIZATIONS, "vector"),
@@ -262,13 +269,15 @@ class AutoencoderConfig:
         "that is told classes: random weights of them, as the released programs have "
         "it; a trained state serves all",
     )
-    flip_to: str = setting(
+    flip_direction: str = setting(
         "next",
         choices=FLIPS,
         help="the class shown instead of the predicted: the one after it, by number; "
         "previous, as released for MobiAct's weight: the one before it",
     )
-    flip: float = setting(0.5, at_least=0, at_most=1, help="probabilistic: how often")
+    flip_probability: float = setting(
+        0.5, at_least=0, at_most=1, help="probabilistic: how often"
+    )
 
     __post_init__ = check
 
@@ -284,15 +293,16 @@ def sized(config: Any, spec, published: dict) -> Any:
     Example:
       >>> from jaxanon.datasets import load
       >>> table = {"": (10, (512, 128))}
-      >>> config = sized(AutoencoderConfig(latent=4), load("smartwatch").spec, table)
-      >>> config.latent, config.hidden
+      >>> spec = load("smartwatch").spec
+      >>> config = sized(AutoencoderConfig(latent_dim=4), spec, table)
+      >>> config.latent_dim, config.hidden_sizes
       (4, (512, 128))
     """
     latent, hidden = published.get(spec.name, published[""])
     return dataclasses.replace(
         config,
-        latent=latent if config.latent is None else config.latent,
-        hidden=hidden if config.hidden is None else config.hidden,
+        latent_dim=latent if config.latent_dim is None else config.latent_dim,
+        hidden_sizes=hidden if config.hidden_sizes is None else config.hidden_sizes,
     )
 
 
@@ -301,14 +311,16 @@ GROUP = "classifiers"
 DROPOUT = 0.3
 
 
-def judges(spec, size: int, hyper: dict, step_size: str = "judge_step_size") -> Method:
+def judges(
+    spec, size: int, hyper: dict, learning_rate: str = "classifier_learning_rate"
+) -> Method:
     """A method that learns a classifier of each attribute on raw training windows.
 
     Args:
       spec: the windows' ``Spec``.
       size: windows of a batch, drawn from the whole pool.
-      hyper: as in ``central``; must have ``step_size``.
-      step_size: name of the hyper-parameter.
+      hyper: as in ``central``; must have ``learning_rate``.
+      learning_rate: name of the hyper-parameter.
 
     Returns:
       ``Method`` whose one group is ``classifiers``; it anonymizes nothing.
@@ -346,7 +358,7 @@ def judges(spec, size: int, hyper: dict, step_size: str = "judge_step_size") -> 
         spec,
         room,
         init_fn=init_fn,
-        players=(Component((GROUP,), loss_fn, step_size=step_size),),
+        players=(Component((GROUP,), loss_fn, learning_rate=learning_rate),),
         hyper=hyper,
         anonymize_fn=lambda key, params, windows: windows,
     )

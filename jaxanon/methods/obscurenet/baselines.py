@@ -13,7 +13,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     networks,
     sized,
 )
-from jaxanon.models.conditional_autoencoder import FORMS, VALUES
+from jaxanon.models.conditional_autoencoder import VALUES, VARIANTS
 
 MEANS = ("predicted", "last")
 
@@ -43,7 +43,9 @@ class AttributeVAEConfig(AutoencoderConfig):
         help="weight of the KL divergence; paper: MobiAct 5; released: MotionSense "
         "0.1, MobiAct 0.5",
     )
-    form: str = setting("plain", choices=FORMS, help="loss in nats, or as released")
+    variant: str = setting(
+        "paper", choices=VARIANTS, help="loss in nats, or as released"
+    )
     means_of: str = setting(
         "predicted",
         choices=MEANS,
@@ -79,7 +81,7 @@ def attribute_vae(spec, config) -> Method:
     Example:
       >>> from jaxanon.datasets import load
       >>> method = attribute_vae(load("smartwatch").spec, alpha=1.0)
-      >>> method.name, method.config.hidden
+      >>> method.name, method.config.hidden_sizes
       ('attribute_vae', (512, 512, 256, 128))
 
     References:
@@ -88,12 +90,12 @@ def attribute_vae(spec, config) -> Method:
       to 5.3 and Algorithm 1.
     """
     config = sized(config, spec, ATTRIBUTE_VAE_SIZES)
-    nets = networks(spec, config, reader_hidden=())
+    nets = networks(spec, config, classifier_hidden_sizes=())
     weights = lambda hyper: (hyper["beta"], hyper["alpha"])
     groups = ("encoder", "decoder", "readers")
     design = Design(
         nets,
-        (model_player(nets, groups, weights, config.form),),
+        (model_player(nets, groups, weights, config.variant),),
         {"alpha": config.alpha, "beta": config.beta},
         last_means=config.means_of == "last",
     )
@@ -111,13 +113,13 @@ GENERAL_VAE_SIZES = {
 class GeneralVAEConfig(AutoencoderConfig):
     """Settings of the general autoencoder; the released program's for MobiAct."""
 
-    batch: int = setting(128, at_least=1, help="windows per round")
+    batch_size: int = setting(128, at_least=1, help="windows per round")
     beta: float = setting(
         0.5, at_least=0, help="weight of the KL divergence; MotionSense: 0.1, keras"
     )
-    form: str = setting(
-        "plain",
-        choices=(*FORMS, "keras"),
+    variant: str = setting(
+        "paper",
+        choices=(*VARIANTS, "keras"),
         help="loss in nats per window; released: over 75; keras: mean error + 2 beta "
         "KL, the program for MotionSense, whose KL weighs 512 times as much",
     )
@@ -144,7 +146,7 @@ def general_vae(spec, config) -> Method:
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> general_vae(load("smartwatch").spec).config.hidden
+      >>> general_vae(load("smartwatch").spec).config.hidden_sizes
       (2048, 1024, 512, 256, 128)
 
     References:
@@ -157,12 +159,12 @@ def general_vae(spec, config) -> Method:
     config = sized(config, spec, GENERAL_VAE_SIZES)
     nets = networks(spec, config)
     # Mean error + 2 beta KL is 256 error + 512 beta KL, over 256, which Adam ignores.
-    times = VALUES if config.form == "keras" else 1
-    form = "plain" if config.form == "keras" else config.form
+    times = VALUES if config.variant == "keras" else 1
+    variant = "paper" if config.variant == "keras" else config.variant
     weights = lambda hyper: (times * hyper["beta"], 0.0)
     design = Design(
         nets,
-        (model_player(nets, ("encoder", "decoder"), weights, form),),
+        (model_player(nets, ("encoder", "decoder"), weights, variant),),
         {"beta": config.beta},
         by_class=False,
     )
@@ -179,7 +181,9 @@ class CVAEConfig(AutoencoderConfig):
     beta: float = setting(
         0.1, at_least=0, help="weight of the KL divergence, released c; MobiAct: 0.5"
     )
-    form: str = setting("plain", choices=FORMS, help="loss in nats, or as released")
+    variant: str = setting(
+        "paper", choices=VARIANTS, help="loss in nats, or as released"
+    )
 
 
 @register("cvae", config=CVAEConfig)
@@ -203,7 +207,7 @@ def cvae(spec, config) -> Method:
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> cvae(load("smartwatch").spec, latent=5).config.latent
+      >>> cvae(load("smartwatch").spec, latent_dim=5).config.latent_dim
       5
 
     References:
@@ -215,7 +219,7 @@ def cvae(spec, config) -> Method:
     config = sized(config, spec, CVAE_SIZES)
     nets = networks(spec, config, told=True)
     weights = lambda hyper: (hyper["beta"], 0.0)
-    player = model_player(nets, ("encoder", "decoder"), weights, config.form)
+    player = model_player(nets, ("encoder", "decoder"), weights, config.variant)
     return autoencoders(
         "cvae", spec, config, Design(nets, (player,), {"beta": config.beta})
     )
@@ -246,7 +250,7 @@ def cae(spec, config) -> Method:
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> cae(load("smartwatch").spec).config.latent
+      >>> cae(load("smartwatch").spec).config.latent_dim
       10
 
     References:
@@ -256,5 +260,5 @@ def cae(spec, config) -> Method:
     config = sized(config, spec, CVAE_SIZES)
     nets = networks(spec, config, told=True, random=False)
     weights = lambda hyper: (0.0, 0.0)
-    player = model_player(nets, ("encoder", "decoder"), weights, "plain")
+    player = model_player(nets, ("encoder", "decoder"), weights, "paper")
     return autoencoders("cae", spec, config, Design(nets, (player,), {}))

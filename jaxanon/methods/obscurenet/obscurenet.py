@@ -14,7 +14,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     networks,
     sized,
 )
-from jaxanon.models.conditional_autoencoder import FORMS, reader_loss
+from jaxanon.models.conditional_autoencoder import VARIANTS, reader_loss
 
 PUBLISHED = {
     "motion_sense": (10, (512, 256, 128)),
@@ -34,17 +34,19 @@ class ObscureNetConfig(AutoencoderConfig):
         help="weight of the adversary's loss; released: 0.2, times 75 (see "
         "rewriter_loss)",
     )
-    form: str = setting(
-        "plain",
-        choices=FORMS,
+    variant: str = setting(
+        "paper",
+        choices=VARIANTS,
         help="loss in nats per window, or as scaled and judged by the released "
         "programs",
     )
-    adversary_steps: int = setting(
+    discriminator_steps: int = setting(
         20, at_least=1, help="steps of the adversary per round, on the same latents"
     )
-    adversary_step_size: float = setting(1e-3, at_least=0, help="step size of its Adam")
-    adversary_hidden: tuple[int, ...] = setting(
+    discriminator_learning_rate: float = setting(
+        1e-3, at_least=0, help="step size of its Adam"
+    )
+    discriminator_hidden_sizes: tuple[int, ...] = setting(
         (128,), at_least=1, help="widths of its hidden layers"
     )
     accumulate: bool = setting(False, help="released: gradients add up over steps")
@@ -74,7 +76,7 @@ def obscurenet(spec, config) -> Method:
     Example:
       >>> from jaxanon.datasets import load
       >>> method = obscurenet(load("smartwatch").spec, gamma=5.0)
-      >>> method.name, method.config.latent
+      >>> method.name, method.config.latent_dim
       ('obscurenet', 10)
 
     References:
@@ -85,7 +87,12 @@ def obscurenet(spec, config) -> Method:
       4.2, without the public class.
     """
     config = sized(config, spec, PUBLISHED)
-    nets = networks(spec, config, told=True, reader_hidden=config.adversary_hidden)
+    nets = networks(
+        spec,
+        config,
+        told=True,
+        classifier_hidden_sizes=config.discriminator_hidden_sizes,
+    )
 
     def latents(key, params, hyper, batch):
         del key, hyper
@@ -93,20 +100,20 @@ def obscurenet(spec, config) -> Method:
 
     def adversary_loss(key, params, hyper, batch, given):
         del key, hyper
-        loss = reader_loss(nets, params, given, batch.private, form=config.form)
+        loss = reader_loss(nets, params, given, batch.private, variant=config.variant)
         return loss, ({}, {})  # What it comes to is told by the player that follows.
 
     adversary = Component(
         ("readers",),
         adversary_loss,
-        steps=config.adversary_steps,
+        steps=config.discriminator_steps,
         given_fn=latents,
-        step_size="adversary_step_size",
+        learning_rate="discriminator_learning_rate",
         accumulate=config.accumulate,
     )
     weights = lambda hyper: (hyper["beta"], -hyper["gamma"])
-    model = model_player(nets, ("encoder", "decoder"), weights, config.form)
-    names = ("beta", "gamma", "adversary_step_size")
+    model = model_player(nets, ("encoder", "decoder"), weights, config.variant)
+    names = ("beta", "gamma", "discriminator_learning_rate")
     design = Design(
         nets,
         (adversary, model),

@@ -10,14 +10,14 @@ from jaxanon.methods.common.diffusion import DiffusionConfig
 from jaxanon.privacy import warn_of_delta, warn_of_epsilon
 from jaxanon.privacy.guarantee import DIGEST, SCALES, SEED, Guarantee, multiplier_for
 
-HYPER = ("step_size", "classifier_step_size", "forgetting", "ema")
+HYPER = ("learning_rate", "classifier_learning_rate", "condition_dropout", "ema_decay")
 
 # The last where there are classes to hide.
-AT_RELEASE = ("guidance", "negative_guidance", "suspicion")
+AT_RELEASE = ("guidance_scale", "negative_guidance_scale", "hide_threshold")
 
 HYPER += AT_RELEASE
 
-HYPER += ("fine_step_size", "threshold", "margin", "replay")
+HYPER += ("finetune_learning_rate", "confidence_threshold", "margin", "replay")
 
 TRIPLETS = ("hinge", "paper")
 
@@ -39,8 +39,10 @@ class PrivateHubConfig(DiffusionConfig):
         help="share of the steps that a window is noised by before it is rewritten; 1: "
         "all; 0, with classes to hide: windows of others stay as they are",
     )
-    hide: tuple[str, ...] = setting((), help="public classes to conceal by others")
-    suspicion: float = setting(
+    classes_to_hide: tuple[str, ...] = setting(
+        (), help="public classes to conceal by others"
+    )
+    hide_threshold: float = setting(
         0.5,
         at_least=0,
         below=1,
@@ -60,7 +62,7 @@ class PrivateHubConfig(DiffusionConfig):
     classifier_features: int = setting(
         256, at_least=1, help="features of a window that fine-tuning compares"
     )
-    classifier_step_size: float = setting(
+    classifier_learning_rate: float = setting(
         1e-3, above=0, help="step size of Adam, for these classifiers"
     )
 
@@ -70,12 +72,16 @@ class PrivateHubConfig(DiffusionConfig):
         help="epochs of pre-training that do no better on held-out windows before it "
         "stops, and goes back to the best; 0: it never does; the paper's: 30",
     )
-    held_out: float = setting(
+    validation_fraction: float = setting(
         0.1, above=0, below=1, help="share of training windows held out for patience"
     )
     pretraining: int = setting(150, at_least=1, help="epochs before any fine-tuning")
-    fine_step_size: float = setting(1e-4, above=0, help="step size in fine-tuning")
-    threshold: float = setting(0.5, at_least=0, below=1, help="G: least probability")
+    finetune_learning_rate: float = setting(
+        1e-4, above=0, help="step size in fine-tuning"
+    )
+    confidence_threshold: float = setting(
+        0.5, at_least=0, below=1, help="G: least probability"
+    )
     margin: float = setting(0.2, at_least=0, help="of the triplet loss")
     triplet: str = setting(
         "hinge",
@@ -96,15 +102,17 @@ class PrivateHubConfig(DiffusionConfig):
     )
 
     epsilon: float = setting(
-        0.0, at_least=0, help="ε of a training window in paid_epochs; 0: no noise"
+        0.0,
+        at_least=0,
+        help="ε of a training window in max_private_epochs; 0: no noise",
     )
     noise_multiplier: float = setting(0.0, at_least=0, help="noise over max_norm")
     delta: float = setting(1e-5, above=0, below=1, help="δ, below 1 / records")
-    max_norm: float = setting(1.0, above=0, help="clip norm of a window's gradient")
-    records: int | None = setting(
+    clip_norm: float = setting(1.0, above=0, help="clip norm of a window's gradient")
+    max_examples: int | None = setting(
         None, at_least=1, help="most training windows, in public; noise needs it"
     )
-    paid_epochs: int = setting(
+    max_private_epochs: int = setting(
         20, at_least=1, help="epochs that epsilon pays for; training stops after them"
     )
 
@@ -115,21 +123,22 @@ class PrivateHubConfig(DiffusionConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.strength == 0 and not self.hide:
+        if self.strength == 0 and not self.classes_to_hide:
             raise ValueError(
                 f"strength must be > 0 without classes to hide, got {self.strength!r}."
             )
         check_noise(self)
-        if self.smoothing and (self.noisy or not self.hide):
+        if self.smoothing and (self.noisy or not self.classes_to_hide):
             raise ValueError(
                 "smoothing is of windows made anew, and as smooth as training windows "
                 "were, which noise does not tell; name classes to hide, and no noise, "
                 "or leave it out."
             )
         learning = self.gradient_steps if self.gradient == "last_steps" else 0
-        if learning > self.sampling_steps:
+        if learning > self.num_inference_steps:
             raise ValueError(
-                f"gradient_steps must be <= sampling_steps, {self.sampling_steps}, got "
+                "gradient_steps must be <= num_inference_steps, "
+                f"{self.num_inference_steps}, got "
                 f"{self.gradient_steps!r}."
             )
 
@@ -161,17 +170,19 @@ def check_noise(config: Any) -> None:
             f"epsilon {config.epsilon:g} buys noise, and noise_multiplier "
             f"{config.noise_multiplier:g} names it; give one of them."
         )
-    if config.records is None:
+    if config.max_examples is None:
         raise ValueError(
-            "records must be given where there is noise: the most training windows "
+            "max_examples must be given where there is noise: the most training "
+            "windows "
             "that there may be, a number that tells of nobody, such as 10000 for some "
             "9000 of them."
         )
-    if config.batch > config.records:
+    if config.batch_size > config.max_examples:
         raise ValueError(
-            f"batch must be at most records, {config.records}, got {config.batch!r}."
+            f"batch_size must be at most max_examples, {config.max_examples}, got "
+            f"{config.batch_size!r}."
         )
-    if config.hide:
+    if config.classes_to_hide:
         raise Incompatible(
             "hide and noise do not go together: fine-tuning compares a window with "
             "others, which noise for one window does not cover; leave hide out, or "
@@ -181,7 +192,7 @@ def check_noise(config: Any) -> None:
         raise Incompatible(
             "patience and noise do not go together: losses of held-out windows, which "
             "have no noise, would choose what is kept; set patience to 0, and "
-            "paid_epochs to what you want."
+            "max_private_epochs to what you want."
         )
 
 
@@ -193,12 +204,12 @@ def check_records(config: Any, windows: int) -> None:
       windows: how many there are.
 
     Raises:
-      ValueError: if they are more than ``records``.
+      ValueError: if they are more than ``max_examples``.
     """
-    if windows > config.records:
+    if windows > config.max_examples:
         raise ValueError(
             f"there are {windows} training windows, and what noise hides was counted "
-            f"for {config.records} at most; set records to {windows} or more."
+            f"for {config.max_examples} at most; set records to {windows} or more."
         )
 
 
@@ -207,8 +218,8 @@ def lots_per_epoch(lots: PoissonSampling) -> int:
 
     Example:
       >>> lots_per_epoch(
-      ...     PoissonSampling(sampling_probability=0.1, size=20.0, records=200)
-      ... )
+      ...     PoissonSampling(sampling_probability=0.1, expected_batch_size=20.0,
+      max_examples=200) ... )
       10
     """
     return max(1, round(1 / lots.sampling_probability))
@@ -224,23 +235,24 @@ def guarantee_of(config: Any) -> Guarantee | None:
 
     Example:
       >>> from jaxanon.methods.privatehub.config import PrivateHubConfig
-      >>> config = PrivateHubConfig(epsilon=4.0, records=1280, paid_epochs=2)
+      >>> config = PrivateHubConfig(epsilon=4.0, max_examples=1280,
+      max_private_epochs=2)
       >>> found = guarantee_of(config)
       >>> found.rounds, 3.9 < found.epsilon(20) <= 4.0
       (20, True)
     """
     if not config.noisy:
         return None
-    warn_of_delta(config.delta, config.records)
+    warn_of_delta(config.delta, config.max_examples)
     lots = PoissonSampling(
-        sampling_probability=config.batch / config.records,
-        size=float(config.batch),
-        records=config.records,
+        sampling_probability=config.batch_size / config.max_examples,
+        expected_batch_size=float(config.batch_size),
+        max_examples=config.max_examples,
     )
     multiplier, rounds = config.noise_multiplier, None
     if config.epsilon:
         warn_of_epsilon(config.epsilon)
-        rounds = config.paid_epochs * lots_per_epoch(lots)
+        rounds = config.max_private_epochs * lots_per_epoch(lots)
         multiplier = multiplier_for(config.epsilon, config.delta, lots, rounds)
     return Guarantee(
         lots,
@@ -251,6 +263,6 @@ def guarantee_of(config: Any) -> Guarantee | None:
         UNIT,
         released="The trained generator",
         rounds_per_epoch=lots_per_epoch(lots),
-        setting="paid_epochs",
+        setting="max_private_epochs",
         not_covered=NOT_COVERED,
     )

@@ -46,16 +46,16 @@ def batch_source(
 
     Args:
       nets: ``PrivateHubNetworks``.
-      lots: ``PoissonSampling``, of which an epoch has as many as their ``records``
+      lots: ``PoissonSampling``, of which an epoch has as many as their ``max_examples``
         fill, however many windows there are.
     """
-    size = nets.config.batch
+    size = nets.config.batch_size
 
     def draw(key, data, copy):
         del copy
         if lots is not None:
             return lot(nets, key, data, lots)
-        if not nets.config.hide:
+        if not nets.config.classes_to_hide:
             return to_batch(nets, data, pool.draw(key, data.pool, size))
         return compared(nets, key, data)
 
@@ -84,9 +84,9 @@ def prepare(nets: PrivateHubNetworks, clients) -> Prepared:
         check_records(nets.config, int(clients.mask.sum()))
     held = None
     if nets.config.patience:
-        clients, held = pool.hold_out(spec, clients, nets.config.held_out)
+        clients, held = pool.hold_out(spec, clients, nets.config.validation_fraction)
     found = pool.pool(spec, clients)
-    if nets.config.hide:
+    if nets.config.classes_to_hide:
         pool.check_counts(spec, found.counts, 2, pool.FOR_HIDING)
     moments = _moments(nets, found.windows)
     public = np.asarray(found.labels[spec.public])
@@ -220,11 +220,13 @@ def lot(
 def compared(nets: PrivateHubNetworks, key, data: Prepared) -> PrivateHubBatch:
     """A batch with windows of the same classes, and windows of classes to hide."""
     key, own_key, positive_key, class_key = jax.random.split(key, 4)
-    size, public = nets.config.batch, nets.spec.public
+    size, public = nets.config.batch_size, nets.spec.public
     own = to_batch(nets, data, pool.draw(own_key, data.pool, size))
     others = pool.draw(positive_key, data.pool, size, own.labels[public])
     names = nets.spec.classes[public]
-    hidden = jnp.array([names.index(name) for name in nets.config.hide], jnp.int32)
+    hidden = jnp.array(
+        [names.index(name) for name in nets.config.classes_to_hide], jnp.int32
+    )
     classes = jax.random.choice(class_key, hidden, (size,))
     secret = to_batch(nets, data, pool.draw(key, data.pool, size, classes))
     return own._replace(positives=nets.bits.encode(others.windows), negatives=secret)

@@ -19,34 +19,34 @@ PART = 32  # Windows whose gradients are held at once.
 def learning(nets: PrivateHubNetworks, lots: PoissonSampling) -> Component:
     """Denoiser and classifiers, by one noisy gradient of the sum of their losses.
 
-    A window's gradient, of all networks together, is clipped to ``max_norm``, so one
+    A window's gradient, of all networks together, is clipped to ``clip_norm``, so one
     mechanism pays for all that is learned. Its loss is of it alone: it counts as much
     as any other, whatever its class, and nothing is dropped out.
     """
 
     def gradient_fn(key, moving, hyper, batch):
         learn_key, noise_key = jax.random.split(key)
-        example = _example(nets, learn_key, hyper["forgetting"], batch)
-        bound = hyper["max_norm"]
+        example = _example(nets, learn_key, hyper["condition_dropout"], batch)
+        bound = hyper["clip_norm"]
         total, loss, beyond = _clipped_sum(nets, moving, example, batch.real, bound)
         noisy = kernels.add_noise_to_sum(noise_key, total, hyper["noise_multiplier"])
-        grads = jax.tree.map(lambda leaf: leaf / lots.size, noisy)
+        grads = jax.tree.map(lambda leaf: leaf / lots.expected_batch_size, noisy)
         number = jnp.maximum(jnp.sum(batch.real), 1)
         return grads, {"loss": loss / number, "clipped": beyond / number}
 
     return Component(
         (DENOISER, CLASSIFIERS),
         gradient_fn=gradient_fn,
-        step_size=("step_size", "classifier_step_size"),
+        learning_rate=("learning_rate", "classifier_learning_rate"),
     )
 
 
-def _example(nets, key, forgetting, batch):
+def _example(nets, key, condition_dropout, batch):
     """What each loss is of, drawn before gradients are taken: one draw for each row."""
     step_key, noise_key, told_key = jax.random.split(key, 3)
     t = diffusion.drawn_steps(nets, step_key, len(batch.windows))
     x_t, wanted = diffusion.noised(nets, noise_key, batch.windows, t)
-    told = forget(told_key, batch.condition, nets.sizes, forgetting)
+    told = forget(told_key, batch.condition, nets.sizes, condition_dropout)
     return x_t, wanted, t, told, batch.windows, batch.labels
 
 
@@ -103,7 +103,7 @@ def hyper_of(config, guarantee) -> dict[str, float]:
     if guarantee is None:
         return {}
     multiplier = guarantee.noise_multiplier
-    return {"max_norm": config.max_norm, guarantee.rests_on: multiplier}
+    return {"clip_norm": config.clip_norm, guarantee.rests_on: multiplier}
 
 
 def guarded(init, guarantee):

@@ -48,7 +48,7 @@ def watching(nets: PrivateHubNetworks, rounds: int, method: Method) -> Method:
     Returns:
       ``Method``, whose info has ``epochs without gain``.
     """
-    last = rounds * nets.config.pretraining if nets.config.hide else None
+    last = rounds * nets.config.pretraining if nets.config.classes_to_hide else None
 
     def update(key, state, data):
         state, info = method.update(key, state, data)
@@ -92,7 +92,7 @@ def held_out_loss(nets: PrivateHubNetworks, key, denoiser, batch: PrivateHubBatc
       batch: of any size; it is taken in parts.
     """
     number = len(batch.windows)
-    size = min(nets.config.batch, number)
+    size = min(nets.config.batch_size, number)
     parts = -(-number // size)
     place = jnp.arange(parts * size).reshape(parts, size)
 

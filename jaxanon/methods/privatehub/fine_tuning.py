@@ -21,9 +21,10 @@ def discriminating(nets: PrivateHubNetworks, when_fn) -> Component:
     """The denoiser, by the triplet loss of what it makes of classes to show.
 
     The anchor is a window made of such a class, kept if the classifier gives its class
-    more than ``threshold``; the positive is a real window of that class, the negative
-    one made of a class to hide, through which no gradient goes. All three are compared
-    by the classifier's features. A round that keeps nothing learns by ``replay`` alone.
+    more than ``confidence_threshold``; the positive is a real window of that class, the
+    negative one made of a class to hide, through which no gradient goes. All three are
+    compared by the classifier's features. A round that keeps nothing learns by
+    ``replay`` alone.
     """
     public = nets.spec.public
 
@@ -36,14 +37,16 @@ def discriminating(nets: PrivateHubNetworks, when_fn) -> Component:
         loss, info = apart(
             nets, params, windows, batch.labels[public], hyper, nets.config.triplet
         )
-        own = hyper["forgetting"], batch
+        own = hyper["condition_dropout"], batch
         rest = denoising_loss(nets, keys[2], params[DENOISER], *own)
         return loss + hyper["replay"] * rest, (info, {})
 
-    return Component((DENOISER,), loss_fn, when_fn=when_fn, step_size="fine_step_size")
+    return Component(
+        (DENOISER,), loss_fn, when_fn=when_fn, learning_rate="finetune_learning_rate"
+    )
 
 
-def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
+def apart(nets: Judging, params, windows, labels, hyper, variant: str = "hinge"):
     """The triplet loss of windows that were made, of those that the classifier passes.
 
     Args:
@@ -52,8 +55,8 @@ def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
       windows: made of classes ``labels``, real ones of those, and made of classes to
         hide; ``float[batch, time, d]`` each.
       labels: ``int32[batch]``.
-      hyper: with ``threshold`` and ``margin``.
-      form: as in ``triplet``.
+      hyper: with ``confidence_threshold`` and ``margin``.
+      variant: as in ``triplet``.
 
     Returns:
       ``float[]``, and what there is to tell: the share that was kept, and whether none
@@ -65,9 +68,9 @@ def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
     positives = read(real)[1]
     negatives = read(jax.lax.stop_gradient(secret))[1]
     shown = ~is_hidden(nets)[labels]
-    kept = shown & passes(logits, labels, hyper["threshold"])
+    kept = shown & passes(logits, labels, hyper["confidence_threshold"])
     kept = jax.lax.stop_gradient(kept.astype(jnp.float32))
-    losses = triplet(anchors, positives, negatives, hyper["margin"], form)
+    losses = triplet(anchors, positives, negatives, hyper["margin"], variant)
     number = jnp.sum(kept)
     loss = jnp.sum(kept * losses) / jnp.maximum(number, 1)
     info = {
@@ -90,7 +93,7 @@ def make(nets: PrivateHubNetworks, key, denoiser, batch: PrivateHubBatch):
     null, public = nets.nothing(len(batch.windows)), nets.spec.public
     classes = null.classes | {public: batch.labels[public]}
     told = Condition(classes, batch.condition.features, batch.condition.known)
-    prediction, schedule = nets.config.prediction, nets.schedule
+    prediction, schedule = nets.config.prediction_type, nets.schedule
     if nets.config.gradient == "last_steps":
         return sampled(nets, key, denoiser, batch.windows.shape, told)
     step_key, noise_key = jax.random.split(key)
@@ -109,10 +112,12 @@ def sampled(nets: PrivateHubNetworks, key, denoiser, shape, told: Condition):
     config = nets.config
     noise_key, sample_key = jax.random.split(key)
     denoise_fn = lambda x, t: nets.denoise(denoiser, x, t, told)
-    steps = kernels.diffusion_steps(config.num_steps, config.sampling_steps)
-    first = config.sampling_steps - config.gradient_steps
+    steps = kernels.diffusion_steps(
+        config.num_train_timesteps, config.num_inference_steps
+    )
+    first = config.num_inference_steps - config.gradient_steps
     x = jax.random.normal(noise_key, shape)
-    given = {"prediction": config.prediction}
+    given = {"prediction": config.prediction_type}
     rest = sample_key, nets.schedule
     x = kernels.ddim_sample(denoise_fn, *rest, x, steps[: first + 1], **given)
     x = jax.lax.stop_gradient(x)
@@ -135,14 +140,15 @@ def passes(logits, labels, threshold):
     return own > threshold
 
 
-def triplet(anchors, positives, negatives, margin, form: str = "hinge"):
+def triplet(anchors, positives, negatives, margin, variant: str = "hinge"):
     """How much nearer anchors are to negatives than to positives, plus the margin.
 
     Args:
       anchors, positives, negatives: ``float[batch, d]``, features.
       margin: ``float[]``.
-      form: "hinge", of features of length 1, at least 0; "paper": of features as they
-        are, without a lower bound, so that the margin has no effect on what is learned.
+      variant: "hinge", of features of length 1, at least 0; "paper": of features as
+        they are, without a lower bound, so that the margin has no effect on what is
+        learned.
 
     Returns:
       ``float32[batch]``, squared distances' difference plus the margin.
@@ -158,11 +164,11 @@ def triplet(anchors, positives, negatives, margin, form: str = "hinge"):
       Schroff, Kalenichenko, Philbin, FaceNet, CVPR 2015, equation 3; PrivateHub,
       equation 4.9.
     """
-    if form == "hinge":
+    if variant == "hinge":
         anchors, positives, negatives = map(unit, (anchors, positives, negatives))
     squares = lambda one, other: jnp.sum((one - other) ** 2, axis=-1)
     losses = squares(anchors, positives) - squares(anchors, negatives) + margin
-    return jnp.maximum(losses, 0) if form == "hinge" else losses
+    return jnp.maximum(losses, 0) if variant == "hinge" else losses
 
 
 def check_kept(history: list, *, ended: bool) -> None:

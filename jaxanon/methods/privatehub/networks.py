@@ -83,7 +83,7 @@ def networks(spec, config: PrivateHubConfig) -> PrivateHubNetworks:
         spec=spec,
         config=config,
         bits=AnalogBits(values, tuple(spec.mean), tuple(spec.std)),
-        schedule=SCHEDULES[config.schedule](config.num_steps),
+        schedule=SCHEDULES[config.schedule](config.num_train_timesteps),
         sizes=sizes,
         unet=UNet(
             tuple(sizes.items()),

@@ -35,19 +35,19 @@ def privatehub(spec, config) -> Method:
     What samples is a running mean of the U-Net's weights.
 
     App-aware fine-tuning, after ``pretraining`` epochs, where there are classes in
-    ``hide``: windows made of classes to show, if the classifier is sure enough of them,
-    learn to lie nearer to real ones of their class than to those made of classes to
-    hide, by the classifier's features. The classifiers rest. Who judges the result must
-    have a classifier of his own.
+    ``classes_to_hide``: windows made of classes to show, if the classifier is sure
+    enough of them, learn to lie nearer to real ones of their class than to those made
+    of classes to hide, by the classifier's features. The classifiers rest. Who judges
+    the result must have a classifier of his own.
 
     ``sample`` makes windows of classes that one names. ``anonymize`` rewrites windows:
     noised part of the way (``strength``), they are led back to their public class and
     away from their private ones, as the classifiers see them. Those of a class in
-    ``hide`` are made from nothing, as windows of other classes.
+    ``classes_to_hide`` are made from nothing, as windows of other classes.
 
     Corrected, with the published form as an option: the schedule leaves no signal at
     its last step, from which sampling starts (``schedule="paper"``,
-    ``prediction="noise"``); the z-score told is that of a window's mean among its
+    ``prediction_type="noise"``); the z-score told is that of a window's mean among its
     class's, for one of every sample would tell the window; the triplet loss has a hinge
     (``triplet="paper"``), and pre-training's loss is replayed beside it (``replay``).
     Widths are our own.
@@ -59,9 +59,9 @@ def privatehub(spec, config) -> Method:
     (after ``pretraining`` epochs), from those weights, and does not stop early.
 
     With ``epsilon`` or ``noise_multiplier``, denoiser and classifiers learn by DP-SGD
-    from lots of about ``batch`` windows, and statistics are not told; averaging weights
-    costs nothing. What is guaranteed is of one training window: ``method.guarantee``
-    and the run's ``privacy.json`` say what is not covered.
+    from lots of about ``batch_size`` windows, and statistics are not told; averaging
+    weights costs nothing. What is guaranteed is of one training window:
+    ``method.guarantee`` and the run's ``privacy.json`` say what is not covered.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -71,13 +71,14 @@ def privatehub(spec, config) -> Method:
       ``Method``, with ``sample``.
 
     Raises:
-      ValueError: if a setting is out of range, windows cannot be halved, or ``hide``
-        names no class, or all. Training raises it where the threshold filters all.
+      ValueError: if a setting is out of range, windows cannot be halved, or
+        ``classes_to_hide`` names no class, or all. Training raises it where the
+        threshold filters all.
       TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
-      >>> method = privatehub(load("smartwatch").spec, sampling_steps=10)
+      >>> method = privatehub(load("smartwatch").spec, num_inference_steps=10)
       >>> method.config.schedule, method.config.num_steps
       ('cosine', 100)
 
@@ -106,12 +107,16 @@ def privatehub(spec, config) -> Method:
 
     def make(rounds):
         before = after = None
-        if config.hide:
+        if config.classes_to_hide:
             before = during(rounds, 0, config.pretraining)
             after = during(rounds, config.pretraining)
         players = (
             diffusion.denoising(nets, before)._replace(rest_fn=rest_fn),
-            *([fine_tuning.discriminating(nets, after)] if config.hide else []),
+            *(
+                [fine_tuning.discriminating(nets, after)]
+                if config.classes_to_hide
+                else []
+            ),
             generator.classifying(nets, before)._replace(rest_fn=rest_fn),
         )
         if lots is not None:
@@ -130,8 +135,8 @@ def privatehub(spec, config) -> Method:
             return early_stopping.watching(nets, rounds, method)
         return method
 
-    method = by_epoch(make) if config.hide or config.patience else make(1)
-    if config.hide:
+    method = by_epoch(make) if config.classes_to_hide or config.patience else make(1)
+    if config.classes_to_hide:
         method = with_phases(
             method,
             check_history=fine_tuning.check_kept,
@@ -148,8 +153,8 @@ def privatehub(spec, config) -> Method:
             _learned(nets),
         ),
         adjustable=Adjustable(
-            AT_RELEASE if config.hide else AT_RELEASE[:-1],
-            ("strength", "sampling_steps", "solver", "smoothing"),
+            AT_RELEASE if config.classes_to_hide else AT_RELEASE[:-1],
+            ("strength", "num_inference_steps", "sampler", "smoothing"),
         ),
         guarantee=guarantee,
         tokens=True,
@@ -186,7 +191,7 @@ def _learned(nets: PrivateHubNetworks):
     """Of a ``Method``: all windows but those that patience holds out."""
     if not nets.config.patience:
         return None
-    share = nets.config.held_out
+    share = nets.config.validation_fraction
     return lambda clients: pool.hold_out(nets.spec, clients, share)[0].mask
 
 
@@ -247,7 +252,7 @@ def window_losses(nets: PrivateHubNetworks, key, state, windows, labels) -> dict
     labels = {name: jnp.asarray(labels[name], jnp.int32) for name in nets.sizes}
     moments = conditions.moments(x0)
     told = described(nets, state.params[STATISTICS], labels, moments)
-    last = nets.config.num_steps
+    last = nets.config.num_train_timesteps
     steps = sorted({max(1, round(share * last)) for share in SHARES})
 
     def draw(given):

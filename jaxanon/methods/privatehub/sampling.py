@@ -47,7 +47,7 @@ def synthesise(nets: PrivateHubNetworks, key, params, hyper, classes, avoid=None
     x = jax.random.normal(noise_key, shape)
     negative = avoided(nets, avoid)
     denoise_fn = guided(nets, params, positive, negative, hyper)
-    x = denoised(nets, sample_key, denoise_fn, x, nets.config.num_steps)
+    x = denoised(nets, sample_key, denoise_fn, x, nets.config.num_train_timesteps)
     return nets.bits.decode(x)
 
 
@@ -88,7 +88,7 @@ def rewrite(nets: PrivateHubNetworks, key, params, hyper, windows):
       nets: ``PrivateHubNetworks``.
       key: typed PRNG key.
       params: of them.
-      hyper: as in ``guided``, and ``suspicion``, ``float[]``.
+      hyper: as in ``guided``, and ``hide_threshold``, ``float[]``.
       windows: ``float32[batch, time, channels]``, standardised.
 
     Returns:
@@ -103,18 +103,18 @@ def rewrite(nets: PrivateHubNetworks, key, params, hyper, windows):
     positive, negative, hidden = _wanted(nets, class_key, params, hyper, x0)
     denoise_fn = guided(nets, params, positive, negative, hyper)
     noise = portable.normal(noise_key, x0.shape)
-    start, last = first_step(nets.config), nets.config.num_steps
+    start, last = first_step(nets.config), nets.config.num_train_timesteps
     anew = lambda: denoised(nets, sample_key, denoise_fn, noise, last)
 
     def part():
         if not start:
             return x0
         x = kernels.diffuse(nets.schedule, x0, noise, start)
-        if nets.config.hide and start == last:
+        if nets.config.classes_to_hide and start == last:
             x = jnp.where(hidden[:, None, None], noise, x)
         return denoised(nets, sample_key, denoise_fn, x, start)
 
-    if not nets.config.hide or start == last:
+    if not nets.config.classes_to_hide or start == last:
         made = part()
     elif len(x0) == 1:  # By the one way that it goes.
         made = jax.lax.cond(hidden[0], anew, part)
@@ -136,7 +136,7 @@ def _wanted(nets, key, params, hyper, x0):
     public = nets.spec.public
     told = {name: classify(nets, params, name, x0)[0] for name in nets.sizes}
     found = {name: jnp.argmax(each, axis=-1) for name, each in told.items()}
-    found[public] = suspected(nets, told[public], hyper["suspicion"])
+    found[public] = suspected(nets, told[public], hyper["hide_threshold"])
     found = {name: each.astype(jnp.int32) for name, each in found.items()}
     null = nets.nothing(len(x0))
     wanted, hidden = shown_classes(nets, key, found[public])
@@ -146,19 +146,21 @@ def _wanted(nets, key, params, hyper, x0):
     return positive, negative, hidden
 
 
-def suspected(nets: Judging, logits, suspicion):
+def suspected(nets: Judging, logits, hide_threshold):
     """Public classes of windows, ``int32[batch]``, as they are to be treated.
 
-    One to hide where the probabilities of those together are above ``suspicion``, the
-    likeliest of them, and else the likeliest of the others.
+    One to hide where the probabilities of those together are above ``hide_threshold``,
+    the likeliest of them, and else the likeliest of the others.
 
     Args:
       nets: with classes to hide, or none.
       logits: ``float[batch, classes]``, of their classifier.
-      suspicion: ``float[]`` in [0, 1).
+      hide_threshold: ``float[]`` in [0, 1).
     """
     secret = is_hidden(nets)
-    hidden = jnp.sum(jax.nn.softmax(logits), axis=-1, where=secret[None]) > suspicion
+    hidden = (
+        jnp.sum(jax.nn.softmax(logits), axis=-1, where=secret[None]) > hide_threshold
+    )
     apart = jnp.where(secret[None] == hidden[:, None], logits, -jnp.inf)
     return jnp.argmax(apart, axis=-1).astype(jnp.int32)
 
@@ -233,7 +235,9 @@ def stream(
 
     denoise_fn = overlapping(of_windows, samples, time, cut)
     x = jax.random.normal(noise_key, (len(public), samples, nets.bits.channels))
-    x = diffusion.denoised(nets, sample_key, denoise_fn, x, nets.config.num_steps)
+    x = diffusion.denoised(
+        nets, sample_key, denoise_fn, x, nets.config.num_train_timesteps
+    )
     return generator.physical(nets, nets.bits.decode(x))
 
 

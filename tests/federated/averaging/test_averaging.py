@@ -72,7 +72,7 @@ def _loops_of_fedavg():
         3,
         optax.sgd(0.7, momentum=0.9),
         cohort_size=3,
-        step_size=0.05,
+        learning_rate=0.05,
         num_steps=4,
         batch_size=3,
     )
@@ -85,7 +85,7 @@ def test_fedsgd_agrees_with_the_loops_in_float64():
         algorithm = fedsgd(
             *(_params, _network),
             **{"server_optimizer": optimizer, "cohort_size": 3},
-            layout=Layout(chunk=1),
+            layout=Layout(chunk_size=1),
         )
         state, _ = _run(algorithm, clients, 4)
         expected = reference.fedsgd(
@@ -108,9 +108,9 @@ def test_fedavg_agrees_with_the_loops_in_float64(chunk):
             batch_size=3,
             server_optimizer=optimizer,
             cohort_size=3,
-            layout=Layout(chunk=chunk, unroll=2),
+            layout=Layout(chunk_size=chunk, unroll=2),
         )
-        state, _ = _run(algorithm, clients, 3, step_size=0.05)
+        state, _ = _run(algorithm, clients, 3, learning_rate=0.05)
         expected = _loops_of_fedavg()
         chex.assert_trees_all_close(state.params, expected, rtol=1e-10, atol=1e-12)
 
@@ -121,7 +121,7 @@ def test_one_full_batch_step_of_fedavg_is_fedsgd():
     common = dict(cohort_size=2, weighting="clients")
     average = fedavg(_params, quiet, num_steps=1, **common)
     gradient = fedsgd(_params, quiet, server_optimizer=optax.sgd(0.05), **common)
-    one, _ = _run(average, _clients(), 3, step_size=0.05)
+    one, _ = _run(average, _clients(), 3, learning_rate=0.05)
     other, _ = _run(gradient, _clients(), 3)
     chex.assert_trees_all_close(one.params, other.params, rtol=1e-4, atol=1e-6)
 
@@ -133,13 +133,13 @@ def test_quadratic_has_the_closed_form():
     square = lambda w, x, key: 0.5 * (w - x) ** 2
     clients = federated.stack([np.array([1.0, 3.0]), np.array([5.0])])
     algorithm = fedavg(lambda key: jnp.float32(0), square, num_steps=3)
-    state, info = _run(algorithm, clients, 2, step_size=0.5)
+    state, info = _run(algorithm, clients, 2, learning_rate=0.5)
     by_rows = (2 * 2 + 1 * 5) / 3
     np.testing.assert_allclose(state.params, by_rows * (1 - 0.5**6), rtol=1e-6)
     algorithm = fedavg(
         lambda key: jnp.float32(0), square, num_steps=3, weighting="clients"
     )
-    state, info = _run(algorithm, clients, 2, step_size=0.5)
+    state, info = _run(algorithm, clients, 2, learning_rate=0.5)
     np.testing.assert_allclose(state.params, (2 + 5) / 2 * (1 - 0.5**6), rtol=1e-6)
     assert info["loss"].shape == (2,)
 
@@ -147,7 +147,7 @@ def test_quadratic_has_the_closed_form():
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "weighting"), [("sgd", "clients"), ("avg", "rows")])
 def test_padded_clients_and_rows_change_nothing(kind, weighting):
-    layout = Layout(chunk=1)
+    layout = Layout(chunk_size=1)
     if kind == "sgd":
         algorithm = fedsgd(_params, _network, weighting=weighting, layout=layout)
     else:
@@ -174,8 +174,8 @@ def test_seeds_and_hyper_parameters_are_one_more_axis_and_compile_nothing():
     )
     clients = _clients()
 
-    def run(seed, step_size, server_rate):
-        state = algorithm.init(jax.random.key(seed), step_size=step_size)
+    def run(seed, learning_rate, server_rate):
+        state = algorithm.init(jax.random.key(seed), learning_rate=learning_rate)
         state.opt_state.hyperparams["learning_rate"] = server_rate
         return algorithm.update(jax.random.key(seed + 10), state, clients)[0].params
 
@@ -196,7 +196,7 @@ def test_says_what_was_wrong():
         fedavg(_params, _network, num_steps=1, batch_size=0)
     with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
         fedavg(_params, _network, num_steps=2.5)
-    with pytest.raises(TypeError, match=r"\['step_size'\], got \['lr'\]"):
+    with pytest.raises(TypeError, match=r"\['learning_rate'\], got \['lr'\]"):
         fedavg(_params, _network, num_steps=1).init(jax.random.key(0), lr=1.0)
     with pytest.raises(ValueError, match=r"cohort_size.*the 4 clients.*got 5"):
         _run(fedsgd(_params, _network, cohort_size=5), _clients(), 1)

@@ -29,16 +29,16 @@ def test_agrees_with_the_loops_in_float64_however_padded(
             num_clients=6,
             num_clusters=2,
             alone=1,
-            layout=Layout(chunk=chunk),
+            layout=Layout(chunk_size=chunk),
         )
-        state = algorithm.init(jax.random.key(0), step_size=0.1)
+        state = algorithm.init(jax.random.key(0), learning_rate=0.1)
         state, _ = federated.simulate(
             algorithm, jax.random.key(1), state, grown(clients), 3
         )
         models, groups = loops.centralized_clustering(
             *(jax.random.key(1), start(jax.random.key(0)), jax.jit(network)),
             *(clients, 3),
-            step_size=0.1,
+            learning_rate=0.1,
             num_steps=2,
             k=2,
             alone=1,
@@ -66,7 +66,7 @@ def test_two_clients_by_hand():
         alone=1,
     )
     clients = federated.stack([jnp.array([4.0, 4.0]), jnp.array([-2.0])])
-    state = algorithm.init(jax.random.key(0), step_size=0.5)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.5)
     update = jax.jit(algorithm.update)
     state, info = update(jax.random.key(1), state, clients)
     assert state.params.tolist() == [1.0, 0.0] and state.own.tolist() == [0, 0]

@@ -14,7 +14,7 @@ from jaxanon.federated.clustering import clusterfl
 from jaxanon.federated.clustering.reference import clusterfl as loops
 
 OPTIONS = {"num_steps": 2, "batch_size": 2}
-HYPER = {"step_size": 0.1, "alpha": 0.1, "beta": 0.05, "rho": 0.3}
+HYPER = {"learning_rate": 0.1, "alpha": 0.1, "beta": 0.05, "rho": 0.3}
 SQUARE = lambda w, x, key: 0.5 * (w - x) ** 2
 
 
@@ -43,15 +43,15 @@ def found(network, start):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["corrected", "released"])
+@pytest.mark.parametrize("variant", ["corrected", "official"])
 def test_agrees_with_the_loops_in_float64_however_padded(
-    form, found, network, start, population, grown
+    variant, found, network, start, population, grown
 ):
     with jax.enable_x64(True):
         clients = population((3, 1, 4, 2))
-        chunk = None if form == "corrected" else 3
-        rounds = CohortConfig(layout=Layout(chunk=chunk))
-        algorithm = found(6, form=form, every=2, rounds=rounds)
+        chunk = None if variant == "corrected" else 3
+        rounds = CohortConfig(layout=Layout(chunk_size=chunk))
+        algorithm = found(6, variant=variant, every=2, rounds=rounds)
         state = algorithm.init(jax.random.key(0), **HYPER, temperature=2.0)
         state, _ = federated.simulate(
             algorithm, jax.random.key(1), state, grown(clients), 4
@@ -66,7 +66,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
             probe=probe(probe_key),
             num_clusters=2,
             every=2,
-            form=form,
+            variant=variant,
         )
         close = {"rtol": 1e-8, "atol": 1e-10}
         stacked = lambda trees: jax.tree.map(lambda *x: np.stack(x), *trees)
@@ -80,7 +80,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 
 
 @functools.cache
-def of_two(form):
+def of_two(variant):
     """Two clients in one cluster, one step a round from 0."""
     return federated.clusterfl(
         lambda key: jnp.zeros(()),
@@ -89,14 +89,14 @@ def of_two(form):
         num_clients=2,
         num_clusters=1,
         members=np.ones((2, 1)),
-        form=form,
+        variant=variant,
     )
 
 
-def quadratic(hyper, num_rounds, step_size=0.5, form="corrected"):
+def quadratic(hyper, num_rounds, learning_rate=0.5, variant="corrected"):
     """The states and infos of such rounds, of clients at 4 and 0."""
-    algorithm, told = of_two(form), []
-    state = algorithm.init(jax.random.key(0), step_size=step_size, **hyper)
+    algorithm, told = of_two(variant), []
+    state = algorithm.init(jax.random.key(0), learning_rate=learning_rate, **hyper)
     clients = federated.stack([jnp.array([4.0]), jnp.array([0.0])])
     for _ in range(num_rounds):
         # By one program of a round, whatever their number.
@@ -117,7 +117,7 @@ def test_two_clients_by_hand():
     np.testing.assert_allclose(state.own.nearness, [0.5, 0.5], rtol=1e-6)
     np.testing.assert_allclose([first["loss"], second["loss"]], [[4.0], [1.0]])
     assert first["bytes_up"][0] == first["bytes_down"][0] == 4
-    state, _ = quadratic(hyper, 2, form="released")[-1]
+    state, _ = quadratic(hyper, 2, variant="official")[-1]
     want = [2 - 0.5 * (-2 + 5 / 3 + 1), -0.5 * 5 / 3]
     np.testing.assert_allclose(state.own.model, want, rtol=1e-6)
 
@@ -126,7 +126,7 @@ def test_comes_to_rest_where_the_penalised_losses_are_least():
     """(1 + 2α) w - 2β mean(w) = x: the mean is 2 / (1 + 2α - 2β). The published sign
     rests elsewhere."""
     hyper = {"alpha": 0.25, "beta": 0.125, "rho": 1.0}
-    state, _ = quadratic(hyper, 300, step_size=0.2)[-1]
+    state, _ = quadratic(hyper, 300, learning_rate=0.2)[-1]
     mean = 2 / (1 + 0.5 - 0.25)
     want = (np.array([4.0, 0.0]) + 0.25 * mean) / 1.5
     np.testing.assert_allclose(state.own.model, want, rtol=1e-4)
@@ -134,7 +134,7 @@ def test_comes_to_rest_where_the_penalised_losses_are_least():
     total = want.sum() / np.sqrt(2)
     np.testing.assert_allclose(state.server.centres, [total], rtol=1e-4)
     np.testing.assert_allclose(state.server.duals, [0.25 * total], rtol=1e-4)
-    released, _ = quadratic(hyper, 300, step_size=0.2, form="released")[-1]
+    released, _ = quadratic(hyper, 300, learning_rate=0.2, variant="official")[-1]
     assert np.abs(released.own.model - want).max() > 0.1
 
 
@@ -186,8 +186,8 @@ def test_says_what_was_wrong(found):
         *(lambda key: jnp.zeros(()), SQUARE, Steps(num_steps=1)),
         **{"num_clients": 2, "num_clusters": 1, "members": members},
     )
-    with pytest.raises(ValueError, match="form must be one of"):
-        found(form="published")
+    with pytest.raises(ValueError, match="variant must be one of"):
+        found(variant="published")
     with pytest.raises(ValueError, match="every must be >= 1, got 0"):
         found(every=0)
     with pytest.raises(

@@ -31,9 +31,9 @@ def test_agrees_with_the_loops_in_float64_however_padded(
             Steps(**OPTIONS),
             layers=ORDER,
             num_clients=7,
-            rounds=CohortConfig(layout=Layout(chunk=chunk)),
+            rounds=CohortConfig(layout=Layout(chunk_size=chunk)),
         )
-        hyper = {"step_size": 0.1, "similarity": similarity}
+        hyper = {"learning_rate": 0.1, "similarity": similarity}
         state = algorithm.init(jax.random.key(0), **hyper)
         state, _ = federated.simulate(
             algorithm, jax.random.key(1), state, grown(clients), 3
@@ -76,7 +76,7 @@ def two(num_rounds, similarity=0.4, cohort_size=None):
     """The states and infos of rounds of clients at (1, 1), of two rows, and (4, -2);
     of a third that has none, where all take part."""
     algorithm, told = of_two(cohort_size), []
-    state = algorithm.init(jax.random.key(0), step_size=0.5, similarity=similarity)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.5, similarity=similarity)
     rows = jnp.array([[[1.0, 1.0]] * 2, [[4.0, -2.0], [9.0, 9.0]], [[9.0, 9.0]] * 2])
     mask = jnp.array([[True] * 2, [True, False], [False] * 2])
     own = slice(2 if cohort_size else 3)

@@ -92,7 +92,9 @@ ALGORITHMS = {
     "atlas_private": lambda start, network: _atlas(
         start,
         network,
-        lots=federated.PoissonSampling(sampling_probability=0.5, size=2.0, capacity=4),
+        lots=federated.PoissonSampling(
+            sampling_probability=0.5, expected_batch_size=2.0, max_batch_size=4
+        ),
     ),
 }
 
@@ -145,7 +147,7 @@ def _meta(**more):
             Objective(("model",), graded("model", loss)),
             Objective(("adversary",), graded("adversary", chase)),
         ],
-        hyper={"server_step_size": 0.1},
+        hyper={"server_learning_rate": 0.1},
         cohort_size_fn=lambda num_clients: 2,
         server_optimizer=optax.adam(1.0),
         alone_fn=lambda hyper: Objective(("adversary",), graded("adversary", chase)),
@@ -180,7 +182,7 @@ def test_two_clients_by_hand_and_one_of_them_absent():
     # Half of the way from 0 to 4 and to 10: 2 and 5, of weights 1 and 2.
     algorithm = federated.fedavg(lambda key: {"w": jnp.zeros(())}, _square, num_steps=1)
     (exchange,) = engine_exchange.parts_of(algorithm).exchanges
-    state = algorithm.init(jax.random.key(0), step_size=0.5)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.5)
     clients = federated.stack([np.array([4.0]), np.array([10.0, 10.0])])
     replies = [
         exchange.reply(

@@ -30,7 +30,9 @@ FORMS = {
         federated.dp_fedavg,
         {
             "steps": ONE,
-            "cohorts": PoissonSampling(sampling_probability=1.0, size=1.0, records=1),
+            "cohorts": PoissonSampling(
+                sampling_probability=1.0, expected_batch_size=1.0, max_examples=1
+            ),
             "count_stddev": 1.0,
         },
     ),
@@ -47,14 +49,22 @@ def begun(name, **hyper):
 @pytest.mark.parametrize(
     ("name", "hyper", "message"),
     [
-        ("fedavg", {"step_size": -1.0}, "step_size must be finite and >= 0, got -1.0"),
-        ("fedprox", {"mu": math.nan}, "mu must be finite and >= 0, got nan"),
-        ("scaffold", {"step_size": 0.0}, "step_size must be finite and > 0, got 0.0"),
+        (
+            "fedavg",
+            {"learning_rate": -1.0},
+            "learning_rate must be finite and >= 0, got -1.0",
+        ),
+        ("fedprox", {"proximal_mu": math.nan}, "mu must be finite and >= 0, got nan"),
+        (
+            "scaffold",
+            {"learning_rate": 0.0},
+            "learning_rate must be finite and > 0, got 0.0",
+        ),
         ("fedmask", {"certainty": 0.5}, r"certainty must be in \(0.5, 1\), got 0.5"),
         (
             "centralized_clustering",
-            {"step_size": math.inf},
-            "step_size must be finite and >= 0",
+            {"learning_rate": math.inf},
+            "learning_rate must be finite and >= 0",
         ),
         (
             "dp_fedavg",
@@ -72,15 +82,15 @@ def test_numbers_out_of_range_are_refused(name, hyper, message):
 @pytest.mark.parametrize("name", sorted(FORMS))
 def test_defaults_and_what_is_traced_pass(name):
     begun(name)
-    state = jax.eval_shape(lambda x: begun(name, step_size=x), jnp.float32(-1.0))
-    assert state.hyper["step_size"].shape == ()
+    state = jax.eval_shape(lambda x: begun(name, learning_rate=x), jnp.float32(-1.0))
+    assert state.hyper["learning_rate"].shape == ()
 
 
 @pytest.mark.parametrize(
     ("name", "inside", "outside"),
     [
-        ("step_size", (0, 3.0, np.float32(0.5)), (-1e-9, math.inf, np.float64(-1))),
-        ("max_norm", (1e-9, 5), (0, 0.0, -1.0, math.nan)),
+        ("learning_rate", (0, 3.0, np.float32(0.5)), (-1e-9, math.inf, np.float64(-1))),
+        ("clip_norm", (1e-9, 5), (0, 0.0, -1.0, math.nan)),
         ("quantile", (0, 0.5, 1), (-0.1, 1.1, -math.inf)),
         ("similarity", (-1, 0.0, 1.0), (-1.1, 1.1)),
         ("first_score", (0.1, 0.9), (0, 1)),
@@ -106,16 +116,20 @@ def test_every_default_is_in_its_range():
 
 @pytest.mark.parametrize("value", [True, np.True_, "0.1", None, 1j, np.array(1j), []])
 def test_what_is_no_number_is_refused_by_name(value):
-    with pytest.raises(TypeError, match="step_size must be a number"):
-        in_range({"step_size": value})
+    with pytest.raises(TypeError, match="learning_rate must be a number"):
+        in_range({"learning_rate": value})
 
 
 @pytest.mark.parametrize("value", [np.ones(2), jnp.ones(2), jnp.ones((1, 1))])
 def test_several_numbers_are_mapped_over_and_not_given_at_once(value):
-    with pytest.raises(ValueError, match=r"step_size must be one number.*jax\.vmap"):
-        in_range({"step_size": value})
+    with pytest.raises(
+        ValueError, match=r"learning_rate must be one number.*jax\.vmap"
+    ):
+        in_range({"learning_rate": value})
     seen = []
-    jax.vmap(lambda one: seen.append(in_range({"step_size": one})) or one)(jnp.ones(2))
+    jax.vmap(lambda one: seen.append(in_range({"learning_rate": one})) or one)(
+        jnp.ones(2)
+    )
     assert seen == [None]
 
 
@@ -150,7 +164,7 @@ def test_so_many_clients_there_are_not(count):
     [("batch_size", 0), ("batch_size", -1), ("num_steps", math.inf), ("num_steps", 0)],
 )
 def test_steps_that_would_learn_nothing_are_refused(name, value):
-    options = {"step_size": 0.1, "num_steps": 1, "batch_size": None} | {name: value}
+    options = {"learning_rate": 0.1, "num_steps": 1, "batch_size": None} | {name: value}
     loss_fn = lambda w, x, key: (w - x) ** 2
     with pytest.raises((TypeError, ValueError), match=name):
         federated.local_sgd(
@@ -160,10 +174,14 @@ def test_steps_that_would_learn_nothing_are_refused(name, value):
         )
 
 
-@pytest.mark.parametrize("name", ["size", "sampling_probability"])
+@pytest.mark.parametrize("name", ["expected_batch_size", "sampling_probability"])
 @pytest.mark.parametrize("value", ["1", None, True])
 def test_lots_of_words_are_refused(name, value):
-    options = {"sampling_probability": 0.5, "size": 1.0, "records": 4} | {name: value}
+    options = {
+        "sampling_probability": 0.5,
+        "expected_batch_size": 1.0,
+        "max_examples": 4,
+    } | {name: value}
     with pytest.raises(TypeError, match=f"{name} must be a number"):
         federated.PoissonSampling(**options)
 
@@ -171,11 +189,11 @@ def test_lots_of_words_are_refused(name, value):
 def test_meta_learning_and_looking_on_refuse_what_they_cannot_do():
     algorithm = federated.fed_maml(
         *(lambda key: {"net": jnp.zeros(())}, len, lambda hyper: [], lambda hyper: []),
-        hyper={"server_step_size": 1.0},
+        hyper={"server_learning_rate": 1.0},
         server_optimizer=optax.sgd(1.0),
     )
-    with pytest.raises(ValueError, match="server_step_size must be finite"):
-        algorithm.init(jax.random.key(0), server_step_size=math.nan)
+    with pytest.raises(ValueError, match="server_learning_rate must be finite"):
+        algorithm.init(jax.random.key(0), server_learning_rate=math.nan)
     average = federated.fedavg(lambda key: 0.0, len, num_steps=1)
     with pytest.raises(TypeError, match="num_rounds"):
         federated.simulate_observed(average, jax.random.key(0), None, None, 1.5)

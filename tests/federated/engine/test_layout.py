@@ -17,7 +17,7 @@ ALL = pytest.mark.parametrize("chunk", [None, 1, 2, 9])
 
 
 def _mean(fn, clients, weights, chunk):
-    return federated.mean_over_clients(fn, clients, weights, Layout(chunk=chunk))
+    return federated.mean_over_clients(fn, clients, weights, Layout(chunk_size=chunk))
 
 
 @ALL
@@ -41,7 +41,9 @@ def test_what_clients_keep_is_changed_in_its_place(num, chunk):
     x, weights = x[:num], weights[:num]
     own = {name: leaf[:num] for name, leaf in own.items()}
     given = jax.tree.map(jnp.asarray, (x, own, weights))
-    change = functools.partial(layout.sum_and_change, fn, layout=Layout(chunk=chunk))
+    change = functools.partial(
+        layout.sum_and_change, fn, layout=Layout(chunk_size=chunk)
+    )
     total, after = jax.jit(change)(*given)
     assert total == sum(weights[i] * x[i] * own["sum"][i] for i in range(num))
     np.testing.assert_array_equal(after["sum"], own["sum"] + x)
@@ -106,9 +108,13 @@ def test_under_an_outer_vmap(chunk):
 def test_default_follows_backend_and_memory():
     params = {"w": jax.ShapeDtypeStruct((1 << 28,), jnp.float32)}  # 1 GiB.
     default = federated.default_layout
-    assert default(params, 8, num_steps=20, backend="cpu") == Layout(chunk=1, unroll=8)
+    assert default(params, 8, num_steps=20, backend="cpu") == Layout(
+        chunk_size=1, unroll=8
+    )
     deep = {str(number): jnp.zeros(1) for number in range(41)}
-    assert default(deep, 8, num_steps=20, backend="cpu") == Layout(chunk=1, unroll=1)
+    assert default(deep, 8, num_steps=20, backend="cpu") == Layout(
+        chunk_size=1, unroll=1
+    )
     assert default(params, 8, backend="gpu").chunk == 1  # 3 GiB of 4 for a client.
     small = {"w": jax.ShapeDtypeStruct((1 << 20,), jnp.float32)}
     assert default(small, 300, backend="gpu").chunk is None
@@ -126,7 +132,9 @@ def test_gradients_of_single_examples_take_room_too():
 def test_learners_on_lots_say_what_their_examples_take(name, monkeypatch):
     """A matrix of one row a window stays factors, of 50 it is multiplied out."""
     loss = lambda p, x, key: jnp.sum((x @ p["a"]["w"]) ** 2, axis=(1, 2))
-    lots = federated.PoissonSampling(sampling_probability=0.5, size=2.0, records=4)
+    lots = federated.PoissonSampling(
+        sampling_probability=0.5, expected_batch_size=2.0, max_examples=4
+    )
     seen = []
     found = layout.default_layout
     monkeypatch.setattr(

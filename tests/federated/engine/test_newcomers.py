@@ -17,7 +17,7 @@ zeros = lambda key: {"w": ZERO, "v": ZERO}
 
 def joined(algorithm, shared, num_rounds, row=8.0, real=True, **hyper):
     """The models of one with the row 8, or another, among clients of other numbers."""
-    state = algorithm.init(jax.random.key(0), step_size=0.5, **hyper)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.5, **hyper)
     own = jax.tree.map(lambda leaf: leaf[0], state.own)
     # What the others keep is theirs: nobody new may see it.
     theirs = lambda leaf: jnp.full_like(leaf, True if leaf.dtype == bool else jnp.nan)
@@ -55,10 +55,10 @@ def test_layers_of_their_own_follow_shared_ones_that_rest(row, own):
 def test_models_near_the_shared_one_begin_with_it(row, model):
     ditto = federated.ditto(zero, square, ONE, own_steps=ONE, num_clients=5)
     # From 2, half of the way; the second round is held back by all that was gone.
-    assert joined(ditto, jnp.array(2.0), 1, row, pull=1.0) == model
-    assert joined(ditto, jnp.array(2.0), 2, row, pull=1.0) == model
+    assert joined(ditto, jnp.array(2.0), 1, row, proximal_weight=1.0) == model
+    assert joined(ditto, jnp.array(2.0), 2, row, proximal_weight=1.0) == model
     near = federated.pfedme(zero, square, ONE, own_steps=1, num_clients=5)
-    assert joined(near, jnp.array(2.0), 1, row, pull=2.0) == model
+    assert joined(near, jnp.array(2.0), 1, row, proximal_weight=2.0) == model
     for algorithm in (ditto, near):
         assert joined(algorithm, jnp.array(2.0), 0, row) == 2.0
         assert joined(algorithm, jnp.array(2.0), 1, row, real=False) == 2.0
@@ -97,7 +97,9 @@ def test_of_groups_in_one_place_they_get_the_model_of_most():
 def test_one_step_adapts_a_meta_learned_model(row, model):
     algorithm = federated.per_fedavg(zero, square, ONE, num_clients=5)
     for rounds in (0, 3):
-        found = joined(algorithm, jnp.array(2.0), rounds, row, adaptation_step_size=0.5)
+        found = joined(
+            algorithm, jnp.array(2.0), rounds, row, adaptation_learning_rate=0.5
+        )
         assert found == model
 
 
@@ -108,18 +110,20 @@ def test_atlas_keeps_the_layer_that_its_own_masks_give_away(guarantee):
     From 3 + 1 each goes half of the way of 4, and v's 3 stays. From 3 + 3 half of the
     way of 2, and v's 4 stays; the last fit takes a quarter of the way from 3 + 4.
     """
-    lots = PoissonSampling(sampling_probability=0.5, size=1.0, records=2)
+    lots = PoissonSampling(
+        sampling_probability=0.5, expected_batch_size=1.0, max_examples=2
+    )
     algorithm = federated.atlas(
         *(zeros, layered, ONE),
         num_clients=5,
         lots=lots if guarantee == "example" else None,
-        guarantee=guarantee or "example",
+        privacy_unit=guarantee or "example",
         scores="released" if guarantee else "privatised",
-        most_layers=1,
-        own_steps=ONE,
+        max_layers=1,
+        finetune_steps=ONE,
     )
     shared = {"w": jnp.array(3.0), "v": jnp.array(1.0)}
-    hyper = {"max_norm": 0.1, "own_step_size": 0.25}
+    hyper = {"clip_norm": 0.1, "finetune_learning_rate": 0.25}
     assert joined(algorithm, shared, 2, **hyper) == {"w": 3.25, "v": 4.25}
     # At once, without a round: a quarter of the way from 3 + 1.
     assert joined(algorithm, shared, 0, **hyper) == {"w": 4.0, "v": 2.0}

@@ -12,7 +12,9 @@ from jaxanon.federated import CohortConfig, PoissonSampling, Population, Steps
 STEPS = Steps(num_steps=2, batch_size=2)
 COHORT = {"rounds": CohortConfig(cohort_size=3), "num_clients": 4}
 ALIKE = COHORT | {"rounds": CohortConfig(cohort_size=3, weighting="clients")}
-LOTS = PoissonSampling(sampling_probability=0.5, size=2.0, records=5)
+LOTS = PoissonSampling(
+    sampling_probability=0.5, expected_batch_size=2.0, max_examples=5
+)
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 
 
@@ -117,11 +119,13 @@ def test_two_clients_by_hand():
     algorithm = federated.fedsgd_ldp(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
-        lots=PoissonSampling(sampling_probability=1.0, size=1.0, records=1),
+        lots=PoissonSampling(
+            sampling_probability=1.0, expected_batch_size=1.0, max_examples=1
+        ),
         num_steps=1,
         num_clients=2,
     )
-    hyper = {"step_size": 0.5, "max_norm": 2.0, "noise_multiplier": 0.0}
+    hyper = {"learning_rate": 0.5, "clip_norm": 2.0, "noise_multiplier": 0.0}
     clients = federated.stack([jnp.array([4.0]), jnp.array([0.0])])
     program = jax.jit(federated.simulate_observed, static_argnums=(0, 4))
     state = algorithm.init(jax.random.key(0), **hyper)

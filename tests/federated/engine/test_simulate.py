@@ -56,21 +56,23 @@ def test_the_state_is_donated():
 )
 def test_what_is_from_elsewhere_stays_whose_it_was(make):
     """The state is given away, but not what ``init`` and ``init_fn`` got."""
-    trained, step_size = {"w": jnp.ones(2)}, jnp.array(0.25, jnp.float32)
+    trained, learning_rate = {"w": jnp.ones(2)}, jnp.array(0.25, jnp.float32)
     loss = lambda p, x, key: (p["w"].sum() - x) ** 2
     more = {"num_steps": 1}
     steps = federated.Steps(num_steps=1)
     if make is federated.fedmask:
         more = {"steps": steps, "masked_layers": ("w",), "num_clients": 7}
     if make is federated.dp_fedavg:
-        every = federated.PoissonSampling(sampling_probability=1.0, size=7.0, records=7)
+        every = federated.PoissonSampling(
+            sampling_probability=1.0, expected_batch_size=7.0, max_examples=7
+        )
         more = {"steps": steps, "cohorts": every, "count_stddev": 1.0}
     algorithm = make(lambda key: trained, loss, **more)
     clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
     for _ in range(2):
-        state = algorithm.init(jax.random.key(0), step_size=step_size)
+        state = algorithm.init(jax.random.key(0), learning_rate=learning_rate)
         federated.simulate(algorithm, jax.random.key(1), state, clients, 1)
-    assert trained["w"].tolist() == [1.0, 1.0] and step_size == 0.25
+    assert trained["w"].tolist() == [1.0, 1.0] and learning_rate == 0.25
 
 
 def check_shards(make, size, devices=None):

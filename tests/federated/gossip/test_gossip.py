@@ -69,8 +69,8 @@ def test_two_agents_one_late_message_by_hand(monkeypatch):
     "messages",
     [
         ChannelConfig(),
-        ChannelConfig(lost=0.4),
-        ChannelConfig(lost=0.3, late=0.4, max_age=3),
+        ChannelConfig(drop_probability=0.4),
+        ChannelConfig(drop_probability=0.3, delay_probability=0.4, max_age=3),
     ],
     ids=str,
 )
@@ -134,7 +134,10 @@ def test_perfect_messages_are_a_product_and_keep_the_mean():
 
 def test_where_all_is_lost_everybody_learns_alone():
     params = jax.tree.map(jnp.asarray, params_of(4))
-    shared, messages = {"base": True, "head": True}, ChannelConfig(lost=1.0, max_age=2)
+    shared, messages = (
+        {"base": True, "head": True},
+        ChannelConfig(drop_probability=1.0, max_age=2),
+    )
     mixing = federated.metropolis_weights(federated.complete_graph(4))
 
     @jax.jit
@@ -149,7 +152,7 @@ def test_where_all_is_lost_everybody_learns_alone():
 
 
 def test_fates_have_their_probabilities():
-    messages = ChannelConfig(lost=0.2, late=0.3, max_age=1)
+    messages = ChannelConfig(drop_probability=0.2, delay_probability=0.3, max_age=1)
     fates = jax.jit(lambda key: gossip.fates(key, 200, messages))
     in_time, late = map(np.asarray, fates(jax.random.key(0)))
     others = ~np.eye(200, dtype=bool)
@@ -161,7 +164,7 @@ def test_fates_have_their_probabilities():
 
 
 def test_some_agents_have_the_fates_that_they_have_among_all():
-    messages = ChannelConfig(lost=0.2, late=0.3, max_age=1)
+    messages = ChannelConfig(drop_probability=0.2, delay_probability=0.3, max_age=1)
     some = np.array([2, 3, 7])
     fates = jax.jit(lambda key: [gossip.fates(key, n, messages) for n in (8, some)])
     everybody, found = fates(jax.random.key(0))
@@ -170,7 +173,7 @@ def test_some_agents_have_the_fates_that_they_have_among_all():
 
 
 def test_rounds_have_fates_of_their_own():
-    messages, key = ChannelConfig(lost=0.5, max_age=1), jax.random.key(0)
+    messages, key = ChannelConfig(drop_probability=0.5, max_age=1), jax.random.key(0)
     params = {"w": jnp.zeros(20)}
     mail = federated.empty_message_buffer(params, {"w": True}, messages)
     given = {"shared": {"w": True}, "messages": messages}
@@ -240,10 +243,13 @@ def test_half_precision_is_summed_in_float32():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ChannelConfig(lost=0.7, late=0.6), "lost and late must be at most 1"),
         (
-            lambda: ChannelConfig(late=0.5),
-            "max_age must be >= 1 where messages are late (0.5)",
+            lambda: ChannelConfig(drop_probability=0.7, delay_probability=0.6),
+            r"drop_probability \+ delay_probability must",
+        ),
+        (
+            lambda: ChannelConfig(delay_probability=0.5),
+            "max_age must be >= 1 with delay_probability (0.5)",
         ),
         (lambda: federated.base_layers(("a", "b"), 3), "alpha must lie in [0, 2]"),
         (

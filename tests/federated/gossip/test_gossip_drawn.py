@@ -17,8 +17,8 @@ from jaxanon.federated.gossip.gossip import fates
 AGENTS, ROUNDS = 3, 4
 KINDS = (
     ChannelConfig(),
-    ChannelConfig(lost=0.4),
-    ChannelConfig(lost=0.2, late=0.5, max_age=2),
+    ChannelConfig(drop_probability=0.4),
+    ChannelConfig(drop_probability=0.2, delay_probability=0.5, max_age=2),
 )
 seeds = st.integers(0, 2**20)
 flags = st.sampled_from([(1, 1), (1, 0), (0, 1), (0, 0)]).map(

@@ -38,7 +38,7 @@ def test_two_agents_by_hand():
 def test_agrees_with_a_plain_loop_where_messages_are_lost():
     agents, rounds, norm = 4, 5, 0.5
     mixing = np.asarray(federated.metropolis_weights(federated.ring_graph(agents)))
-    messages = ChannelConfig(lost=0.4, late=0.2, max_age=2)
+    messages = ChannelConfig(drop_probability=0.4, delay_probability=0.2, max_age=2)
     rng = np.random.default_rng(0)
     steps = rng.normal(size=(rounds, agents, 3)).astype(np.float32)
     key, shared = jax.random.key(3), {"w": True}

@@ -26,7 +26,7 @@ def graded(name):
 
 def build(**options):
     options = {
-        "hyper": {"server_step_size": 1.0, "inner": 0.5},
+        "hyper": {"server_learning_rate": 1.0, "inner": 0.5},
         "server_optimizer": optax.sgd(1.0),
         **options,
     }
@@ -55,13 +55,13 @@ def test_a_round_is_one_step_along_the_mean_meta_gradient():
     np.testing.assert_allclose(state.params["adversary"]["w"], 4.0, rtol=1e-6)
     np.testing.assert_allclose(info["model"], 4.0, rtol=1e-6)
     assert int(state.round) == 1 and state.average is None
-    state, _ = one_round(build(), inner=0.0, server_step_size=0.5)
+    state, _ = one_round(build(), inner=0.0, server_learning_rate=0.5)
     np.testing.assert_allclose(state.params["model"]["w"], 2.0, rtol=1e-6)
 
 
 def test_groups_may_take_steps_of_their_own_length():
-    lengths = lambda hyper: {"adversary": 0.1 * hyper["server_step_size"]}
-    state, _ = one_round(build(step_sizes_fn=lengths))
+    lengths = lambda hyper: {"adversary": 0.1 * hyper["server_learning_rate"]}
+    state, _ = one_round(build(learning_rates_fn=lengths))
     np.testing.assert_allclose(state.params["adversary"]["w"], 0.4, rtol=1e-6)
     np.testing.assert_allclose(state.params["model"]["w"], 1.0, rtol=1e-6)
 
@@ -69,14 +69,14 @@ def test_groups_may_take_steps_of_their_own_length():
 def test_adversaries_train_on_alone_while_the_others_rest():
     alone = lambda hyper: Objective(("adversary",), graded("adversary"))
     half = lambda hyper: {"adversary": 0.5}
-    state, _ = one_round(build(alone_fn=alone, alone_rounds=2, step_sizes_fn=half))
+    state, _ = one_round(build(alone_fn=alone, alone_rounds=2, learning_rates_fn=half))
     # Three steps of half the way to the mean target 4: 4 (1 - 1/8).
     np.testing.assert_allclose(state.params["adversary"]["w"], 3.5, rtol=1e-6)
     np.testing.assert_allclose(state.params["model"]["w"], 1.0, rtol=1e-6)
 
 
 def test_the_running_mean_follows_its_recurrence():
-    algorithm = build(averaging=0.5, hyper={"server_step_size": 0.5, "inner": 0.0})
+    algorithm = build(ema_decay=0.5, hyper={"server_learning_rate": 0.5, "inner": 0.0})
     state = algorithm.init(jax.random.key(0))
     update, mean, w = jax.jit(algorithm.update), 0.0, 0.0
     for round_ in range(12):
@@ -139,7 +139,7 @@ def test_every_client_and_every_round_has_draws_of_its_own():
         draw,
         lambda hyper: [Phase(("model",), loss("model"), 0.5)],
         lambda hyper: [Objective(("model",), show)],
-        hyper={"server_step_size": 0.0},
+        hyper={"server_learning_rate": 0.0},
         server_optimizer=optax.sgd(1.0),
     )
     update = jax.jit(algorithm.update)
@@ -170,10 +170,10 @@ def test_rows_of_a_list_come_again_and_nothing_else_does():
         draw,
         lambda hyper: [],
         lambda hyper: [Objective(("model",), show)],
-        hyper={"server_step_size": 0.0},
+        hyper={"server_learning_rate": 0.0},
         server_optimizer=optax.sgd(1.0),
         rounds_per_list=2,
-        step_sizes_fn=lambda hyper: {"adversary": 1.0},
+        learning_rates_fn=lambda hyper: {"adversary": 1.0},
         alone_fn=lambda hyper: Objective(("adversary",), alone),
         alone_rounds=1,
     )
@@ -195,13 +195,13 @@ def test_rows_of_a_list_come_again_and_nothing_else_does():
 
 def test_says_what_was_wrong():
     with pytest.raises(
-        ValueError, match="must have 'server_step_size'.*add the length"
+        ValueError, match="must have 'server_learning_rate'.*add the length"
     ):
         build(hyper={"inner": 0.1})
     with pytest.raises(ValueError, match="rounds_per_list must be >= 1, got 0"):
         build(rounds_per_list=0)
     with pytest.raises(ValueError, match=r"averaging must be in \[0, 1\), got 1\.0"):
-        build(averaging=1.0)
+        build(ema_decay=1.0)
     with pytest.raises(
         TypeError, match=r"takes the hyper-parameters .* got \['outer'\]"
     ):

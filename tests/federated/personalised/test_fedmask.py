@@ -32,9 +32,9 @@ def test_agrees_with_the_loops_in_float64_however_padded(
             Steps(**OPTIONS),
             masked_layers=names,
             num_clients=5,
-            rounds=CohortConfig(weighting="clients", layout=Layout(chunk=chunk)),
+            rounds=CohortConfig(weighting="clients", layout=Layout(chunk_size=chunk)),
         )
-        hyper = {"step_size": 0.5, "certainty": 0.7}
+        hyper = {"learning_rate": 0.5, "certainty": 0.7}
         state = algorithm.init(jax.random.key(0), **hyper)
         begun = state.params
         state, _ = federated.simulate(
@@ -91,7 +91,7 @@ def two(num_rounds, **hyper):
         masked_layers=("w",),
         num_clients=3,
     )
-    state = algorithm.init(jax.random.key(0), **{"step_size": 0.4} | hyper)
+    state = algorithm.init(jax.random.key(0), **{"learning_rate": 0.4} | hyper)
     rows = jnp.array([[3.0, 9.0], [0.0, 9.0], [9.0, 9.0]])
     clients = Population(rows, jnp.array([[True, False], [True, False], [False] * 2]))
     states, infos = [], []
@@ -166,7 +166,7 @@ def test_who_is_not_of_the_cohort_keeps_its_masks(network, start, population):
         num_clients=3,
         rounds=CohortConfig(cohort_size=1),
     )
-    state = algorithm.init(jax.random.key(0), step_size=1.0)
+    state = algorithm.init(jax.random.key(0), learning_rate=1.0)
     state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, population())
     assert sorted(state.own.last.tolist()) == [-1, -1, 0]
     shared = [bool(jnp.any(leaf)) for leaf in jax.tree.leaves(state.server.shared)]

@@ -41,13 +41,13 @@ def with_own_steps(make):
     return lambda *args, **more: make(*args, own_steps=args[2], **more)
 
 
-def localized(key, params, loss_fn, clients, num_rounds, options, *, step_size):
+def localized(key, params, loss_fn, clients, num_rounds, options, *, learning_rate):
     """Training alone as a loop."""
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
         for c, (own_key, rows, size) in enumerate(loops.round_of(key, t, clients)):
             own[c] = descended(
-                loss_fn, own_key, own[c], rows, size, step_size, **options
+                loss_fn, own_key, own[c], rows, size, learning_rate, **options
             )
     return None, own
 
@@ -64,7 +64,7 @@ def joined(params, own):
 
 CASES = {
     "fedprox": Case(
-        federated.fedprox, {}, {"mu": 0.7}, reference.fedprox, model=shared
+        federated.fedprox, {}, {"proximal_mu": 0.7}, reference.fedprox, model=shared
     ),
     "fedper": Case(
         *(
@@ -89,7 +89,7 @@ CASES = {
     "ditto": Case(
         with_own_steps(federated.ditto),
         {},
-        {"pull": 0.6},
+        {"proximal_weight": 0.6},
         personalised_reference.ditto,
         chunk=2,
     ),
@@ -99,14 +99,14 @@ CASES = {
     "pfedme": Case(
         federated.pfedme,
         {"own_steps": 2},
-        {"server_step_size": 0.2, "pull": 1.5, "mix": 0.8},
+        {"server_learning_rate": 0.2, "proximal_weight": 1.5, "mix": 0.8},
         personalised_reference.pfedme,
         {"own_steps": 2},
     ),
     "per_fedavg": Case(
         federated.per_fedavg,
         {},
-        {"adaptation_step_size": 0.2},
+        {"adaptation_learning_rate": 0.2},
         meta_learning_reference.per_fedavg,
         model=None,  # By hand below.
         chunk=2,
@@ -137,11 +137,11 @@ def test_runs_side_by_side_on_padded_data_are_the_loops_in_float64(
     with jax.enable_x64(True):
         plain = population(SIZES)
         clients = grown(plain)
-        layout = Layout(chunk=case.chunk)
+        layout = Layout(chunk_size=case.chunk)
         algorithm = made(name, len(clients.mask), layout=layout)
 
-        def run(seed, step_size):
-            hyper = {"step_size": step_size} | case.hyper
+        def run(seed, learning_rate):
+            hyper = {"learning_rate": learning_rate} | case.hyper
             state = algorithm.init(jax.random.key(seed), **hyper)
             begun, key = state.own, jax.random.key(seed + 9)
             state, info = federated.simulate(algorithm, key, state, clients, 2)
@@ -152,10 +152,10 @@ def test_runs_side_by_side_on_padded_data_are_the_loops_in_float64(
 
         sizes = [0.1, 0.2]
         together = jax.jit(jax.vmap(run))(jnp.arange(2), jnp.array(sizes))
-        for i, step_size in enumerate(sizes):
+        for i, learning_rate in enumerate(sizes):
             one = jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i]), together)
             state, begun, model, info = one
-            told = {"step_size": step_size} | case.hyper | case.told
+            told = {"learning_rate": learning_rate} | case.hyper | case.told
             given = (start(jax.random.key(i)), jax.jit(network), plain, 2, OPTIONS)
             params, own = case.loops(jax.random.key(i + 9), *given, **told)
             close = {"rtol": 1e-9, "atol": 1e-11}
@@ -175,7 +175,7 @@ def test_runs_side_by_side_on_padded_data_are_the_loops_in_float64(
 @pytest.mark.parametrize("name", ["fedper", "localized"])
 def test_who_is_not_of_the_cohort_keeps_what_it_had(name, made, population):
     algorithm, clients = made(name, cohort_size=1), population()
-    state = algorithm.init(jax.random.key(0), step_size=0.1)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.1)
     begun = jax.tree.map(np.asarray, state.own)
     state, _ = federated.simulate(algorithm, jax.random.key(1), state, clients, 1)
     moved = [
@@ -214,7 +214,7 @@ def test_scaffold_of_two_clients_by_hand():
     """Round 2 from 1: client 1's gradient -3, its control -4, everybody's -2: both go
     the same way, -3 + 4 - 2 = 1 - 0 - 2 = -1, by half of it. FedAvg goes there too, but
     the clients drift: to 2.5 and 0.5."""
-    state, info = two(federated.scaffold, {"step_size": 0.5}, 2)
+    state, info = two(federated.scaffold, {"learning_rate": 0.5}, 2)
     assert state.params == 1.5
     # Each control is the gradient at 1, where the round began.
     np.testing.assert_array_equal(state.own, [-3.0, 1.0, 0.0])
@@ -227,7 +227,7 @@ def test_ditto_of_two_clients_by_hand():
     1 x (2 - 1) and 1 x (0 - 1)."""
     state, info = two(
         federated.ditto,
-        {"step_size": 0.5, "pull": 1.0},
+        {"learning_rate": 0.5, "proximal_weight": 1.0},
         2,
         own_steps=Steps(num_steps=1),
     )
@@ -241,7 +241,7 @@ def test_fedrep_of_two_clients_by_hand():
     """Heads go half of the way to 4 and to 0, what is shared half of the rest."""
     state, info = two(
         federated.fedrep,
-        {"step_size": 0.5},
+        {"learning_rate": 0.5},
         start={"w": 0.0, "v": 0.0},
         loss=lambda p, x, key: QUADRATIC(p["w"] + p["v"], x, key),
         own_layers=("v",),
@@ -255,7 +255,12 @@ def test_fedrep_of_two_clients_by_hand():
 def test_pfedme_of_two_clients_by_hand():
     """Own models 2 and 0 after a step; copies follow by 0.25 x 2 of the way, to 1 and
     0; the server takes half of their mean."""
-    hyper = {"step_size": 0.5, "server_step_size": 0.25, "pull": 2.0, "mix": 0.5}
+    hyper = {
+        "learning_rate": 0.5,
+        "server_learning_rate": 0.25,
+        "proximal_weight": 2.0,
+        "mix": 0.5,
+    }
     state, info = two(federated.pfedme, hyper, own_steps=1)
     np.testing.assert_array_equal(state.own, [2.0, 0.0, 0.0])
     assert state.params == 0.25 and info["loss"].tolist() == [4.0]
@@ -267,7 +272,7 @@ def test_fedprox_of_two_clients_by_hand(mu, want):
     make = lambda *args, **more: federated.fedprox(
         *args[:2], Steps(num_steps=2), **more
     )
-    state, info = two(make, {"step_size": 0.5, "mu": mu})
+    state, info = two(make, {"learning_rate": 0.5, "proximal_mu": mu})
     assert state.params == want
     assert info["loss"].tolist() == [2.5]  # 8 and 2 of the first, and 0 of the other.
 
@@ -275,7 +280,7 @@ def test_fedprox_of_two_clients_by_hand(mu, want):
 @pytest.mark.parametrize(("second_order", "want"), [(True, 0.5), (False, 1.0)])
 def test_per_fedavg_of_two_clients_by_hand(second_order, want):
     """After adapting by a half, gradients are -2 and 0; the chain rule halves them."""
-    hyper = {"step_size": 1.0, "adaptation_step_size": 0.5}
+    hyper = {"learning_rate": 1.0, "adaptation_learning_rate": 0.5}
     state, info = two(federated.per_fedavg, hyper, second_order=second_order)
     assert state.params == want and info["loss"].tolist() == [1.0]
 
@@ -284,7 +289,7 @@ def test_per_fedavg_predicts_with_what_a_step_made():
     algorithm = federated.per_fedavg(
         lambda key: jnp.zeros(()), QUADRATIC, Steps(num_steps=1), num_clients=2
     )
-    state = algorithm.init(jax.random.key(0), adaptation_step_size=0.25)
+    state = algorithm.init(jax.random.key(0), adaptation_learning_rate=0.25)
     rows, mask = jnp.array([4.0, 9.0]), jnp.array([True, False])
     params = algorithm.model(jax.random.key(0), state, jnp.int32(0), rows, mask)
     assert params == 1.0

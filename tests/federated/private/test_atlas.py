@@ -14,9 +14,11 @@ from jaxanon.federated.private.reference_atlas import atlas as loops
 pytestmark = pytest.mark.slow
 
 OPTIONS = {"num_steps": 2, "batch_size": 2}
-HYPER = {"step_size": 0.1, "mask_step_size": 2.0, "threshold": 0.58}
+HYPER = {"learning_rate": 0.1, "mask_learning_rate": 2.0, "threshold": 0.58}
 ZERO = jnp.zeros(())
-LOTS = PoissonSampling(sampling_probability=1.0, size=1.0, records=2)
+LOTS = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=1.0, max_examples=2
+)
 
 
 def test_agrees_with_the_loops_in_float64(network, start, population):
@@ -27,7 +29,7 @@ def test_agrees_with_the_loops_in_float64(network, start, population):
             network,
             Steps(**OPTIONS),
             num_clients=3,
-            rounds=CohortConfig(weighting="clients", layout=Layout(chunk=2)),
+            rounds=CohortConfig(weighting="clients", layout=Layout(chunk_size=2)),
         )
         state = algorithm.init(jax.random.key(0), **HYPER, first_score=0.6)
         state, _ = federated.simulate(algorithm, jax.random.key(1), state, clients, 3)
@@ -55,7 +57,7 @@ def resting(num_clients, **more):
     algorithm = federated.atlas(
         zeros, loss, Steps(num_steps=1), num_clients=num_clients, **more
     )
-    return algorithm, algorithm.init(jax.random.key(0), step_size=0.0)
+    return algorithm, algorithm.init(jax.random.key(0), learning_rate=0.0)
 
 
 def test_layers_are_averaged_over_their_senders():
@@ -96,7 +98,7 @@ def test_a_layer_that_nobody_sends_keeps_what_it_had():
 
 
 def test_sending_every_layer_hides_which_are_shared():
-    algorithm, state = resting(2, send_every_layer=True, most_layers=1)
+    algorithm, state = resting(2, send_every_layer=True, max_layers=1)
     clients = federated.stack([jnp.ones(1)] * 2)
     after, info = jax.jit(algorithm.update)(jax.random.key(0), state, clients)
     assert info["bytes_up"] == 4 * 4 + 16 and info["bytes_down"] == 16
@@ -129,10 +131,10 @@ def test_a_client_fits_its_model_to_its_rows_and_tells_nobody():
         square,
         Steps(num_steps=1),
         num_clients=1,
-        own_steps=own,
+        finetune_steps=own,
     )
     one, clients = Steps(num_steps=1), federated.stack([jnp.array([4.0])])
-    hyper = {"step_size": 0.25, "own_step_size": 0.5}
+    hyper = {"learning_rate": 0.25, "finetune_learning_rate": 0.5}
     state = build(one).init(jax.random.key(0), **hyper)
     seen = lambda own, state: build(own).model(
         jax.random.key(0), state, jnp.int32(0), clients.rows[0], clients.mask[0]
@@ -148,7 +150,7 @@ def test_a_client_fits_its_model_to_its_rows_and_tells_nobody():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"reading": "D"}, "reading must be one of"),
+        ({"noise_interpretation": "D"}, "reading must be one of"),
         ({"scores": "secret"}, "scores must be one of"),
         ({"scores": "public"}, "public_scores are for scores='public' and needed"),
         ({"public_scores": {"w": 0.5}}, "public_scores are for scores='public'"),
@@ -160,12 +162,15 @@ def test_a_client_fits_its_model_to_its_rows_and_tells_nobody():
             {"scores": "public", "public_scores": {"v": 0.5}},
             r"of the layers \['w'\], got \['v'\]",
         ),
-        ({"guarantee": "server"}, "guarantee must be one of"),
-        ({"most_layers": 0}, "most_layers must be .*1.*got 0"),
+        ({"privacy_unit": "server"}, "guarantee must be one of"),
+        ({"max_layers": 0}, "max_layers must be .*1.*got 0"),
         ({"clipping": "odd"}, "clipping must be one of"),
-        ({"scores": "hidden"}, "scores='hidden' needs guarantee='client'"),
+        ({"scores": "hidden"}, "scores='hidden' needs privacy_unit='client'"),
         ({"scores": "released"}, "give the lots that they are of, or guarantee"),
-        ({"guarantee": "client", "lots": LOTS}, "lots are of examples, and guarantee="),
+        (
+            {"guarantee": "client", "lots": LOTS},
+            "lots are of examples, and privacy_unit=",
+        ),
     ],
 )
 def test_says_what_was_wrong(settings, message):
@@ -182,7 +187,7 @@ def test_says_what_was_wrong(settings, message):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"max_norm": 0.0}, "max_norm must be finite and > 0, got 0.0"),
+        ({"clip_norm": 0.0}, "max_norm must be finite and > 0, got 0.0"),
         ({"score_norm": -1.0}, "score_norm must be finite and > 0, got -1.0"),
         ({"noise_multiplier": -1.0}, "noise_multiplier must be finite and >= 0"),
         ({"score_multiplier": float("nan")}, "score_multiplier must be finite and >="),
@@ -208,10 +213,10 @@ def test_a_client_without_rows_sends_no_layer_and_keeps_what_it_had(guarantee):
         lambda p, x, key: -x * (p["w"] + p["v"]),
         Steps(num_steps=1),
         num_clients=2,
-        guarantee=guarantee,
+        privacy_unit=guarantee,
         lots=LOTS if guarantee == "example" else None,
     )
-    hyper = {"step_size": 1.0, "max_norm": 2**0.5, "noise_multiplier": 0.0}
+    hyper = {"learning_rate": 1.0, "clip_norm": 2**0.5, "noise_multiplier": 0.0}
     state = algorithm.init(jax.random.key(0), **hyper)
     clients = federated.stack([jnp.array([4.0]), jnp.array([4.0])])
     empty = clients._replace(mask=jnp.array([[True], [False]]))

@@ -34,7 +34,7 @@ def test_two_clients_updates_by_hand():
     """Moves 3 and -0.5 a layer, each clipped to 2 / √4; nothing is divided by rows."""
     clients = federated.stack([jnp.array([-3.0, -3.0]), jnp.array([0.5])])
     algorithm = scalars(2, guarantee="client")
-    hyper = {"step_size": 1.0, "max_norm": 2.0, "noise_multiplier": 0.0}
+    hyper = {"learning_rate": 1.0, "clip_norm": 2.0, "noise_multiplier": 0.0}
     state = algorithm.init(jax.random.key(0), **hyper)
     state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
     for name in "abcd":  # (1 - 0.5) / 2.
@@ -49,8 +49,12 @@ def sent(draws=20_000, row=1.0, noise_multiplier=0.5, **settings):
     algorithm = scalars(
         1, 9.0, guarantee="client", send_every_layer=True, **(public | settings)
     )
-    hyper = {"step_size": 1.0, "noise_multiplier": noise_multiplier, "threshold": 0.0}
-    state = algorithm.init(jax.random.key(0), max_norm=4.0, **hyper)
+    hyper = {
+        "learning_rate": 1.0,
+        "noise_multiplier": noise_multiplier,
+        "threshold": 0.0,
+    }
+    state = algorithm.init(jax.random.key(0), clip_norm=4.0, **hyper)
     clients = federated.stack([jnp.full(1, row)])
     move = lambda key: algorithm.update(key, state, clients)[0].params
     keys = jax.random.split(jax.random.key(1), draws)
@@ -94,7 +98,7 @@ def test_a_client_is_hidden_among_all_others_at_half_the_multiplier():
 def test_a_client_remembers_the_least_of_z_that_its_scores_left(scores):
     """Of hidden scores none, for their noise follows none of them."""
     public = SCORES if scores == "public" else None
-    own = {"guarantee": "client", "scores": scores, "public_scores": public}
+    own = {"privacy_unit": "client", "scores": scores, "public_scores": public}
     algorithm = scalars(1, reading="C", **own)
     state = algorithm.init(jax.random.key(0))
     clients = federated.stack([jnp.ones(1)])
@@ -112,12 +116,12 @@ def test_what_is_hidden_shows_in_nothing_that_is_sent():
         loss,
         Steps(num_steps=1),
         num_clients=1,
-        guarantee="client",
+        privacy_unit="client",
         scores="hidden",
-        most_layers=1,
+        max_layers=1,
     )
-    hyper = {"step_size": 1.0, "max_norm": 2**0.5, "noise_multiplier": 0.0}
-    state = algorithm.init(jax.random.key(0), **hyper, mask_step_size=1.0)
+    hyper = {"learning_rate": 1.0, "clip_norm": 2**0.5, "noise_multiplier": 0.0}
+    state = algorithm.init(jax.random.key(0), **hyper, mask_learning_rate=1.0)
     clients = federated.stack([jnp.array([8.0])])
     update = jax.jit(algorithm.update)
     state, info = update(jax.random.key(1), state, clients)

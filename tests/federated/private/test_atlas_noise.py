@@ -36,7 +36,9 @@ def test_noise_of_the_readings_and_what_it_is_worth(reading):
         np.testing.assert_allclose(ratios, values[0] / 0.9)
 
 
-EVERY = PoissonSampling(sampling_probability=1.0, size=1.0, records=1)
+EVERY = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=1.0, max_examples=1
+)
 
 
 def stepped(reading, gradient, noise_multiplier, scores="public", draws=20_000):
@@ -48,13 +50,17 @@ def stepped(reading, gradient, noise_multiplier, scores="public", draws=20_000):
         Steps(num_steps=1),
         num_clients=1,
         lots=EVERY,
-        reading=reading,
+        noise_interpretation=reading,
         scores=scores,
         public_scores=SCORES if scores == "public" else None,
         send_every_layer=True,
     )
-    hyper = {"step_size": 1.0, "noise_multiplier": noise_multiplier, "threshold": 0.0}
-    state = algorithm.init(jax.random.key(0), **hyper, max_norm=4.0)
+    hyper = {
+        "learning_rate": 1.0,
+        "noise_multiplier": noise_multiplier,
+        "threshold": 0.0,
+    }
+    state = algorithm.init(jax.random.key(0), **hyper, clip_norm=4.0)
     clients = federated.stack([jnp.ones(1)])
     move = lambda key: algorithm.update(key, state, clients)[0].params
     keys = jax.random.split(jax.random.key(1), draws)
@@ -112,11 +118,14 @@ def test_the_least_of_z_is_that_of_all_steps():
         Steps(num_steps=1),
         num_clients=2,
         lots=EVERY,
-        reading="C",
+        noise_interpretation="C",
         send_every_layer=True,
     )
     state = algorithm.init(
-        jax.random.key(0), noise_multiplier=3.0, mask_step_size=2.0, first_score=0.75
+        jax.random.key(0),
+        noise_multiplier=3.0,
+        mask_learning_rate=2.0,
+        first_score=0.75,
     )
     clients = federated.stack([jnp.ones(1), jnp.ones(1)])
     clients = clients._replace(mask=clients.mask.at[1].set(False))
@@ -144,7 +153,7 @@ def test_masks_see_the_noise_unless_they_are_as_published():
             lots=EVERY,
             scores=scores,
         )
-        state = algorithm.init(jax.random.key(0), max_norm=1.0, first_score=0.75)
+        state = algorithm.init(jax.random.key(0), clip_norm=1.0, first_score=0.75)
         move = lambda key, a=algorithm, s=state, c=clients: (
             a.update(key, s, c)[0].own.masks
         )

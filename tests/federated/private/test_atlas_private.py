@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow
 ZERO = jnp.zeros(())
 SCORES = {"a": 0.9, "b": 0.5, "c": 0.7, "d": 0.3}
 HYPER = {
-    **{"step_size": 0.1, "mask_step_size": 3.0, "threshold": 0.5},
-    **{"first_score": 0.6, "max_norm": 2.0, "score_norm": 0.4},
+    **{"learning_rate": 0.1, "mask_learning_rate": 3.0, "threshold": 0.5},
+    **{"first_score": 0.6, "clip_norm": 2.0, "score_norm": 0.4},
 }
 SILENT = {"noise_multiplier": 0.0, "score_multiplier": 0.0}
 
@@ -36,19 +36,21 @@ def held_to(network, start, population):
     quiet = lambda params, batch, key: network(params, batch, jax.random.key(0))
 
     def held_to(reference_fn, guarantee, max_norm=2.0, num_rounds=3, **settings):
-        hyper = HYPER | {"max_norm": max_norm}
+        hyper = HYPER | {"clip_norm": max_norm}
         with jax.enable_x64(True):
             clients = population()
             lots = {
-                "lots": PoissonSampling(sampling_probability=1.0, size=4.0, records=7)
+                "lots": PoissonSampling(
+                    sampling_probability=1.0, expected_batch_size=4.0, max_examples=7
+                )
             }
             algorithm = federated.atlas(
                 start,
                 quiet,
                 Steps(num_steps=2),
                 num_clients=3,
-                guarantee=guarantee,
-                rounds=CohortConfig(weighting="clients", layout=Layout(chunk=1)),
+                privacy_unit=guarantee,
+                rounds=CohortConfig(weighting="clients", layout=Layout(chunk_size=1)),
                 **(lots if guarantee == "example" else {}),
                 **settings,
             )
@@ -92,7 +94,7 @@ def test_clipped_examples_agree_with_the_loops_in_float64(
 ):
     flags = held_to(
         *(reference.of_examples, "example"),
-        **{"reading": reading, "clipping": clipping, "scores": scores},
+        **{"noise_interpretation": reading, "clipping": clipping, "scores": scores},
     )
     assert 0 < flags.mean() < 1
 
@@ -110,7 +112,7 @@ def test_clipped_updates_agree_with_the_loops_in_float64(
 ):
     flags = held_to(
         *(reference.of_clients, "client", 0.3),
-        **{"reading": reading, "clipping": clipping, "scores": scores},
+        **{"noise_interpretation": reading, "clipping": clipping, "scores": scores},
     )
     assert 0 < flags.mean() < 1
 
@@ -124,10 +126,12 @@ def test_two_clients_scores_by_hand():
         loss,
         Steps(num_steps=1),
         num_clients=2,
-        lots=PoissonSampling(sampling_probability=1.0, size=2.0, records=2),
+        lots=PoissonSampling(
+            sampling_probability=1.0, expected_batch_size=2.0, max_examples=2
+        ),
         scores="released",
     )
-    hyper = {"step_size": 0.0, "mask_step_size": 0.5, "first_score": 0.5}
+    hyper = {"learning_rate": 0.0, "mask_learning_rate": 0.5, "first_score": 0.5}
     state = algorithm.init(
         jax.random.key(0), threshold=0.45, **hyper, **SILENT, score_norm=1.0
     )
@@ -177,9 +181,11 @@ def test_released_scores_have_noise_of_their_own(kind):
         one = lambda key: atlas_noise.by_a_client(key, wanted, zeros, hyper)
         length, means = 1.0, (0.3, 0.0)
     else:
-        lots = PoissonSampling(sampling_probability=1.0, size=1.0, records=1)
+        lots = PoissonSampling(
+            sampling_probability=1.0, expected_batch_size=1.0, max_examples=1
+        )
         loss = lambda p, x, key: -9.0 * x * p["a"]
-        hyper |= {"mask_step_size": jnp.float32(0.5), "threshold": jnp.float32(0.0)}
+        hyper |= {"mask_learning_rate": jnp.float32(0.5), "threshold": jnp.float32(0.0)}
         ones = {"a": jnp.ones(()), "b": jnp.ones(())}
 
         def one(key):

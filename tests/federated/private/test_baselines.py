@@ -11,7 +11,9 @@ import pytest
 from jaxanon import federated
 from jaxanon.federated import PoissonSampling, Steps
 
-EVERY = PoissonSampling(sampling_probability=1.0, size=4.0, records=4)
+EVERY = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=4.0, max_examples=4
+)
 
 
 def test_fedsgd_ldp_of_two_clients_by_hand():
@@ -19,11 +21,13 @@ def test_fedsgd_ldp_of_two_clients_by_hand():
     algorithm = federated.fedsgd_ldp(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
-        lots=PoissonSampling(sampling_probability=1.0, size=1.0, records=1),
+        lots=PoissonSampling(
+            sampling_probability=1.0, expected_batch_size=1.0, max_examples=1
+        ),
         num_steps=1,
         num_clients=2,
     )
-    hyper = {"step_size": 0.5, "max_norm": 2.0, "noise_multiplier": 0.0}
+    hyper = {"learning_rate": 0.5, "clip_norm": 2.0, "noise_multiplier": 0.0}
     clients = federated.stack([jnp.array([4.0]), jnp.array([1.0])])
     state = algorithm.init(jax.random.key(0), **hyper)
     state, info = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
@@ -90,7 +94,7 @@ def test_ldp_fl_of_two_clients_by_hand():
         radii={"w": 2.0},
         num_clients=2,
     )
-    state = algorithm.init(jax.random.key(0), step_size=0.5, weight_epsilon=60.0)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.5, weight_epsilon=60.0)
     clients = federated.stack([jnp.full((1, 3), 8.0), jnp.array([[8.0, -8.0, -8.0]])])
     state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
     np.testing.assert_allclose(state.params["w"], [2.0, 0.0, 0.0], rtol=1e-5)
@@ -115,7 +119,7 @@ def test_a_mean_outside_the_range_is_cut_or_taken_as_published():
     for cut_mean, far in ((True, 0.5), (False, 1.0)):
         algorithm, update = ldp_fl_of_one(cut_mean)
         state = algorithm.init(
-            jax.random.key(0), step_size=0.1, weight_epsilon=math.log(3.0)
+            jax.random.key(0), learning_rate=0.1, weight_epsilon=math.log(3.0)
         )
         state, info = update(jax.random.key(1), state, clients)
         np.testing.assert_allclose(np.abs(state.params["w"]), far, rtol=1e-6)
@@ -131,7 +135,7 @@ def test_ldp_fl_begins_and_stays_within_the_range():
     """From 1, outside 0.5: the first loss is that of 0.5."""
     clients = federated.stack([jnp.full((1, 64), 4.0)])
     algorithm, update = ldp_fl_of_one(False)
-    state = algorithm.init(jax.random.key(0), step_size=0.1)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.1)
     state = state._replace(params={"w": jnp.ones(64)})
     _, info = update(jax.random.key(1), state, clients)
     assert float(info["loss"]) == pytest.approx(64 * 0.5 * 3.5**2, rel=1e-5)
@@ -143,16 +147,18 @@ def test_dp_fedavg_of_two_clients_by_hand():
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
         Steps(num_steps=1),
-        cohorts=PoissonSampling(sampling_probability=1.0, size=2.0, records=2),
+        cohorts=PoissonSampling(
+            sampling_probability=1.0, expected_batch_size=2.0, max_examples=2
+        ),
         count_stddev=1e-4,
     )
-    hyper = {"step_size": 0.5, "noise_multiplier": 1e-4}
+    hyper = {"learning_rate": 0.5, "noise_multiplier": 1e-4}
     clients = federated.stack([jnp.array([4.0]), jnp.array([1.0])])
     state = algorithm.init(jax.random.key(0), **hyper)
     update = jax.jit(algorithm.update)
     state, info = update(jax.random.key(1), state, clients)
     assert state.params == pytest.approx(0.75, abs=1e-3)
-    assert state.server == pytest.approx(1.0, abs=1e-3) and info["max_norm"] == 1.0
+    assert state.server == pytest.approx(1.0, abs=1e-3) and info["clip_norm"] == 1.0
     # A quantile of 1 asks for all: C e^(-0.2 (0.5 - 1)).
     state = algorithm.init(jax.random.key(0), **hyper, quantile=1.0)
     state, _ = update(jax.random.key(1), state, clients)
@@ -164,11 +170,13 @@ def test_dp_fedavg_adds_the_noise_that_is_left_beside_the_counts():
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.0 * w * x,
         Steps(num_steps=1),
-        cohorts=PoissonSampling(sampling_probability=0.5, size=1.0, records=2),
+        cohorts=PoissonSampling(
+            sampling_probability=0.5, expected_batch_size=1.0, max_examples=2
+        ),
         count_stddev=1.0,
     )
     clients = federated.stack([jnp.array([4.0]), jnp.array([1.0])])
-    state = algorithm.init(jax.random.key(0), noise_multiplier=1.2, max_norm=3.0)
+    state = algorithm.init(jax.random.key(0), noise_multiplier=1.2, clip_norm=3.0)
     move = lambda key: algorithm.update(key, state, clients)[0]
     after = jax.jit(jax.vmap(move))(jax.random.split(jax.random.key(1), 20_000))
     # z = (1.2^-2 - 1/4)^-1/2 = 1.5, times the clip norm.

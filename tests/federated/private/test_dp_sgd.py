@@ -15,7 +15,9 @@ from jaxanon.privacy import epsilon_spent
 
 pytestmark = pytest.mark.slow
 
-EVERY = PoissonSampling(sampling_probability=1.0, size=4.0, records=4)
+EVERY = PoissonSampling(
+    sampling_probability=1.0, expected_batch_size=4.0, max_examples=4
+)
 
 
 def loss(params, batch, key):
@@ -41,7 +43,9 @@ def rows_of(count):
 @functools.cache
 def drawn(capacity):
     """How often each of 12 rows, 10 of them real, was in each of 20,000 lots."""
-    lots = PoissonSampling(sampling_probability=0.3, size=3.0, capacity=capacity)
+    lots = PoissonSampling(
+        sampling_probability=0.3, expected_batch_size=3.0, max_batch_size=capacity
+    )
     mask = jnp.arange(12) < 10
 
     def one(key):
@@ -73,7 +77,9 @@ def test_a_lot_that_is_too_large_leaves_any_out_alike():
 
 
 def test_lots_hold_what_is_drawn_as_good_as_ever():
-    lots = PoissonSampling(sampling_probability=0.1, size=20.0, records=200)
+    lots = PoissonSampling(
+        sampling_probability=0.1, expected_batch_size=20.0, max_examples=200
+    )
     beyond = stats.binom.sf(lots.largest, 200, 0.1)
     assert 1e-20 < beyond < 1e-14
     assert EVERY.largest == 4
@@ -91,7 +97,7 @@ def test_noiseless_steps_are_those_of_clipped_examples():
             rows,
             mask,
             lots=EVERY,
-            step_size=0.5,
+            learning_rate=0.5,
             num_steps=2,
             max_norms=norms,
             noise_multipliers=0.0,
@@ -130,7 +136,7 @@ def noisy_from(keys, weight_of_last, noise_multiplier, steps):
             jnp.array([0.0, 0.0, 0.0, 9.0]),
             mask,
             lots=EVERY,
-            step_size=2.0,
+            learning_rate=2.0,
             num_steps=steps,
             max_norms=3.0,
             noise_multipliers=noise_multiplier,
@@ -183,34 +189,43 @@ def test_what_an_attacker_finds_is_below_what_is_accounted_for(steps):
 
 def test_lots_need_records_or_a_capacity():
     with pytest.raises(ValueError, match="records must be given, the most rows"):
-        PoissonSampling(sampling_probability=0.5, size=4.0)
+        PoissonSampling(sampling_probability=0.5, expected_batch_size=4.0)
 
 
 def test_lots_and_steps_are_counted_in_whole_numbers():
     with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
         federated.local_dp_sgd(
             lambda w, x, key: w * x, jax.random.key(0), jnp.zeros(()), jnp.ones(2),
-            jnp.ones(2, bool), step_size=1.0, num_steps=2.5, max_norms=1.0,
+            jnp.ones(2, bool), learning_rate=1.0, num_steps=2.5, max_norms=1.0,
             noise_multipliers=1.0,
-            lots=PoissonSampling(sampling_probability=1.0, size=2.0, records=2),
+            lots=PoissonSampling(
+                sampling_probability=1.0, expected_batch_size=2.0, max_examples=2
+            ),
         )  # fmt: skip
 
 
 def test_lots_that_are_often_cut_have_no_price():
     """Of 40 rows they would cost 3.8, and of the 200 that there may be 1.8."""
     cut = PoissonSampling(
-        sampling_probability=0.5, size=100.0, capacity=20, records=200
+        sampling_probability=0.5,
+        expected_batch_size=100.0,
+        max_batch_size=20,
+        max_examples=200,
     )
     with pytest.raises(ValueError, match="depends on how many rows each client has"):
         federated.sampled_gaussian(cut, 2.0, 1)
-    few = PoissonSampling(sampling_probability=0.5, size=1.0, records=2)
+    few = PoissonSampling(
+        sampling_probability=0.5, expected_batch_size=1.0, max_examples=2
+    )
     with pytest.raises(ValueError, match="room for 3 rows of a client, and records"):
         federated.poisson_sample(jax.random.key(0), jnp.ones(3, bool), few)
 
 
 def test_padding_and_clients_without_rows_change_nothing():
     """Noise aside: rows are drawn by place, so all of them are taken."""
-    every = PoissonSampling(sampling_probability=1.0, size=4.0, records=8)
+    every = PoissonSampling(
+        sampling_probability=1.0, expected_batch_size=4.0, max_examples=8
+    )
     x = [np.float32([[1.0, 2.0], [3.0, -1.0]]), np.float32([[0.5, 0.5]])]
     plain = federated.stack([{"x": each, "y": each[:, 0]} for each in x])
     grow = lambda leaf: jnp.pad(
@@ -248,6 +263,8 @@ def test_weights_by_rows_would_tell_their_number():
 
 
 def test_says_what_lots_cost_only_if_they_say_enough():
-    unknown = PoissonSampling(sampling_probability=0.5, size=4.0, capacity=8)
+    unknown = PoissonSampling(
+        sampling_probability=0.5, expected_batch_size=4.0, max_batch_size=8
+    )
     with pytest.raises(ValueError, match="give their records"):
         federated.sampled_gaussian(unknown, 1.0, 1)

@@ -29,12 +29,14 @@ def ran(algorithm, clients, num_rounds=2, **hyper):
 
 def test_fedsgd_ldp_agrees(start, population):
     """Of 5, 2 and 7 rows a lot takes some; norms of 0.4 clip most of them."""
-    hyper = {"step_size": 0.2, "max_norm": 0.4, "noise_multiplier": 0.7}
+    hyper = {"learning_rate": 0.2, "clip_norm": 0.4, "noise_multiplier": 0.7}
     with jax.enable_x64(True):
         algorithm = federated.fedsgd_ldp(
             start,
             losses,
-            lots=PoissonSampling(sampling_probability=0.5, size=3.0, records=7),
+            lots=PoissonSampling(
+                sampling_probability=0.5, expected_batch_size=3.0, max_examples=7
+            ),
             num_steps=3,
             num_clients=3,
         )
@@ -62,7 +64,7 @@ def test_ldp_fl_agrees(cut_mean, start, network, population):
             cut_mean=cut_mean,
             rounds=CohortConfig(weighting="clients"),
         )
-        hyper = {"step_size": 0.2, "weight_epsilon": 1.3}
+        hyper = {"learning_rate": 0.2, "weight_epsilon": 1.3}
         want = loops.ldp_fl(
             *(jax.random.key(1), start(jax.random.key(0)), jax.jit(network)),
             *(population(), 2, OPTIONS),
@@ -78,15 +80,17 @@ def test_ldp_fl_agrees(cut_mean, start, network, population):
 def test_dp_fedavg_agrees(start, network, population):
     """Six clients, one without rows; about half join, and the clip norm moves."""
     hyper = {
-        **{"step_size": 0.2, "server_step_size": 0.8, "noise_multiplier": 0.6},
-        **{"max_norm": 0.5, "quantile": 0.7, "norm_step_size": 0.3},
+        **{"learning_rate": 0.2, "server_learning_rate": 0.8, "noise_multiplier": 0.6},
+        **{"clip_norm": 0.5, "quantile": 0.7, "norm_learning_rate": 0.3},
     }
     with jax.enable_x64(True):
         clients = population((5, 2, 7, 3, 4, 1))
         clients = clients._replace(mask=clients.mask.at[4].set(False))
         algorithm = federated.dp_fedavg(
             *(start, network, Steps(**OPTIONS)),
-            cohorts=PoissonSampling(sampling_probability=0.6, size=3.6, records=6),
+            cohorts=PoissonSampling(
+                sampling_probability=0.6, expected_batch_size=3.6, max_examples=6
+            ),
             count_stddev=0.9,
         )
         want, norm = loops.dp_fedavg(

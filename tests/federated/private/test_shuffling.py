@@ -59,7 +59,7 @@ def told(algorithm, key, state, clients):
 def two_rounds(noise_multiplier):
     """Arrivals of two rounds, whose they are, and what was sent out for each."""
     algorithm, clients = pulled(guarantee="client")
-    hyper = {"noise_multiplier": noise_multiplier, "mask_step_size": 0.0}
+    hyper = {"noise_multiplier": noise_multiplier, "mask_learning_rate": 0.0}
     state = algorithm.init(jax.random.key(0), **hyper)
     seen = []
     for number in range(2):
@@ -93,7 +93,7 @@ def test_rounds_as_the_server_gets_them():
     shares = {}
     for noise_multiplier in (0.0, 9.0):
         algorithm, clients = pulled(guarantee="client", send_slots=4)
-        hyper = {"noise_multiplier": noise_multiplier, "mask_step_size": 0.0}
+        hyper = {"noise_multiplier": noise_multiplier, "mask_learning_rate": 0.0}
         state = algorithm.init(jax.random.key(0), **hyper)
         key = jax.random.key(1)
         after, rounds = federated.simulate_observed_shuffled(
@@ -152,7 +152,7 @@ def test_slots_and_orders_are_random_and_layers_do_not_share_them():
 def test_bytes_are_those_of_atlas_but_for_the_names_of_layers():
     """A client that sends both: 43 numbers, and two scores or two names of layers."""
     algorithm, clients = pulled()
-    state = algorithm.init(jax.random.key(0), step_size=0.0)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.0)
     (_, info), sent, senders = told(algorithm, jax.random.key(1), state, clients)
     senders = jax.tree.map(np.asarray, senders)
     arrivals, _ = shuffle(jax.random.key(2), sent, senders, 3)

@@ -9,8 +9,13 @@ from jaxanon.training import trainer
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {"hidden": (12,), "latent": 3, "adversary_hidden": (7,), "batch": 8}
-HYPER = {"beta": 0.1, "step_size": 0.003}
+SETTINGS = {
+    "hidden_sizes": (12,),
+    "latent_dim": 3,
+    "discriminator_hidden_sizes": (7,),
+    "batch_size": 8,
+}
+HYPER = {"beta": 0.1, "learning_rate": 0.003}
 
 
 @pytest.mark.parametrize("name", ["fed_blinder", "kd_blinder"])
@@ -21,8 +26,8 @@ def test_trains_learns_and_goes_on_where_it_was(data, name, tmp_path):
     )
     run = train(12)
     assert int(run.state.round) == 12
-    train(5, out=tmp_path / "run")
-    resumed = train(12, out=tmp_path / "run", resume=True)
+    train(5, output_dir=tmp_path / "run")
+    resumed = train(12, output_dir=tmp_path / "run", resume=True)
     pairs = zip(jax.tree.leaves(run.state), jax.tree.leaves(resumed.state), strict=True)
     for one, other in pairs:
         np.testing.assert_array_equal(one, other)

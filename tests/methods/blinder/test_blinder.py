@@ -14,12 +14,12 @@ from jaxanon.models import autoencoder
 from jaxanon.models import blinder as models
 
 SETTINGS = methods.BLINDER_PAPER | {
-    "hidden": (12,),
-    "latent": 3,
-    "query": 5,
+    "hidden_sizes": (12,),
+    "latent_dim": 3,
+    "query_size": 5,
     "extra": 8,
-    "per_class": 20,
-    "cohort": 0.6,
+    "samples_per_class": 20,
+    "client_fraction": 0.6,
     "discriminator_steps": 2,
 }
 
@@ -70,7 +70,7 @@ def test_same_key_same_round_and_another_key_another(method, prepared, update):
 def test_hyper_parameters_count_and_compile_nothing(method, prepared, update):
     # ``update`` has been traced for this shape; its trace counter would object.
     default = method.init(jax.random.key(0))
-    tuned = method.init(jax.random.key(0), gamma=5.0, server_step_size=0.01)
+    tuned = method.init(jax.random.key(0), gamma=5.0, server_learning_rate=0.01)
     one, _ = update(jax.random.key(1), default, prepared)
     two, _ = update(jax.random.key(1), tuned, prepared)
     differs = jax.tree.map(lambda a, b: jnp.any(a != b), one.params, two.params)
@@ -186,11 +186,11 @@ def test_windows_come_back_in_their_own_units(data, method):
 
 @pytest.mark.slow
 def test_guided_adversaries_see_the_true_class_and_the_judge_the_public_one(data):
-    more = {"guided": True, "adversary_rounds": 2, "averaging": 0.9}
+    more = {"guided": True, "discriminator_rounds": 2, "ema_decay": 0.9}
     method = methods.blinder(data.spec, **SETTINGS | more)
     prepared = method.prepare(datasets.by_client(data.train))
-    state = method.init(jax.random.key(0), adversary_step_size=0.0)
-    assert set(state.hyper) >= {"utility", "critic"}
+    state = method.init(jax.random.key(0), discriminator_learning_rate=0.0)
+    assert set(state.hyper) >= {"utility", "output_discriminator_weight"}
     after, info = jax.jit(method.update)(jax.random.key(1), state, prepared)
     # Adversaries whose steps have no length stay; the others are led by them.
     for group in ("discriminators", "critics"):

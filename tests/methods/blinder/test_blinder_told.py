@@ -25,7 +25,7 @@ def data():
 
 def test_a_share_of_windows_shows_another_class_than_the_predicted(data):
     """Everybody is taken for the second gender, which the decoder repeats."""
-    settings = {"anonymization": "probabilistic", "flip": 0.75}
+    settings = {"anonymization": "probabilistic", "flip_probability": 0.75}
     config = methods.BlinderConfig(**settings)
     says = lambda logits: types.SimpleNamespace(
         apply=lambda variables, x: jnp.tile(jnp.array(logits), (len(x), 1))
@@ -44,14 +44,17 @@ def test_a_share_of_windows_shows_another_class_than_the_predicted(data):
     shown = (safe[:, 0, 0] - data.spec.mean[0]) / data.spec.std[0]
     assert abs(float(shown.mean()) - 0.25) < 0.03  # 4.4 standard deviations.
     for build in (methods.fed_blinder, methods.kd_blinder):
-        built = build(data.spec, **settings, hidden=(4,), latent=2)
+        built = build(data.spec, **settings, hidden_sizes=(4,), latent_dim=2)
         judged = jax.eval_shape(built.init, jax.random.key(0)).params["classifiers"]
-        assert set(judged) == {"activity", "gender"} and built.config.flip == 0.75
+        assert (
+            set(judged) == {"activity", "gender"}
+            and built.config.flip_probability == 0.75
+        )
 
 
 @pytest.mark.parametrize("build", [methods.blinder, methods.fed_blinder])
 def test_what_can_be_rebuilt_from_is_the_public_classifier_s_gradient(data, build):
-    few = {"hidden": (4,), "latent": 2}
+    few = {"hidden_sizes": (4,), "latent_dim": 2}
     method = build(data.spec, **few)
     state = jax.jit(method.init)(jax.random.key(0))
     run = core_run.Run(method, state, data.spec, None, [], {})

@@ -13,7 +13,7 @@ from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, build, fed_bli
 pytestmark = pytest.mark.slow
 
 
-OTHER = {"weighting": "clients", "batches": 2, "form": "released"}
+OTHER = {"weighting": "clients", "batches": 2, "variant": "official"}
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,12 @@ OTHER = {"weighting": "clients", "batches": 2, "form": "released"}
 def test_rounds_agree_with_plain_loops_over_clients(data, chunk, settings):
     spec, population = plain.moody(data.spec), plain.clients(data)
     config = FedBlinderConfig(**plain.SETTINGS, **settings)
-    method = build(spec, config, Layout(chunk=chunk))
+    method = build(spec, config, Layout(chunk_size=chunk))
     update, key = jax.jit(method.update), jax.random.key(1)
     jax.clear_caches()  # Else a full cache forgets what is counted below.
     losses = plain.Losses(system_of(spec, method.config))
     # Other hyper-parameters compile nothing, and are what the loops go by.
-    for values in ({}, {"gamma": 3.0, "step_size": 0.02, "beta": 0.5}):
+    for values in ({}, {"gamma": 3.0, "learning_rate": 0.02, "beta": 0.5}):
         state = method.init(jax.random.key(0), **values)
         for number in range(2):
             expected = plain.one_round(losses, method.config, key, state, population)
@@ -42,8 +42,12 @@ def test_rounds_agree_with_plain_loops_over_clients(data, chunk, settings):
 
 def test_the_published_settings_are_the_defaults():
     config = FedBlinderConfig()
-    assert (config.local_rounds, config.cohort, config.weighting) == (5, 0.4, "rows")
-    assert (config.batch, config.latent) == (16, 25)
+    assert (config.local_rounds, config.client_fraction, config.weighting) == (
+        5,
+        0.4,
+        "rows",
+    )
+    assert (config.batch_size, config.latent_dim) == (16, 25)
     assert (config.alpha, config.beta, config.gamma) == (0.9, 2.0, 0.2)
 
 

@@ -25,7 +25,7 @@ SGD = {"optimizer": optax.identity()}
 class Config:
     """Settings of no consequence."""
 
-    step_size: float = 0.5
+    learning_rate: float = 0.5
 
 
 def _method(data, players, init=None, copies=None, draw=None, **more):
@@ -38,7 +38,7 @@ def _method(data, players, init=None, copies=None, draw=None, **more):
         room,
         init_fn=lambda key: init or {"a": jnp.float32(1.0), "b": jnp.float32(0.0)},
         players=players,
-        hyper={"step_size": 0.5, "other": 0.25},
+        hyper={"learning_rate": 0.5, "other": 0.25},
         **{"anonymize_fn": lambda key, params, windows: windows} | more,
     )
 
@@ -65,7 +65,7 @@ def _towards(group, goal_fn):
 def test_players_take_turns_and_see_what_those_before_them_learned(data):
     first = _towards("a", lambda params, batch, given: batch)()
     second = _towards("b", lambda params, batch, given: params["a"])
-    state, info = _round(_method(data, (first, second(step_size="other"))))
+    state, info = _round(_method(data, (first, second(learning_rate="other"))))
     # a goes half the way from 1 to 3, then b a quarter of the way from 0 to a = 2.
     assert state.params == {"a": 2.0, "b": 0.5}
     assert info == {"a error": -2.0, "b error": -2.0}
@@ -180,8 +180,8 @@ def test_windows_are_anonymized_in_physical_units(data):
     np.testing.assert_allclose(shown, data.test.windows, rtol=1e-4, atol=1e-4)
 
 
-def test_a_step_size_must_be_known(data):
-    player = Component(("a",), cast(Any, None), step_size="speed")
+def test_a_learning_rate_must_be_known(data):
+    player = Component(("a",), cast(Any, None), learning_rate="speed")
     with pytest.raises(ValueError, match=r"hyper must have 'speed', got \['other'"):
         _method(data, (player,))
 
@@ -246,17 +246,17 @@ def test_a_class_of_two_windows_is_enough(data):
     assert found.counts[1:].tolist() == [2, 2]
 
 
-def test_a_run_that_diverges_names_its_own_step_size(data):
+def test_a_run_that_diverges_names_its_own_learning_rate(data):
     def loss_fn(key, params, hyper, batch, given):
         return params["a"] ** 2, ({"square": params["a"] ** 2}, {})
 
     method = _method(data, (Component(("a",), loss_fn, **SGD),))
-    with pytest.raises(FloatingPointError, match=r"lower step_size"):
+    with pytest.raises(FloatingPointError, match=r"lower learning_rate"):
         trainer.train(
             method._replace(config=Config()),
             data,
             epochs=60,
-            hyper={"step_size": 1e3},
+            hyper={"learning_rate": 1e3},
             progress=False,
         )
 

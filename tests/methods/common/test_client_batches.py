@@ -151,8 +151,13 @@ def test_settings_reach_the_rounds(data, monkeypatch):
         return types.SimpleNamespace(init=None, update=None)
 
     monkeypatch.setattr(module, "fed_maml", meta)
-    settings = {"support": 2, "query": 5, "per_class": 20, "cohort": 0.6}
-    settings |= {"averaging": 0.9, "guided": True, "adversary_rounds": 4}
+    settings = {
+        "support_size": 2,
+        "query_size": 5,
+        "samples_per_class": 20,
+        "client_fraction": 0.6,
+    }
+    settings |= {"ema_decay": 0.9, "guided": True, "discriminator_rounds": 4}
     for second_order in (True, False):
         methods.blinder(data.spec, **settings, second_order=second_order)
         assert told["second_order"] is second_order
@@ -174,7 +179,12 @@ def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
 
     built = module.fed_maml
     monkeypatch.setattr(module, "fed_maml", meta)
-    settings = {"hidden": (4,), "latent": 2, "query": 3, "per_class": 6}
+    settings = {
+        "hidden_sizes": (4,),
+        "latent_dim": 2,
+        "query_size": 3,
+        "samples_per_class": 6,
+    }
     method = methods.blinder(
         data.spec, **settings, fresh_batches=fresh_batches, server_optimizer="sgd"
     )

@@ -14,7 +14,7 @@ SPEC = datasets.load("smartwatch", public="exercise", private=["side"]).spec
 FIRST, SECOND = SPEC.classes["exercise"][:1], SPEC.classes["exercise"][1:2]
 REPLACED = {"black": FIRST, "gray": SECOND}
 NEEDED = {
-    "occupancy_gan": {"hide": FIRST},
+    "occupancy_gan": {"classes_to_hide": FIRST},
     "rae": REPLACED,
     "rae_aae": REPLACED,
 }

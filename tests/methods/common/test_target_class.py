@@ -10,9 +10,9 @@ from jaxanon.methods.common.target_class import shown_class, shown_vector
 PREDICTED = jnp.tile(jnp.arange(3), 2000)
 
 
-def _shares(kind, flip=0.5, flip_to="next"):
+def _shares(kind, flip=0.5, flip_direction="next"):
     """``float[3, 3]``: for each predicted class, how often each class is shown."""
-    shown = shown_class(jax.random.key(0), kind, PREDICTED, 3, flip, flip_to)
+    shown = shown_class(jax.random.key(0), kind, PREDICTED, 3, flip, flip_direction)
     assert shown.dtype == jnp.int32
     pairs = np.zeros((3, 3))
     np.add.at(pairs, (np.asarray(PREDICTED), np.asarray(shown)), 1 / 2000)
@@ -25,7 +25,7 @@ def test_the_next_class_comes_round():
 
 def test_or_the_one_before():
     # As the released program maps MobiAct's weight: 0 to 2, 1 to 0, 2 to 1.
-    before = _shares("deterministic", flip_to="previous")
+    before = _shares("deterministic", flip_direction="previous")
     np.testing.assert_allclose(before, np.eye(3)[[2, 0, 1]])
     moved = _shares("probabilistic", 0.2, "previous")
     expected = 0.2 * np.eye(3)[[2, 0, 1]] + 0.8 * np.eye(3)

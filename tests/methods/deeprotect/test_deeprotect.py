@@ -18,7 +18,7 @@ from jaxanon.training import trainer
 
 SMALL = {
     **{"low": (0.0, 0.0), "high": (20.0, 20.0), "radius": None},
-    **{"hidden": (8, 4), "batch": 32},
+    **{"hidden_sizes": (8, 4), "batch_size": 32},
 }
 PUBLISHED = {"curve": "sigmoid", "training": "greedy", "inference": "ridge"}
 
@@ -32,7 +32,9 @@ def with_(run, **settings):
 
 @pytest.fixture(scope="module")
 def trained(data):
-    method = methods.deeprotect(data.spec, **SMALL, mechanism="none", step_size=0.01)
+    method = methods.deeprotect(
+        data.spec, **SMALL, mechanism="none", learning_rate=0.01
+    )
     return trainer.train(method, data, epochs=150, progress=False)
 
 
@@ -103,7 +105,7 @@ def test_a_private_class_that_is_not_linear_is_read_from_a_named_release(data):
     run = trainer.train(
         methods.deeprotect(data.spec, **settings), data, epochs=60, progress=False
     )
-    everything = {"mode": "everything", "mechanism": "priv unit", "radius": 0.5}
+    everything = {"mode": "everything", "mechanism": "privunit", "radius": 0.5}
     read = []
     for one in (run, with_(run, **everything)):
         safe = [
@@ -133,7 +135,7 @@ def test_the_loss_by_hand(data, given_to_central):
         SMALL
         | PUBLISHED
         | {"mechanism": "laplace"}
-        | {"delta": 0.5, "also": ("subject",)}
+        | {"delta": 0.5, "extra_public": ("subject",)}
     )
     own = methods.deeprotect(data.spec, **settings).config
     given = given_to_central("deeprotect", **settings)
@@ -143,7 +145,7 @@ def test_the_loss_by_hand(data, given_to_central):
         given["room"].prepare_fn(datasets.by_client(data.train)),
         None,
     )
-    hyper = {**given["hyper"], "mu": 0.7, "beta": 0.2, "decay": 0.3, "rho": 0.2}
+    hyper = {**given["hyper"], "mu": 0.7, "beta": 0.2, "weight_decay": 0.3, "rho": 0.2}
     found, (info, kept) = given["players"][1].loss_fn(
         jax.random.key(2), params, hyper, batch, None
     )
@@ -167,14 +169,22 @@ def test_the_loss_by_hand(data, given_to_central):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"hidden": (8, 9)}, ValueError, "hidden must not grow: 9 features of 8"),
-        ({"hidden": (33,)}, ValueError, "hidden must not grow: 33 features of 32"),
         (
-            {"also": ("age",)},
+            {"hidden_sizes": (8, 9)},
             ValueError,
-            r"also must be among \['subject'\], got 'age'",
+            "hidden_sizes must not grow: 9 features of 8",
         ),
-        ({"also": ("gender",)}, ValueError, "also must be among"),
+        (
+            {"hidden_sizes": (33,)},
+            ValueError,
+            "hidden_sizes must not grow: 33 features of 32",
+        ),
+        (
+            {"extra_public": ("age",)},
+            ValueError,
+            r"extra_public must be among \['subject'\], got 'age'",
+        ),
+        ({"extra_public": ("gender",)}, ValueError, "extra_public must be among"),
         ({"low": None}, ValueError, "low and high must both be given"),
         (
             {"low": (0.0,)},
@@ -197,12 +207,12 @@ def test_the_loss_by_hand(data, given_to_central):
             "sensitivity 'published' knows of no radius",
         ),
         (
-            {"mode": "named", "mechanism": "priv unit"},
+            {"mode": "named", "mechanism": "privunit"},
             Incompatible,
             "mode 'named' has none without a radius",
         ),
         (
-            {"mechanism": "priv unit", "radius": 0.5, "epsilon": 60.0},
+            {"mechanism": "privunit", "radius": 0.5, "epsilon": 60.0},
             ValueError,
             "epsilon must leave a chance .* got 60",
         ),

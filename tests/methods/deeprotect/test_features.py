@@ -15,7 +15,7 @@ from jaxanon.training import trainer
 
 SMALL = {
     **{"low": (0.0, 0.0), "high": (20.0, 20.0), "radius": None},
-    **{"hidden": (8, 4), "batch": 64, "mechanism": "none"},
+    **{"hidden_sizes": (8, 4), "batch_size": 64, "mechanism": "none"},
 }
 
 
@@ -81,7 +81,7 @@ def test_a_dictionary_is_as_good_as_scikit_learn_s(data, runs):
     found = DictionaryLearning(4, alpha=0.05, max_iter=100, random_state=0).fit(x)
     atoms = found.components_
     away = x - x @ np.linalg.pinv(atoms) @ atoms
-    run = trained(data, epochs=200, features="dictionary", step_size=0.03)
+    run = trained(data, epochs=200, features="dictionary", learning_rate=0.03)
     assert lost(data, runs["dictionary"]) > 1.3 * np.sum(away**2, 1).mean()
     assert lost(data, run) < 1.05 * np.sum(away**2, 1).mean()
 
@@ -139,7 +139,11 @@ def test_noise_in_the_span_leaves_everything_else_as_it_was(data, radius, epsilo
 
 @pytest.mark.slow
 def test_fine_tuning_goes_on_where_layers_ended(data):
-    settings = {"features": "autoencoder", "epochs_per_layer": 40, "step_size": 0.01}
+    settings = {
+        "features": "autoencoder",
+        "epochs_per_layer": 40,
+        "learning_rate": 0.01,
+    }
     greedy = trained(data, epochs=80, training="greedy", **settings)
     tuned = trained(data, epochs=160, training="fine-tuned", **settings)
     assert lost(data, tuned) < 0.98 * lost(data, greedy)

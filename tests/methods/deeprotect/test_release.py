@@ -32,7 +32,7 @@ def layers():
 
 
 def config(**settings):
-    given = {**RANGE, "hidden": (8, 4), "mechanism": "laplace", "radius": None}
+    given = {**RANGE, "hidden_sizes": (8, 4), "mechanism": "laplace", "radius": None}
     return DEEProtectConfig(**given | settings)
 
 
@@ -42,7 +42,7 @@ def test_sensitivities_by_hand():
     def told(count, l2=30**0.5, **settings):
         apart = releasing.NeighborDistance(l2, 1.0)
         found = releasing.sensitivities(
-            config(hidden=(7,), **settings), count, 30, apart
+            config(hidden_sizes=(7,), **settings), count, 30, apart
         )
         return {name: round(value, 3) for name, value in found.items()}
 
@@ -111,7 +111,7 @@ def test_noise_follows_its_law_and_a_tenth_less_does_not():
     assert stats.kstest(0.9 * sent.ravel(), law.cdf).pvalue < 1e-9
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "grid", "l2", "linf", "priv unit"])
+@pytest.mark.parametrize("mechanism", ["laplace", "grid", "l2", "linf", "privunit"])
 def test_every_mechanism_sends_features_that_are_right_on_average(mechanism):
     """Within four standard errors; the noise of no window is another's."""
     unit = np.full(32, 0.6, np.float32)
@@ -153,13 +153,13 @@ AUDITED = {
     "laplace": {"mechanism": "laplace"},
     "l2": {"mechanism": "l2"},
     "linf": {"mechanism": "linf", "curve": "sigmoid"},
-    "priv unit": {"mechanism": "priv unit", "radius": 0.4},
+    "privunit": {"mechanism": "privunit", "radius": 0.4},
     "within the span": {"mechanism": "span", "mode": "named", "radius": 0.4},
     "l2 within the span": {"mechanism": "span", "mode": "named"},
 }
 
 
-DRAWS = {"laplace": 1_000_000, "priv unit": 300_000}
+DRAWS = {"laplace": 1_000_000, "privunit": 300_000}
 
 
 @functools.cache
@@ -212,7 +212,7 @@ def test_counts_find_noise_that_is_too_small(name):
     assert most_told(pair_released(name, 0.2 * ROOT)) > 1.5
 
 
-@pytest.mark.parametrize("name", ["priv unit", "within the span"])
+@pytest.mark.parametrize("name", ["privunit", "within the span"])
 def test_counts_find_a_larger_epsilon(name):
     assert 1.5 < most_told(pair_released(name, ROOT, epsilon=2.5)) <= 2.5
 
@@ -229,7 +229,7 @@ def test_counts_find_a_sensitivity_that_is_estimated_from_data(data):
 
 def test_the_baseline_near_the_mean_may_be_stretched_in_l1():
     """Numbers of a window that are brought into a ball, of neighbours along one."""
-    settings = {"features": "window", "hidden": (30,), "mode": "named"}
+    settings = {"features": "window", "hidden_sizes": (30,), "mode": "named"}
     apart = releasing.along(jnp.eye(30)[:1])
     near = config(**settings, radius=0.5)
     told = releasing.sensitivities(near, 1, 30, apart)

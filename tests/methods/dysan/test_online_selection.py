@@ -10,11 +10,11 @@ from jaxanon.methods.dysan import online_selection, sanitizers
 
 SMALL = {
     "filters": (4, 6),
-    "hidden": (8, 4),
+    "hidden_sizes": (8, 4),
     "predictor_filters": (8,),
     "discriminator_filters": 6,
-    "judge_hidden": 8,
-    "batch": 32,
+    "classifier_hidden_sizes": 8,
+    "batch_size": 32,
 }
 
 
@@ -23,10 +23,10 @@ def data():
     return toy.data()
 
 
-@pytest.mark.parametrize("standardised", [True, False])
-def test_each_model_is_tried_by_its_own_networks(data, standardised):
+@pytest.mark.parametrize("standardized", [True, False])
+def test_each_model_is_tried_by_its_own_networks(data, standardized):
     spec = data.spec
-    method = methods.dysan(spec, **SMALL, standardised=standardised)
+    method = methods.dysan(spec, **SMALL, standardized=standardized)
     prepared = method.prepare(datasets.by_client(data.train))
     update = jax.jit(method.update)
     states = []
@@ -44,7 +44,7 @@ def test_each_model_is_tried_by_its_own_networks(data, standardised):
         own = jax.random.split(jax.random.key(3), 2)[number]
         shown = np.asarray(jax.jit(method.anonymize)(own, state, windows))
         np.testing.assert_allclose(tried.windows[number], shown, rtol=1e-4, atol=1e-4)
-        inside = (shown - mean) / std if standardised else shown
+        inside = (shown - mean) / std if standardized else shown
         read = jax.jit(nets.predict)(state.params, inside)[0]
         np.testing.assert_array_equal(tried.public[number], np.argmax(read, 1))
         read = jax.jit(nets.discriminate)(state.params, inside, public)[0]
@@ -70,13 +70,13 @@ def test_large_weights_in_half_precision_change_windows_little(data, monkeypatch
     state = state._replace(params=state.params | {"predictor": huge})
     again = online_selection.trier(method, [state])(key(), windows, public)
     read = jax.jit(sanitizers.networks(data.spec, method.config).predict)(
-        state.params, standardised(data.spec, again.windows[0])
+        state.params, standardized(data.spec, again.windows[0])
     )[0]
     assert np.isfinite(read).all()
     np.testing.assert_array_equal(again.public[0], np.argmax(read, 1))
 
 
-def standardised(spec, windows):
+def standardized(spec, windows):
     return (windows - np.float32(spec.mean)) / np.float32(spec.std)
 
 

@@ -76,7 +76,7 @@ def test_olympus_changes_for_free_and_the_vector_takes_a_step_for_every_term():
     # Adam's first step has the step size. Nothing is asked of the discriminator: the
     # second step is what the moments of the first leave, 0.09 / 0.19 over the root of
     # 0.000999 / 0.001999.
-    quiet = {"alpha": 0.0, "step_size": 1e-3}
+    quiet = {"alpha": 0.0, "learning_rate": 1e-3}
     before, after, _ = _round(olympus, hyper=quiet, **vector)
     second = (0.09 / 0.19) / (0.000999 / 0.001999) ** 0.5
     np.testing.assert_allclose(
@@ -97,7 +97,7 @@ def test_msda_is_one_of_dysans_models(data):
 def test_a_run_in_released_forms(data):
     # A discriminator that is wrong beyond chance is a reward; the predictor's error is
     # averaged over genders, and the networks see physical units.
-    settings = {"goal": "published", "errors": "released", "standardised": False}
+    settings = {"goal": "published", "errors": "official", "standardized": False}
     method = dysan(data.spec, **SMALL, **settings)
     run = trainer.train(method, data, epochs=1, progress=False, hyper=HYPER)
     info = run.history[-1]["losses"]
@@ -118,11 +118,11 @@ def test_a_run_in_released_forms(data):
 def test_units_there_and_back(data):
     windows = jnp.asarray(data.test.windows)
     mean, std = (np.float32(x)[None, None] for x in (data.spec.mean, data.spec.std))
-    for standardised in (True, False):
-        config = dysan(data.spec, **SMALL, standardised=standardised).config
+    for standardized in (True, False):
+        config = dysan(data.spec, **SMALL, standardized=standardized).config
         given = (windows - mean) / std
         inside = sanitizers.seen(data.spec, config, given)
-        np.testing.assert_allclose(inside, given if standardised else windows, 1e-4)
+        np.testing.assert_allclose(inside, given if standardized else windows, 1e-4)
         back = sanitizers.seen(data.spec, config, inside, back=True)
         np.testing.assert_allclose(back, given, rtol=1e-4, atol=1e-4)
 
@@ -239,7 +239,7 @@ def _grid():
 
 
 def _start(alpha, lambda_):
-    hyper = {"alpha": alpha, "lambda_": lambda_, "step_size": 4e-3}
+    hyper = {"alpha": alpha, "lambda_": lambda_, "learning_rate": 4e-3}
     return _built(dysan)[0].init(jax.random.key(0), **hyper)
 
 

@@ -19,8 +19,8 @@ from jaxanon.methods.gan.conditional import CGANConfig, OccupancyGANConfig
 pytestmark = pytest.mark.slow
 
 DATA = toy.data(per_subject=120)
-SMALL = {"widths": (32, 16), "latent": 8, "batch": 32}
-STEPS = {"step_size": 1e-3, "critic_step_size": 1e-3}
+SMALL = {"widths": (32, 16), "latent_dim": 8, "batch_size": 32}
+STEPS = {"learning_rate": 1e-3, "discriminator_learning_rate": 1e-3}
 
 
 def frequency(windows):
@@ -32,7 +32,7 @@ def frequency(windows):
 @functools.cache
 def program(name, hide):
     """Method, its data and what trains it for some rounds of the toy data."""
-    method = methods.build(name, DATA.spec, **SMALL, hide=hide)
+    method = methods.build(name, DATA.spec, **SMALL, classes_to_hide=hide)
     data = method.prepare(datasets.by_client(DATA.train))
 
     @optimized
@@ -114,7 +114,7 @@ class Says:
 
 def test_the_critic_s_loss_by_hand():
     """It says 2 of windows of ones and -1 of others, whatever their class."""
-    nets, params = nets_of(CGANConfig(**SMALL, hide=("c",)))
+    nets, params = nets_of(CGANConfig(**SMALL, classes_to_hide=("c",)))
     judge = Says(lambda x, classes: jnp.where(x[:, 0, 0] == 1, 2.0, -1.0))
     make = Says(lambda noise, classes: jnp.zeros((len(noise), 16, 2)))
     nets = nets._replace(critic=judge, generator=make)
@@ -132,15 +132,15 @@ def test_the_critic_s_loss_by_hand():
 
 
 def test_what_the_two_classifiers_say_by_hand():
-    nets, params = nets_of(OccupancyGANConfig(**SMALL, hide=("c",)))
+    nets, params = nets_of(OccupancyGANConfig(**SMALL, classes_to_hide=("c",)))
     logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]]))
     says = Says(lambda x, key, dropout: (logits, None))
     nets = nets._replace(classifiers=nets.classifiers | {"activity": says})
     labels, hyper = jnp.array([0, 2]), {"utility": 2.0, "privacy": 3.0}
     module = importlib.import_module("jaxanon.methods.gan.conditional")
-    told = lambda form: float(
+    told = lambda variant: float(
         module.told_by_classifiers(
-            nets, params, jnp.zeros((2, 16, 2)), labels, hyper, form
+            nets, params, jnp.zeros((2, 16, 2)), labels, hyper, variant
         )[0]
     )
     shown = 2 * -np.log(0.5)
@@ -152,9 +152,21 @@ def test_what_the_two_classifiers_say_by_hand():
 @pytest.mark.parametrize(
     ("name", "settings", "match"),
     [
-        ("cgan", {"hide": ("d",)}, r"hide must name classes of 'activity', .* \['d'\]"),
-        ("cgan", {"hide": ("a", "b", "c")}, "hide names every class of 'activity'"),
-        ("occupancy_gan", {}, "hide must name a class at least: .* cgan conceals"),
+        (
+            "cgan",
+            {"classes_to_hide": ("d",)},
+            r"classes_to_hide must name classes of 'activity', .* \['d'\]",
+        ),
+        (
+            "cgan",
+            {"classes_to_hide": ("a", "b", "c")},
+            "classes_to_hide names every class of 'activity'",
+        ),
+        (
+            "occupancy_gan",
+            {},
+            "classes_to_hide must name a class at least: .* cgan conceals",
+        ),
     ],
 )
 def test_settings_that_cannot_be(name, settings, match):
@@ -217,9 +229,17 @@ def test_doors_are_made_as_open_as_their_class_has_them():
     ("name", "settings", "match"),
     [
         ("cgan", {}, "a training window at least, for the generator is told any"),
-        ("occupancy_gan", {"hide": ("c",)}, r"\['b'\] have fewer. Record more"),
+        (
+            "occupancy_gan",
+            {"classes_to_hide": ("c",)},
+            r"\['b'\] have fewer. Record more",
+        ),
         ("timegan", {}, "a training window at least, for the generator is told any"),
-        ("timegan", {"hide": ("c",)}, "two training windows at least, to be compared"),
+        (
+            "timegan",
+            {"classes_to_hide": ("c",)},
+            "two training windows at least, to be compared",
+        ),
     ],
 )
 def test_a_class_without_windows_is_refused(name, settings, match):

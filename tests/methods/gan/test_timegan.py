@@ -20,8 +20,14 @@ pytestmark = pytest.mark.slow
 DATA = toy.data()
 MODULE = importlib.import_module("jaxanon.methods.gan.timegan")
 SMALL = {
-    **{"features": (8, 6), "batch": 32, "embedding": 2, "supervising": 1, "joint": 12},
-    **{"step_size": 3e-3, "hide": ("c",), "threshold": 0.0},
+    **{
+        "features": (8, 6),
+        "batch_size": 32,
+        "embedding": 2,
+        "supervising": 1,
+        "joint": 12,
+    },
+    **{"learning_rate": 3e-3, "classes_to_hide": ("c",), "confidence_threshold": 0.0},
 }
 LEARNING = {
     "embedding": {"embedder", "recovery", "classifiers"},
@@ -157,7 +163,7 @@ def test_fine_tuning_s_loss_is_the_triplet_s_and_its_own():
         rest, _ = MODULE.generator_loss(nets, keys[2], params, hyper, batch.parts[0])
         return loss, made, secret, rest
 
-    hyper = {"gamma": 1.0, "threshold": 0.2, "margin": 0.5}
+    hyper = {"gamma": 1.0, "confidence_threshold": 0.2, "margin": 0.5}
     both = lambda: (jax.random.key(4), jax.random.key(4))
     loss, made, secret, rest = said(*both(), params, hyper | {"replay": 0.25})
     assert (np.asarray(batch.negatives) == 2).all()  # Class c is to hide.
@@ -169,7 +175,9 @@ def test_fine_tuning_s_loss_is_the_triplet_s_and_its_own():
     shown = labels != 2  # A third is above the threshold.
     wanted = np.maximum(apart, 0)[shown].mean() + 0.25 * float(rest)
     assert float(loss) == pytest.approx(wanted, rel=1e-4)
-    filtered, *_ = said(*both(), params, hyper | {"replay": 0.25, "threshold": 0.4})
+    filtered, *_ = said(
+        *both(), params, hyper | {"replay": 0.25, "confidence_threshold": 0.4}
+    )
     assert float(filtered) == pytest.approx(0.25 * float(rest), rel=1e-4)
 
 
@@ -237,7 +245,10 @@ def test_losses_at_nothing_have_slopes():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"hide": ("d",)}, "hide must name classes of 'activity'"),
+        (
+            {"classes_to_hide": ("d",)},
+            "classes_to_hide must name classes of 'activity'",
+        ),
         ({"categories": ("z",)}, "categories must name channels"),
     ],
 )

@@ -17,9 +17,9 @@ from jaxanon.methods.guided_diffusion.guidance import CloakConfig
 pytestmark = pytest.mark.slow
 
 DATA = toy.data(per_subject=120)
-SMALL = {"widths": (8, 16), "heads": 2, "batch": 64, "num_steps": 50}
-SMALL |= {"sampling_steps": 10, "pretraining": 30, "autoencoder_widths": (16,)}
-SMALL |= {"channels": 4, "latent": 32, "projection": 16}
+SMALL = {"widths": (8, 16), "heads": 2, "batch_size": 64, "num_train_timesteps": 50}
+SMALL |= {"num_inference_steps": 10, "pretraining": 30, "autoencoder_widths": (16,)}
+SMALL |= {"channels": 4, "latent_dim": 32, "projection": 16}
 METHOD = methods.cloak(DATA.spec, **SMALL)
 # The module of that name is hidden by its function.
 MODULE = importlib.import_module("jaxanon.methods.guided_diffusion.cloak")
@@ -49,7 +49,11 @@ def trained():
         step = lambda _, state: METHOD.update(jax.random.key(1), state, data)[0]
         return jax.lax.fori_loop(0, rounds, step, state)
 
-    hyper = {"step_size": 3e-3, "autoencoder_step_size": 3e-3, "ema": 0.98}
+    hyper = {
+        "learning_rate": 3e-3,
+        "autoencoder_learning_rate": 3e-3,
+        "ema_decay": 0.98,
+    }
     return train(METHOD.init(jax.random.key(0), **hyper), prepared)
 
 

@@ -17,7 +17,7 @@ from jaxanon.models.conditions import nothing
 
 @pytest.mark.parametrize("strength", [1.0, 0.6, 0.37, 0.2])
 def test_steps_of_a_traced_strength_are_those_of_a_known_one(strength):
-    config = GuidedConfig(num_steps=50, sampling_steps=10)
+    config = GuidedConfig(num_train_timesteps=50, num_inference_steps=10)
     steps = jax.jit(
         lambda strength: guided_diffusion_guidance.levels(config, strength)
     )(strength)
@@ -26,7 +26,7 @@ def test_steps_of_a_traced_strength_are_those_of_a_known_one(strength):
 
 
 def test_steps_begin_at_1_at_least_and_at_the_last_at_most():
-    config = GuidedConfig(num_steps=50, sampling_steps=10)
+    config = GuidedConfig(num_train_timesteps=50, num_inference_steps=10)
     low, high = (
         guided_diffusion_guidance.levels(config, s).tolist() for s in (1e-9, 7.0)
     )
@@ -57,7 +57,7 @@ def test_who_is_told_what_in_training():
 # Windows are normal numbers of variance 1. What is known of them moves their mean, by 3
 # times a public latent and 5 times a private one; the best denoiser predicts a v of
 # -noise level times mean.
-CONFIG = GuidedConfig(num_steps=400, sampling_steps=400)
+CONFIG = GuidedConfig(num_train_timesteps=400, num_inference_steps=400)
 SCHEDULE = SCHEDULES["cosine"](400)
 NETS = types.SimpleNamespace(
     config=CONFIG,
@@ -97,7 +97,11 @@ def test_where_guidance_leads_and_how_much_of_a_window_stays(
     strength, guidance, negative, mean
 ):
     """To ``mean``, by all that strength took of the original: one program for all."""
-    hyper = {"strength": strength, "guidance": guidance, "negative_guidance": negative}
+    hyper = {
+        "strength": strength,
+        "guidance_scale": guidance,
+        "negative_guidance_scale": negative,
+    }
     made = np.asarray(rewritten(jax.tree.map(jnp.float32, hyper)), np.float64)
     kept = float(SCHEDULE.signal[round(400 * strength)])
     assert made.mean() == pytest.approx(mean + kept * (ORIGINAL - mean), abs=0.06)

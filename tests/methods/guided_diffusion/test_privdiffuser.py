@@ -19,8 +19,14 @@ pytestmark = pytest.mark.slow
 
 DATA = toy.data(per_subject=120)
 FIRST, LAST = 36, 96  # Epochs: of the first phase, and of both.
-SMALL = {"widths": (16,), "heads": 2, "batch": 64, "num_steps": 50, "latent": 8}
-SMALL |= {"sampling_steps": 10, "pretraining": FIRST}
+SMALL = {
+    "widths": (16,),
+    "heads": 2,
+    "batch_size": 64,
+    "num_train_timesteps": 50,
+    "latent_dim": 8,
+}
+SMALL |= {"num_inference_steps": 10, "pretraining": FIRST}
 BEFORE = {FIRST: 1, FIRST + 1: FIRST, LAST: FIRST + 1}  # Who goes on from where.
 METHOD = methods.privdiffuser(DATA.spec, **SMALL)
 # The module of that name is hidden by its function.
@@ -55,7 +61,7 @@ def trained(epochs):
     if epochs in BEFORE:
         begun = BEFORE[epochs]
         return train(trained(begun), prepared(), (epochs - begun) * per_epoch)
-    state = METHOD.init(jax.random.key(0), step_size=3e-3, ema=0.98)
+    state = METHOD.init(jax.random.key(0), learning_rate=3e-3, ema_decay=0.98)
     return train(state, prepared(), epochs * per_epoch)
 
 
@@ -194,7 +200,7 @@ def test_what_disentangling_costs_by_hand():
     ("settings", "match"),
     [
         ({"widths": (4,) * 6, "heads": 1}, "multiple of 32 samples .* got 16"),
-        ({"sampling_steps": 51}, "<= num_steps, 50, got 51"),
+        ({"num_inference_steps": 51}, "<= num_steps, 50, got 51"),
         ({"categories": ("z",)}, r"must name channels, of \('x', 'y'\), got 'z'"),
     ],
 )

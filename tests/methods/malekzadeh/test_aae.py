@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 
 SMALL = {
     "filters": 6,
-    "reader_filters": 6,
-    "reader_hidden": (12,),
-    "batch": 48,
+    "classifier_filters": 6,
+    "classifier_hidden_sizes": (12,),
+    "batch_size": 48,
 }
 MODEL, READERS = ("encoder", "decoder"), ("readers",)
 
@@ -43,7 +43,7 @@ def test_who_shows_windows_to_the_readers(given_to_central, data, raw):
     other = params | {"decoder": jax.tree.map(lambda leaf: 2 * leaf, params["decoder"])}
     loss = jax.jit(
         lambda params: player.loss_fn(
-            jax.random.key(2), params, {"decay": 0.0}, batch, None
+            jax.random.key(2), params, {"weight_decay": 0.0}, batch, None
         )[0]
     )
     assert (loss(params) == loss(other)) == raw
@@ -84,7 +84,7 @@ def _built():
 def _trained(weight):
     """The state by a weight of confusion, and losses: of gender, of activity."""
     method, train = _built()
-    hyper = {"distortion": 0.1, "step_size": 3e-3, "reader_step_size": 3e-3}
+    hyper = {"distortion": 0.1, "learning_rate": 3e-3, "classifier_learning_rate": 3e-3}
     state, infos = train(method.init(jax.random.key(0), confusion=weight, **hyper))
     mean = lambda name: float(np.mean(infos[name][-50:]))
     return state, mean("gender confusion"), mean("activity loss")

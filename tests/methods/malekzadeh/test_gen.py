@@ -15,7 +15,12 @@ pytestmark = pytest.mark.slow
 
 TIME = 32  # Three convolutions need so many samples.
 
-SMALL = {"filters": (8, 8, 8), "estimator_hidden": 24, "hidden": (32,), "batch": 48}
+SMALL = {
+    "filters": (8, 8, 8),
+    "estimator_hidden_sizes": 24,
+    "hidden_sizes": (32,),
+    "batch_size": 48,
+}
 EARLY, LATE = 16, 80  # Epochs of 3 rounds.
 
 
@@ -38,7 +43,7 @@ def _built():
 def _trained(confusion, utility):
     """The state after the estimator's turn, after the guardian's, and the infos."""
     _, method, prepared, train = _built()
-    hyper = {"confusion": confusion, "utility": utility, "step_size": 3e-3}
+    hyper = {"confusion": confusion, "utility": utility, "learning_rate": 3e-3}
     start = method.init(jax.random.key(0), **hyper)
     first, early = train(start, prepared, 3 * EARLY)
     last, late = train(first, prepared, 3 * LATE)

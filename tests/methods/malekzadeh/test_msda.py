@@ -12,9 +12,9 @@ from jaxanon.training import trainer
 
 SMALL = {
     "filters": 6,
-    "reader_filters": 6,
-    "reader_hidden": (12,),
-    "batch": 48,
+    "classifier_filters": 6,
+    "classifier_hidden_sizes": (12,),
+    "batch_size": 48,
 }
 MODEL, READERS = ("encoder", "decoder"), ("readers",)
 
@@ -38,14 +38,14 @@ def test_the_three_terms_and_their_weights(given_to_central, data):
     built = given_to_central("msda", **SMALL)
     params, batch = _given(built, data)
     player = built["players"][-1]
-    weights = {"distortion": 0.3, "confusion": 0.7, "utility": 1.9, "decay": 0.0}
+    weights = {"distortion": 0.3, "confusion": 0.7, "utility": 1.9, "weight_decay": 0.0}
     nets = built["init_fn"].__self__
 
     @jax.jit
     def found(key):
         loss = lambda weights: player.loss_fn(key, params, weights, batch, None)
         total, (info, _) = loss(weights)
-        more, _ = loss(weights | {"decay": 1.0})
+        more, _ = loss(weights | {"weight_decay": 1.0})
         latents, safe, _ = nets.rewrite(params, batch.windows, train=True)
         read = [logits for _, logits in nets.read(params, latents, safe, key)]
         return total, more, info, safe, read
@@ -76,7 +76,7 @@ def test_the_three_terms_and_their_weights(given_to_central, data):
 
 
 def test_readers_of_latents_learn_from_what_the_encoder_makes(given_to_central, data):
-    built = given_to_central("msda", **SMALL, latent_hidden=(12,))
+    built = given_to_central("msda", **SMALL, latent_hidden_sizes=(12,))
     params, batch = _given(built, data)
     reading = built["players"][1]
     assert reading.groups == READERS
@@ -84,7 +84,9 @@ def test_readers_of_latents_learn_from_what_the_encoder_makes(given_to_central, 
     @jax.jit
     def loss(readers, encoder):
         own = params | {"readers": readers, "encoder": encoder}
-        return reading.loss_fn(jax.random.key(2), own, {"decay": 0.0}, batch, None)[0]
+        return reading.loss_fn(
+            jax.random.key(2), own, {"weight_decay": 0.0}, batch, None
+        )[0]
 
     readers, encoder = params["readers"], params["encoder"]
     step = jax.jit(jax.grad(loss))(readers, encoder)
@@ -101,7 +103,11 @@ def test_readers_of_latents_learn_from_what_the_encoder_makes(given_to_central, 
 
 @pytest.mark.slow
 def test_a_run_in_released_form(data):
-    settings = SMALL | {"form": "released", "latent_hidden": (12,), "warm_up": 0}
+    settings = SMALL | {
+        "variant": "official",
+        "latent_hidden_sizes": (12,),
+        "warm_up": 0,
+    }
     method = msda(data.spec, **settings)
     run = trainer.train(method, data, epochs=1, progress=False)
     losses = run.history[-1]["losses"]

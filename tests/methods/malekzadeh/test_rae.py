@@ -14,7 +14,11 @@ from jaxanon.methods.malekzadeh.replacement import rae
 from jaxanon.training import trainer
 
 LISTS = {"black": ("c",), "gray": ("a",)}
-SMALL = {"replacer_filters": (6, 4), "replacer_hidden": (32, 24), "batch": 48} | LISTS
+SMALL = {
+    "replacer_filters": (6, 4),
+    "replacer_hidden_sizes": (32, 24),
+    "batch_size": 48,
+} | LISTS
 
 
 def _level():
@@ -78,7 +82,7 @@ def test_kept_targets_are_one_to_one_and_fresh_ones_are_not_kept():
 @functools.cache
 def _trained():
     data = _level()
-    method = rae(data.spec, **SMALL, replacer_step_size=5e-3)
+    method = rae(data.spec, **SMALL, replacer_learning_rate=5e-3)
     run = trainer.train(method, data, epochs=150, progress=False)
     shown = run.anonymize(jax.random.key(2), data.test.windows)
     return data, run, np.asarray(shown)

@@ -12,10 +12,14 @@ from jaxanon.methods.malekzadeh.replacement import rae_aae
 from jaxanon.training import trainer
 
 LISTS = {"black": ("c",), "gray": ("a",)}
-SMALL = {"replacer_filters": (6, 4), "replacer_hidden": (32, 24), "batch": 48} | LISTS
+SMALL = {
+    "replacer_filters": (6, 4),
+    "replacer_hidden_sizes": (32, 24),
+    "batch_size": 48,
+} | LISTS
 
 
-WIDTHS = {"filters": 4, "reader_filters": 4, "reader_hidden": (6,)}
+WIDTHS = {"filters": 4, "classifier_filters": 4, "classifier_hidden_sizes": (6,)}
 
 
 def _four(data):
@@ -81,7 +85,7 @@ def test_rae_aae_reads_the_white_classes_of_replaced_windows(given_to_central, d
 @pytest.mark.slow
 def test_rae_aae_runs(data):
     four = _four(data)
-    widths = {"filters": 4, "reader_filters": 4, "reader_hidden": (6,)}
+    widths = {"filters": 4, "classifier_filters": 4, "classifier_hidden_sizes": (6,)}
     method = rae_aae(four.spec, **SMALL | widths, replacing=1, pretraining=1)
     run = trainer.train(method, four, epochs=3, progress=False)
     shown = run.anonymize(jax.random.key(2), four.test.windows)

@@ -13,12 +13,12 @@ from jaxanon.core.programs import rounds_program
 from jaxanon.models.conditional_autoencoder import AutoencoderBatch
 
 TINY = {
-    "latent": 3,
-    "hidden": (16,),
-    "batch": 32,
-    "judge_batch": 32,
-    "initialisation": "lecun",
-    "step_size": 5e-3,
+    "latent_dim": 3,
+    "hidden_sizes": (16,),
+    "batch_size": 32,
+    "classifier_batch_size": 32,
+    "initialization": "lecun",
+    "learning_rate": 5e-3,
 }
 
 
@@ -27,7 +27,9 @@ def test_the_classification_layer_works_with_the_encoder(monkeypatch, data):
     monkeypatch.setattr(
         module, "autoencoders", lambda name, spec, config, design: design
     )
-    design = methods.attribute_vae(data.spec, latent=3, hidden=(5,), alpha=7.0, beta=3)
+    design = methods.attribute_vae(
+        data.spec, latent_dim=3, hidden_sizes=(5,), alpha=7.0, beta=3
+    )
     (player,) = design.players
     assert player.groups == ("encoder", "decoder", "readers") and design.by_class
     params = design.networks.init(jax.random.key(0))
@@ -104,5 +106,7 @@ def test_sizes_are_those_published_for_a_data_set(data):
     assert sizes(methods.cvae, "motion_sense") == (10, (512, 512, 256, 128))
     assert sizes(methods.cae, "mobi_act") == (5, (512, 512, 256, 128))
     assert sizes(methods.general_vae, "motion_sense")[1][0] == 4096
-    own = methods.attribute_vae(name("mobi_act"), latent=7, hidden=(9,)).config
-    assert (own.latent, own.hidden) == (7, (9,))
+    own = methods.attribute_vae(
+        name("mobi_act"), latent_dim=7, hidden_sizes=(9,)
+    ).config
+    assert (own.latent_dim, own.hidden_sizes) == (7, (9,))

@@ -14,7 +14,12 @@ from jaxanon.training import trainer
 
 pytestmark = pytest.mark.slow
 
-TINY = {"latent": 3, "batch": 16, "judge_batch": 8, "hidden": ()}
+TINY = {
+    "latent_dim": 3,
+    "batch_size": 16,
+    "classifier_batch_size": 8,
+    "hidden_sizes": (),
+}
 
 
 def _standard(data, windows):

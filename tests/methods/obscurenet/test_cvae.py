@@ -11,7 +11,7 @@ from jaxanon import methods
 from jaxanon.models.conditional_autoencoder import AutoencoderBatch
 from jaxanon.training import trainer
 
-TINY = {"latent": 3, "hidden": (5,)}
+TINY = {"latent_dim": 3, "hidden_sizes": (5,)}
 
 
 def _loss(monkeypatch, data, build, **settings):
@@ -47,14 +47,14 @@ def test_the_other_pays_for_its_error_alone(monkeypatch, data):
 
 
 def test_the_released_form(monkeypatch, data):
-    found, info = _loss(monkeypatch, data, methods.cvae, form="released", beta=0.7)
+    found, info = _loss(monkeypatch, data, methods.cvae, variant="official", beta=0.7)
     expected = (512 * info["reconstruction"] + 2 * 0.7 * info["kl"]) / 150
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_a_code_is_no_sample_and_a_latent_is_one(data):
     for build, same in ((methods.cae, True), (methods.cvae, False)):
-        method = build(data.spec, **TINY, batch=8, anonymization="deterministic")
+        method = build(data.spec, **TINY, batch_size=8, anonymization="deterministic")
         state = method.init(jax.random.key(0))
         anonymize = jax.jit(method.anonymize)
         one, two = (
@@ -67,10 +67,14 @@ def test_a_code_is_no_sample_and_a_latent_is_one(data):
 @pytest.mark.slow
 def test_it_learns_to_rebuild(data):
     method = methods.cae(
-        data.spec, **TINY, batch=32, judge_batch=8, initialisation="lecun"
+        data.spec,
+        **TINY,
+        batch_size=32,
+        classifier_batch_size=8,
+        initialization="lecun",
     )
     run = trainer.train(
-        method, data, epochs=200, progress=False, hyper={"step_size": 0.01}
+        method, data, epochs=200, progress=False, hyper={"learning_rate": 0.01}
     )
     # 3 numbers and a class tell a wave's two phases and its amplitude.
     assert run.history[0]["losses"]["reconstruction"] > 0.6

@@ -21,9 +21,9 @@ def design_of(monkeypatch, data):
     return lambda **settings: methods.general_vae(data.spec, **settings)
 
 
-@pytest.mark.parametrize("form", ["plain", "released", "keras"])
-def test_the_forms_of_its_loss(design_of, form):
-    design = design_of(latent=3, hidden=(5,), beta=0.3, form=form)
+@pytest.mark.parametrize("variant", ["paper", "official", "keras"])
+def test_the_forms_of_its_loss(design_of, variant):
+    design = design_of(latent_dim=3, hidden_sizes=(5,), beta=0.3, variant=variant)
     assert not design.by_class
     params = design.networks.init(jax.random.key(0))
     keys = jax.random.split(jax.random.key(1), 2)
@@ -35,15 +35,17 @@ def test_the_forms_of_its_loss(design_of, form):
     )
     error, kl = info["reconstruction"], info["kl"]
     expected = {
-        "plain": 256 * error + 0.3 * kl,
-        "released": (512 * error + 2 * 0.3 * kl) / 150,
+        "paper": 256 * error + 0.3 * kl,
+        "official": (512 * error + 2 * 0.3 * kl) / 150,
         "keras": 256 * (error + 2 * 0.3 * kl),
     }
-    np.testing.assert_allclose(found, expected[form], rtol=1e-5)
+    np.testing.assert_allclose(found, expected[variant], rtol=1e-5)
 
 
 def test_one_model_has_means_for_every_public_class(data):
-    method = methods.general_vae(data.spec, latent=3, hidden=(5,), batch=16)
+    method = methods.general_vae(
+        data.spec, latent_dim=3, hidden_sizes=(5,), batch_size=16
+    )
     params = jax.eval_shape(method.init, jax.random.key(0)).params
     assert params["means"].shape == (1, 3, 2, 3)
     prepared = method.prepare(datasets.by_client(data.train))

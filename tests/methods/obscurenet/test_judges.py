@@ -13,7 +13,7 @@ from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import BatchSource, Component, central
 from jaxanon.methods.obscurenet import autoencoders
 
-HYPER = {"judge_step_size": 2e-3, "step_size": 0.5}
+HYPER = {"classifier_learning_rate": 2e-3, "learning_rate": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -93,5 +93,5 @@ def test_both_learn_as_they_would_alone(alone, seen, data):
 
 def test_a_hyper_parameter_that_neither_has_is_refused(alone, data):
     both = autoencoders.train_jointly(_counter(data), alone)
-    with pytest.raises(TypeError, match=r"judge_step_size.* got \['speed'\]"):
+    with pytest.raises(TypeError, match=r"classifier_learning_rate.* got \['speed'\]"):
         both.init(jax.random.key(0), speed=1.0)

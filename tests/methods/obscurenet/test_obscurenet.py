@@ -35,7 +35,7 @@ def _batch(size=6):
 
 
 def test_the_adversary_reads_fixed_latents_before_the_model_answers(design_of):
-    design = design_of(latent=3, hidden=(5,), adversary_steps=7)
+    design = design_of(latent_dim=3, hidden_sizes=(5,), discriminator_steps=7)
     adversary, model = design.players
     assert (adversary.groups, adversary.steps) == (("readers",), 7)
     assert model.groups == ("encoder", "decoder")
@@ -53,7 +53,7 @@ def test_the_adversary_reads_fixed_latents_before_the_model_answers(design_of):
 
 
 def test_the_model_gains_what_the_adversary_loses(design_of):
-    design = design_of(latent=3, hidden=(5,), beta=3.0, gamma=7.0)
+    design = design_of(latent_dim=3, hidden_sizes=(5,), beta=3.0, gamma=7.0)
     params, batch = design.networks.init(jax.random.key(0)), _batch()
     found, (info, _) = design.players[1].loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
@@ -66,14 +66,16 @@ def test_the_model_gains_what_the_adversary_loses(design_of):
 
 
 def test_the_released_forms(design_of):
-    design = design_of(latent=3, hidden=(5,), form="released", accumulate=True)
+    design = design_of(
+        latent_dim=3, hidden_sizes=(5,), variant="official", accumulate=True
+    )
     assert design.players[0].accumulate and design.players[0].steps == 20
     params, batch = design.networks.init(jax.random.key(0)), _batch()
     found, _ = design.players[1].loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
     )
     expected, _ = rewriter_loss(
-        design.networks, params, batch, beta=2.0, reading=-0.2 * 75, form="released"
+        design.networks, params, batch, beta=2.0, reading=-0.2 * 75, variant="official"
     )
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
@@ -95,14 +97,14 @@ def _amplitudes(data, state, **settings):
 
 def test_the_adversary_makes_the_shown_gender_count(plenty):
     settings = {
-        "latent": 4,
-        "hidden": (32,),
-        "batch": 64,
-        "judge_batch": 64,
-        "initialisation": "lecun",
-        "step_size": 3e-3,
-        "adversary_steps": 5,
-        "adversary_step_size": 3e-3,
+        "latent_dim": 4,
+        "hidden_sizes": (32,),
+        "batch_size": 64,
+        "classifier_batch_size": 64,
+        "initialization": "lecun",
+        "learning_rate": 3e-3,
+        "discriminator_steps": 5,
+        "discriminator_learning_rate": 3e-3,
     }
     method = methods.obscurenet(plenty.spec, **settings)
     prepared = method.prepare(datasets.by_client(plenty.train))

@@ -22,8 +22,8 @@ from jaxanon.methods.privatehub.config import PrivateHubConfig, guarantee_of
 from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
 from jaxanon.sweeps import space
 
-SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
-SMALL |= {"sampling_steps": 5, "records": 160, "delta": 1e-3}
+SMALL = {"widths": (4,), "heads": 2, "batch_size": 32, "num_train_timesteps": 20}
+SMALL |= {"num_inference_steps": 5, "max_examples": 160, "delta": 1e-3}
 SMALL |= {"classifier_filters": (64,), "classifier_features": 8}
 NOISY = SMALL | {"noise_multiplier": 1.0}
 
@@ -44,7 +44,11 @@ def gradient(data):
     program = jax.jit(lambda *given: player.gradient_fn(jax.random.key(2), *given))
 
     def gradient(batch, **hyper):
-        hyper = {"max_norm": 1.0, "noise_multiplier": 0.0, "forgetting": 0.1} | hyper
+        hyper = {
+            "clip_norm": 1.0,
+            "noise_multiplier": 0.0,
+            "condition_dropout": 0.1,
+        } | hyper
         hyper = {name: jnp.float32(value) for name, value in hyper.items()}
         return program(moving, hyper, batch)
 
@@ -94,7 +98,9 @@ def test_it_is_the_sum_of_each_window_s_clipped_gradient(gradient):
         one * min(1, bound / norm) for one, norm in zip(gradients, norms, strict=True)
     )
     found, info = gradient(few, max_norm=bound)
-    np.testing.assert_allclose(flat(found), want / lots.size, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(
+        flat(found), want / lots.expected_batch_size, rtol=1e-3, atol=1e-6
+    )
     assert float(info["loss"]) == pytest.approx(np.mean(losses), rel=1e-4)
     assert float(info["clipped"]) == 0.5
 
@@ -103,7 +109,7 @@ def test_the_noise_is_the_multiplier_times_the_clip_norm(gradient):
     gradient, _, _, batch, lots = gradient
     plain, _ = gradient(batch, max_norm=0.5)
     noisy, _ = gradient(batch, max_norm=0.5, noise_multiplier=3.0)
-    noise = lots.size * (flat(noisy) - flat(plain))
+    noise = lots.expected_batch_size * (flat(noisy) - flat(plain))
     assert len(noise) > 5000  # Its deviation is known to 1 in 100, and is 1.5.
     assert noise.std() == pytest.approx(1.5, rel=0.04)
     assert abs(noise.mean()) < 0.1
@@ -114,7 +120,7 @@ def test_one_window_more_moves_a_lot_s_sum_by_the_clip_norm_at_most(gradient):
     first = np.arange(len(batch.real)) == 0
     with_it, without = batch.real | first, batch.real & ~first
     ends = [gradient(batch._replace(real=real))[0] for real in (with_it, without)]
-    moved = lots.size * np.linalg.norm(flat(ends[0]) - flat(ends[1]))
+    moved = lots.expected_batch_size * np.linalg.norm(flat(ends[0]) - flat(ends[1]))
     assert 0.01 < moved <= 1.0001
 
 
@@ -165,7 +171,7 @@ def test_every_window_is_in_a_lot_with_the_same_probability(data):
 
 
 def test_epsilon_buys_the_noise_of_all_paid_epochs():
-    found = guarantee_of(PrivateHubConfig(**SMALL, epsilon=3.0, paid_epochs=4))
+    found = guarantee_of(PrivateHubConfig(**SMALL, epsilon=3.0, max_private_epochs=4))
     assert (found.rounds, found.rounds_per_epoch) == (20, 5)
     alone = SampledGaussian(
         noise_multiplier=found.noise_multiplier, sampling_probability=0.2, steps=20
@@ -180,10 +186,15 @@ def test_epsilon_buys_the_noise_of_all_paid_epochs():
 def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     data, tmp_path, capsys
 ):
-    settings = SMALL | {"epsilon": 4.0, "paid_epochs": 2}
+    settings = SMALL | {"epsilon": 4.0, "max_private_epochs": 2}
     method = methods.privatehub(data.spec, **settings)
     train = lambda epochs, **given: ja.train(
-        method, data, epochs=epochs, out=tmp_path / "run", progress=False, **given
+        method,
+        data,
+        epochs=epochs,
+        output_dir=tmp_path / "run",
+        progress=False,
+        **given,
     )
     train(1)
     told = ledger.read(tmp_path / "run")
@@ -191,7 +202,7 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     with pytest.warns(
         UserWarning,
         match=r"pays for 2 epochs, and training stops after them, not after 9; set "
-        r"paid_epochs to 9",
+        r"max_private_epochs to 9",
     ):
         run = train(9, resume=True)
     assert rounds_program(method.update)._cache_size() == 1  # Compiled for both.
@@ -217,7 +228,10 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"hide": ("a",)}, "hide and noise do not go together: .* leave hide out"),
+        (
+            {"classes_to_hide": ("a",)},
+            "hide and noise do not go together: .* leave hide out",
+        ),
         ({"patience": 3}, "patience and noise do not go together: .* patience to 0"),
         ({"epsilon": 2.0}, "epsilon 2 buys noise, .* names it; give one of them"),
     ],
@@ -230,8 +244,8 @@ def test_what_noise_would_not_cover_is_refused(settings, match):
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"records": None}, "records must be given where there is noise"),
-        ({"records": 31}, "batch must be at most records, 31, got 32"),
+        ({"max_examples": None}, "max_examples must be given where there is noise"),
+        ({"max_examples": 31}, "batch_size must be at most max_examples, 31, got 32"),
     ],
 )
 def test_what_is_refused(settings, match):
@@ -240,7 +254,7 @@ def test_what_is_refused(settings, match):
 
 
 def test_more_windows_than_were_counted_on_are_refused(data):
-    nets, number = nets_of(data.spec, records=100), len(data.train.windows)
+    nets, number = nets_of(data.spec, max_examples=100), len(data.train.windows)
     with pytest.raises(
         ValueError,
         match=f"there are {number} training windows, .* for 100 at most; set recor",
@@ -266,8 +280,8 @@ def test_a_sweep_compiles_noise_in_and_varies_the_clip_norm(data):
     found = [group.method.config.noise_multiplier for group in noise.groups]
     assert found == [1.0, 2.0]
     assert all(group.method.guarantee is not None for group in noise.groups)
-    (clipped,) = plan({"max_norm": [1.0, 2.0]}, 1, settings).groups
-    assert clipped.hyper == [{"max_norm": 1.0}, {"max_norm": 2.0}]
+    (clipped,) = plan({"clip_norm": [1.0, 2.0]}, 1, settings).groups
+    assert clipped.hyper == [{"clip_norm": 1.0}, {"clip_norm": 2.0}]
     with pytest.raises(ValueError, match="grid name 'noise_multiplier' is compiled"):
         space.plan(
             methods.privatehub(data.spec, **settings),

@@ -22,8 +22,12 @@ from jaxanon.training import run_folder
 
 pytestmark = pytest.mark.usefixtures("built_plainly")
 
-SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
-SMALL |= {"sampling_steps": 5, "classifier_filters": (4,), "classifier_features": 4}
+SMALL = {"widths": (4,), "heads": 2, "batch_size": 32, "num_train_timesteps": 20}
+SMALL |= {
+    "num_inference_steps": 5,
+    "classifier_filters": (4,),
+    "classifier_features": 4,
+}
 
 
 def test_the_last_windows_of_each_person_and_class_are_held_out():
@@ -67,7 +71,7 @@ def nets_of(spec, **settings):
 
 def test_every_held_out_window_counts_once(data):
     """Who always says 0 of what should be x0 errs by the mean square, whatever t."""
-    nets = nets_of(data.spec, patience=1, held_out=0.3, prediction="x0")
+    nets = nets_of(data.spec, patience=1, validation_fraction=0.3, prediction_type="x0")
     nets = nets._replace(unet=Zero())
     clients = datasets.by_client(data.train)
     offsets = np.random.default_rng(0).normal(size=(*clients.mask.shape, 1, 2))
@@ -142,8 +146,8 @@ def test_the_best_weights_are_kept_step_by_step(monkeypatch, hide):
     assert float(found["denoiser"]) == (2 + 12 if hide else 36)
 
 
-HASTY = {"step_size": 1.0, "ema": 0.0}  # What was learned is soon worse.
-PATIENT = SMALL | {"patience": 1, "held_out": 0.2}
+HASTY = {"learning_rate": 1.0, "ema_decay": 0.0}  # What was learned is soon worse.
+PATIENT = SMALL | {"patience": 1, "validation_fraction": 0.2}
 
 
 def alike(one, other):
@@ -157,7 +161,7 @@ def test_who_has_stopped_rests(data, tmp_path):
     train = lambda epochs, **given: ja.train(
         method, data, epochs=epochs, hyper=HASTY, progress=False, **given
     )
-    late = train(9, out=tmp_path)
+    late = train(9, output_dir=tmp_path)
     rows = [row["losses"] for row in late.history]
     waited = [row["epochs without gain"] for row in rows]
     stop = next(epoch for epoch, x in enumerate(waited) if x)  # At the end of it.
@@ -181,12 +185,12 @@ def test_members_of_a_sweep_stop_by_themselves(data):
         found = runner.sweep(
             methods.privatehub,
             data,
-            grid={"step_size": [1e-3, 1.0]},
+            grid={"learning_rate": [1e-3, 1.0]},
             epochs=5,
             layout="side by side",
             progress=False,
             **PATIENT,
-            ema=0.0,
+            ema_decay=0.0,
         )
     finally:
         jax.config.update("jax_debug_key_reuse", True)

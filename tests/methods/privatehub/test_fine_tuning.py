@@ -18,8 +18,8 @@ from jaxanon.methods.privatehub.config import PrivateHubConfig
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built_plainly")]
 
 DATA = toy.data()
-SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
-SMALL |= {"sampling_steps": 5, "hide": ("b",)}
+SMALL = {"widths": (4,), "heads": 2, "batch_size": 32, "num_train_timesteps": 20}
+SMALL |= {"num_inference_steps": 5, "classes_to_hide": ("b",)}
 
 
 def nets_of(**settings):
@@ -129,7 +129,7 @@ def _loss(threshold, replay=0.0, scale=1.0, **settings):
     positives = jnp.zeros((4, 16, 2)).at[:, 0].set(jnp.array([1.0, 1.0])[None])
     negatives = told(nets, jnp.ones(4, jnp.int32))
     batch = told(nets, labels)._replace(positives=positives, negatives=negatives)
-    hyper = {"threshold": threshold, "margin": 2.0, "forgetting": 0.0}
+    hyper = {"confidence_threshold": threshold, "margin": 2.0, "condition_dropout": 0.0}
     hyper = jax.tree.map(jnp.float32, hyper | {"replay": replay})
     player = fine_tuning.discriminating(nets, None)
 
@@ -143,25 +143,25 @@ def _loss(threshold, replay=0.0, scale=1.0, **settings):
     return float(total), {name: float(one) for name, one in info.items()}, float(slope)
 
 
-def by_hand(anchor, form, margin=2.0):
-    length = (lambda x: x / np.linalg.norm(x)) if form == "hinge" else (lambda x: x)
+def by_hand(anchor, variant, margin=2.0):
+    length = (lambda x: x / np.linalg.norm(x)) if variant == "hinge" else (lambda x: x)
     anchor, positive, negative = map(length, (anchor, np.ones(2), np.array([0.0, 2.0])))
     found = np.sum((anchor - positive) ** 2) - np.sum((anchor - negative) ** 2) + margin
-    return max(found, 0) if form == "hinge" else found
+    return max(found, 0) if variant == "hinge" else found
 
 
-@pytest.mark.parametrize("form", ["hinge", "paper"])
-def test_what_is_filtered_does_not_count_and_classes_to_hide_never_do(form):
+@pytest.mark.parametrize("variant", ["hinge", "paper"])
+def test_what_is_filtered_does_not_count_and_classes_to_hide_never_do(variant):
     a, c = np.float64(VALUES[0]), np.float64(VALUES[2])
     # Made of a, its chance is e^3 / (e^3 + 2) = 0.91; of c, 1 / (2 + e^0.1) = 0.32.
-    total, info, _ = _loss(0.5, triplet=form)
-    assert total == pytest.approx(by_hand(a, form), rel=1e-4, abs=1e-6)
+    total, info, _ = _loss(0.5, triplet=variant)
+    assert total == pytest.approx(by_hand(a, variant), rel=1e-4, abs=1e-6)
     assert (info["kept"], info["all filtered"]) == (pytest.approx(1 / 3), 0)
-    total, info, _ = _loss(0.3, triplet=form)
-    want = (by_hand(a, form) + 2 * by_hand(c, form)) / 3
+    total, info, _ = _loss(0.3, triplet=variant)
+    want = (by_hand(a, variant) + 2 * by_hand(c, variant)) / 3
     assert total == pytest.approx(want, rel=1e-4)
     assert (info["kept"], info["all filtered"]) == (1, 0)
-    total, info, slope = _loss(0.95, triplet=form)
+    total, info, slope = _loss(0.95, triplet=variant)
     assert (total, slope) == (0, 0)
     assert (info["kept"], info["all filtered"]) == (0, 1)
 
@@ -204,7 +204,7 @@ def test_batches_are_compared_with_their_own_classes_and_those_to_hide():
 
 def test_fine_tuning_follows_and_the_classifiers_rest():
     method = _method()
-    settings = {"progress": False, "hyper": {"threshold": 0.0}}
+    settings = {"progress": False, "hyper": {"confidence_threshold": 0.0}}
     with pytest.warns(UserWarning, match="until epoch 2 it learns nothing of it"):
         early = ja.train(method, DATA, epochs=2, **settings)
     late = ja.train(method, DATA, epochs=4, **settings)
@@ -226,7 +226,7 @@ def test_a_threshold_that_filters_everything_says_so_and_stops():
     # After 8 rounds no classifier is so sure of what an untrained denoiser makes.
     match = "threshold filters everything: .* another folder, with a lower threshold"
     with pytest.raises(ValueError, match=match):
-        hyper = {"threshold": 0.9999}
+        hyper = {"confidence_threshold": 0.9999}
         ja.train(_method(), DATA, epochs=4, progress=False, hyper=hyper)
 
 

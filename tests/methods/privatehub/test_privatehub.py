@@ -20,7 +20,7 @@ from jaxanon.methods.privatehub.config import PrivateHubConfig
 pytestmark = pytest.mark.slow
 
 DATA = toy.data(per_subject=120)
-SMALL = {"widths": (8, 16), "heads": 2, "batch": 64, "num_steps": 50}
+SMALL = {"widths": (8, 16), "heads": 2, "batch_size": 64, "num_train_timesteps": 50}
 SMALL |= {"classifier_filters": (32, 32), "classifier_features": 32}
 LEAST = {"widths": (4,), "classifier_filters": (4,), "classifier_features": 4}
 
@@ -44,7 +44,7 @@ class OfSilence:
         )
         noise = x / level
         kinds = {"noise": noise, "x0": 0 * x, "v": signal * noise}
-        return kinds[self.nets.config.prediction]
+        return kinds[self.nets.config.prediction_type]
 
 
 class Zero:
@@ -60,7 +60,7 @@ class Zero:
     [("v", "cosine"), ("x0", "rescaled"), ("noise", "paper")],
 )
 def test_the_loss_is_0_for_the_best_denoiser_alone(prediction, schedule):
-    nets = nets_of(prediction=prediction, schedule=schedule)
+    nets = nets_of(prediction_type=prediction, schedule=schedule)
     batch = privatehub_data.PrivateHubBatch(
         jnp.zeros((4000, 16, 2)), {}, nets.nothing(4000)
     )
@@ -79,7 +79,7 @@ def test_the_loss_is_0_for_the_best_denoiser_alone(prediction, schedule):
 def test_schedules_end_as_they_say():
     last = {name: nets_of(schedule=name).schedule for name in ("cosine", "rescaled")}
     assert all(float(schedule.signal[-1]) == 0 for schedule in last.values())
-    paper = nets_of(schedule="paper", num_steps=100).schedule
+    paper = nets_of(schedule="paper", num_train_timesteps=100).schedule
     assert float(paper.alpha_bar[-1]) == pytest.approx(0.0782, abs=1e-4)
     fewer = nets_of(schedule="paper").schedule  # As much noise in half the steps.
     assert float(fewer.alpha_bar[-1]) == pytest.approx(0.0782, abs=0.005)
@@ -88,7 +88,9 @@ def test_schedules_end_as_they_say():
 def test_the_running_mean_by_hand():
     state = State(jnp.int32(0), {"denoiser": 4.0, "average": 0.0}, {}, {})
     for round_, ema, decay in ((0, 0.999, 1 / 10), (2, 0.999, 3 / 12), (500, 0.9, 0.9)):
-        now = state._replace(round=jnp.int32(round_), hyper={"ema": jnp.float32(ema)})
+        now = state._replace(
+            round=jnp.int32(round_), hyper={"ema_decay": jnp.float32(ema)}
+        )
         assert float(diffusion.running_mean(now)) == pytest.approx(
             (1 - decay) * 4, rel=1e-5
         )
@@ -122,7 +124,7 @@ def test_statistics_of_classes_are_numpy_s_and_are_drawn_with_their_moments():
 @functools.cache
 def trained():
     """Method, state and infos after 60 epochs of the toy data."""
-    method = methods.privatehub(DATA.spec, **SMALL, sampling_steps=10)
+    method = methods.privatehub(DATA.spec, **SMALL, num_inference_steps=10)
     prepared = method.prepare(datasets.by_client(DATA.train))
     rounds = 60 * method.schedule.rounds_per_epoch(prepared)
 
@@ -131,7 +133,7 @@ def trained():
         step = lambda state, _: method.update(jax.random.key(1), state, data)
         return jax.lax.scan(step, state, length=rounds)
 
-    start = method.init(jax.random.key(0), step_size=3e-3, ema=0.98)
+    start = method.init(jax.random.key(0), learning_rate=3e-3, ema_decay=0.98)
     return method, *train(start, prepared)
 
 
@@ -232,16 +234,28 @@ def test_classifiers_learn_every_class_alike_however_rare():
     [
         ({"widths": (4,) * 6, "heads": 1}, "multiple of 32 samples .* got 16"),
         (
-            {"hide": ("d",)},
-            r"hide must name classes of 'activity', .*\(--hide A B\), got \['d'\]",
+            {"classes_to_hide": ("d",)},
+            r"classes_to_hide must name classes of 'activity', .* A B\), got \['d'\]",
         ),
-        ({"hide": ("b", "b")}, r"hide names a class twice, got \['b', 'b'\]"),
-        ({"hide": ("a", "b", "c")}, "hide names every class of 'activity'"),
-        ({"prediction": "noise"}, "where no signal is left, as schedule 'cosine' has"),
-        ({"sampling_steps": 51, "num_steps": 50}, "<= num_steps, 50, got 51"),
+        (
+            {"classes_to_hide": ("b", "b")},
+            r"classes_to_hide names a class twice, got \['b', 'b'\]",
+        ),
+        (
+            {"classes_to_hide": ("a", "b", "c")},
+            "classes_to_hide names every class of 'activity'",
+        ),
+        (
+            {"prediction_type": "noise"},
+            "where no signal is left, as schedule 'cosine' has",
+        ),
+        (
+            {"num_inference_steps": 51, "num_train_timesteps": 50},
+            "<= num_steps, 50, got 51",
+        ),
         (
             {"gradient": "last_steps", "gradient_steps": 21},
-            "gradient_steps must be <= sampling_steps, 20, got 21",
+            "gradient_steps must be <= num_inference_steps, 20, got 21",
         ),
         ({"categories": ("z",)}, r"must name channels, of \('x', 'y'\), got 'z'"),
     ],
@@ -255,7 +269,7 @@ def test_numbers_that_stand_for_events_come_back_as_such():
     spec = dataclasses.replace(
         DATA.spec, channels=("event",), units=("",), mean=(0.0,), std=(1.0,), tokens=6
     )
-    method = methods.privatehub(spec, **SMALL | LEAST, sampling_steps=2)
+    method = methods.privatehub(spec, **SMALL | LEAST, num_inference_steps=2)
     check_measured(method)
     with pytest.raises(ValueError, match="rewrites what was measured"):
         check_measured(methods.cvae(spec))
@@ -273,6 +287,6 @@ def test_windows_that_cannot_be():
     few = 0 * clients.labels["activity"]
     few[0, 0] = 1
     few = {**clients.labels, "activity": few}
-    method = methods.privatehub(DATA.spec, **SMALL, hide=("a",))
+    method = methods.privatehub(DATA.spec, **SMALL, classes_to_hide=("a",))
     with pytest.raises(ValueError, match=r"of those to hide; \['b', 'c'\] have fewer"):
         method.prepare(clients._replace(labels=few))

@@ -17,32 +17,37 @@ from jaxanon.training import run_folder, trainer
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built_plainly")]
 
 DATA = toy.data()
-SMALL = {"widths": (4,), "heads": 1, "num_steps": 20, "sampling_steps": 5}
+SMALL = {
+    "widths": (4,),
+    "heads": 1,
+    "num_train_timesteps": 20,
+    "num_inference_steps": 5,
+}
 LEAST = {"classifier_filters": (4,), "classifier_features": 4}
 
 
 def test_suspicion_is_chosen_anew_where_there_is_something_to_hide():
     for hide in (), ("b",):
-        method = methods.privatehub(DATA.spec, **SMALL | LEAST, hide=hide)
+        method = methods.privatehub(DATA.spec, **SMALL | LEAST, classes_to_hide=hide)
         state = jax.eval_shape(method.init, jax.random.key(0))
         run = Run(method, state, DATA.spec, None, [], {})
         if hide:
-            adjusted = run.adjusted(suspicion=0.25)
-            assert float(adjusted.state.hyper["suspicion"]) == 0.25
-            with pytest.raises(ValueError, match=r"suspicion must be in \[0, 1\)"):
-                run.adjusted(suspicion=1.0)
+            adjusted = run.adjusted(hide_threshold=0.25)
+            assert float(adjusted.state.hyper["hide_threshold"]) == 0.25
+            with pytest.raises(ValueError, match=r"hide_threshold must be in \[0, 1\)"):
+                run.adjusted(hide_threshold=1.0)
         else:
             with pytest.raises(
-                ValueError, match=r"told .*guidance', .*\] anew, .*suspicion"
+                ValueError, match=r"told .*guidance', .*\] anew, .*hide_threshold"
             ):
-                run.adjusted(suspicion=0.25)
+                run.adjusted(hide_threshold=0.25)
 
 
 def test_how_far_and_in_how_many_steps_is_chosen_anew():
     method = methods.privatehub(DATA.spec, **SMALL | LEAST, strength=0.5)
     state = method.init(jax.random.key(0))
     run = Run(method, state, DATA.spec, None, [], {})
-    told = {"strength": 1.0, "sampling_steps": 2, "guidance": 3.0}
+    told = {"strength": 1.0, "num_inference_steps": 2, "guidance_scale": 3.0}
     far = run.adjusted(**told)
     built = methods.privatehub(DATA.spec, **SMALL | LEAST | told)
     given = jax.random.key(1), DATA.test.windows[:8]
@@ -52,8 +57,8 @@ def test_how_far_and_in_how_many_steps_is_chosen_anew():
     assert not np.allclose(far.anonymize(*given), run.anonymize(*given))
     with pytest.raises(ValueError, match=r"strength must be in \[0, 1\], got 1.5"):
         run.adjusted(strength=1.5)
-    with pytest.raises(TypeError, match="sampling_steps must be whole, got 2.5"):
-        run.adjusted(sampling_steps=2.5)
+    with pytest.raises(TypeError, match="num_inference_steps must be whole, got 2.5"):
+        run.adjusted(num_inference_steps=2.5)
 
 
 def test_a_class_that_was_never_seen_is_not_made():
@@ -110,7 +115,10 @@ def test_classes_that_were_never_seen_are_neither_made_nor_avoided():
 
 
 def test_other_generators_know_of_them_too():
-    data, method = without(gender=1), methods.cgan(DATA.spec, widths=(4, 2), latent=2)
+    data, method = (
+        without(gender=1),
+        methods.cgan(DATA.spec, widths=(4, 2), latent_dim=2),
+    )
     run = trainer.train(method, data, epochs=1)
     with pytest.raises(
         ValueError, match=r"of gender \['m'\] .* neither make nor avoid"
@@ -120,7 +128,7 @@ def test_other_generators_know_of_them_too():
 
 def test_where_noise_guards_training_nobody_is_told_which_classes_occur():
     data = without(gender=1)
-    settings = {"noise_multiplier": 1.0, "records": 200}
+    settings = {"noise_multiplier": 1.0, "max_examples": 200}
     method = methods.privatehub(DATA.spec, **SMALL | LEAST | settings)
     state = jax.eval_shape(method.init, jax.random.key(0))._replace(hyper={})
     told = run_folder.describe(method, data, state, epochs=1, seed=0)
@@ -150,12 +158,17 @@ def test_another_solver_may_be_chosen_after_training():
     method = methods.privatehub(DATA.spec, **SMALL | LEAST)
     run = Run(method, method.init(jax.random.key(0)), DATA.spec, None, [], {})
     given = jax.random.key(1), DATA.test.windows[:8]
-    other = run.adjusted(solver="dpm")
-    assert (other.method.config.solver, run.method.config.solver) == ("dpm", "ddim")
+    other = run.adjusted(sampler="dpmpp_2m")
+    assert (other.method.config.sampler, run.method.config.sampler) == (
+        "dpmpp_2m",
+        "ddim",
+    )
     far = np.abs(other.anonymize(*given) - run.anonymize(*given)).max()
     # In one step there is nothing to remember: both are DDIM.
-    one = [each.adjusted(sampling_steps=1).anonymize(*given) for each in (run, other)]
+    one = [
+        each.adjusted(num_inference_steps=1).anonymize(*given) for each in (run, other)
+    ]
     np.testing.assert_allclose(*one, rtol=1e-4, atol=1e-4)
     assert far > 100 * np.abs(one[0] - one[1]).max()
     with pytest.raises(ValueError, match="solver must be one of"):
-        run.adjusted(solver="euler")
+        run.adjusted(sampler="euler")

@@ -73,11 +73,11 @@ def nets_of(covariance=COVARIANCE, **settings):
 PARAMS = {"average": {}, "classifiers": {"activity": {}, "gender": {}}}
 
 
-def hyper(guidance=1.0, negative=0.0, suspicion=0.5):
+def hyper(guidance=1.0, negative=0.0, hide_threshold=0.5):
     return {
-        "suspicion": jnp.float32(suspicion),
-        "guidance": jnp.float32(guidance),
-        "negative_guidance": jnp.float32(negative),
+        "hide_threshold": jnp.float32(hide_threshold),
+        "guidance_scale": jnp.float32(guidance),
+        "negative_guidance_scale": jnp.float32(negative),
     }
 
 
@@ -90,7 +90,7 @@ def told(nets, activity=3, gender=2, batch=7):
 @functools.cache
 def moments(guidance, negative, steps=1000):
     """Mean and covariance of what is sampled, exactly: samplers are affine in noise."""
-    nets = nets_of(num_steps=1000, sampling_steps=steps)
+    nets = nets_of(num_train_timesteps=1000, num_inference_steps=steps)
 
     @jax.jit
     def run(x, hyper):
@@ -126,8 +126,8 @@ def test_few_steps_are_near_and_the_closed_form_rejects_other_guidance():
 
 def test_the_paper_s_schedule_is_biased_and_may_start_from_data():
     """Of its last step 28 % is signal, which pure noise lacks; noised data have it."""
-    nets = nets_of(schedule="paper", sampling_steps=100)
-    assert nets.config.num_steps == 100
+    nets = nets_of(schedule="paper", num_inference_steps=100)
+    assert nets.config.num_train_timesteps == 100
 
     @jax.jit
     def run(x):
@@ -147,7 +147,7 @@ POINT = 1e-8 * np.eye(6)  # A denoiser that knows its windows: what comes out is
 
 
 def test_windows_from_nothing_are_led_away_from_what_is_to_be_avoided():
-    nets = nets_of(num_steps=400, sampling_steps=400)
+    nets = nets_of(num_train_timesteps=400, num_inference_steps=400)
     zeros = lambda *shape: jnp.zeros((3, *shape))
     statistics = {"mean": zeros(4), "root": zeros(4, 4)}
     statistics |= {"center": zeros(2), "spread": zeros(2)}
@@ -167,7 +167,7 @@ def test_windows_from_nothing_are_led_away_from_what_is_to_be_avoided():
 
 
 def rewritten(windows, seed=0, weights=(2.0, 0.5), **settings):
-    nets = nets_of(POINT, sampling_steps=10, **settings)
+    nets = nets_of(POINT, num_inference_steps=10, **settings)
     run = jax.jit(
         lambda key, x: sampling.rewrite(nets, key, PARAMS, hyper(*weights), x)
     )
@@ -188,7 +188,7 @@ def test_rewriting_leads_to_the_public_class_and_from_the_private_one():
 
 
 @pytest.mark.parametrize(
-    ("hide", "suspicion", "want"),
+    ("hide", "hide_threshold", "want"),
     [
         # Of 0.3, 0.25 and 0.45 the first two are more together, and the first likelier.
         (("a", "b"), 0.5, [0, 2]),
@@ -199,19 +199,19 @@ def test_rewriting_leads_to_the_public_class_and_from_the_private_one():
         ((), 0.5, [2, 2]),
     ],
 )
-def test_classes_to_hide_are_suspected_together(hide, suspicion, want):
-    nets = nets_of(hide=hide)
+def test_classes_to_hide_are_suspected_together(hide, hide_threshold, want):
+    nets = nets_of(classes_to_hide=hide)
     logits = jnp.log(jnp.array([[0.3, 0.25, 0.45], [0.1, 0.2, 0.7]])) + 5.0
-    found = sampling.suspected(nets, logits, suspicion)
+    found = sampling.suspected(nets, logits, hide_threshold)
     np.testing.assert_array_equal(found, want)
 
 
 def test_a_window_that_is_not_suspected_is_rewritten_as_what_else_it_may_be():
     """This classifier gives the class of a window 0.58, and each other 0.21."""
     windows = labelled(np.array([1, 1]), np.array([0, 1]))
-    nets = nets_of(POINT, sampling_steps=10, hide=("b",), strength=0.5)
-    run = lambda suspicion: sampling.rewrite(
-        *(nets, jax.random.key(0), PARAMS, hyper(2.0, 0.5, suspicion)),
+    nets = nets_of(POINT, num_inference_steps=10, classes_to_hide=("b",), strength=0.5)
+    run = lambda hide_threshold: sampling.rewrite(
+        *(nets, jax.random.key(0), PARAMS, hyper(2.0, 0.5, hide_threshold)),
         jnp.float32(windows),
     )
     want = CENTRE + 2.0 * ACTIVITY[0] - 0.5 * GENDER[[0, 1]]
@@ -244,8 +244,8 @@ def test_nothing_is_left_of_windows_to_hide(strength, schedule):
     gender = np.zeros(6, int)
     one = labelled(np.array([1, 1, 1, 0, 0, 0]), gender)
     other = one + 0.1 * np.arange(1, 7)[:, None, None] * [[[0.0], [1.0], [1.0]]]
-    settings = {"strength": strength, "schedule": schedule, "hide": ("b",)}
-    nets = nets_of(sampling_steps=10, **settings)
+    settings = {"strength": strength, "schedule": schedule, "classes_to_hide": ("b",)}
+    nets = nets_of(num_inference_steps=10, **settings)
     run = jax.jit(
         lambda x: sampling.rewrite(nets, jax.random.key(0), PARAMS, hyper(), x)
     )
@@ -259,7 +259,7 @@ def test_weak_rewriting_changes_little():
     windows = labelled(np.array([0, 1]), np.array([0, 1]))
     got = rewritten(windows, strength=0.01)  # One step of a hundred.
     assert diffusion.first_step(nets_of(strength=0.001).config) == 1
-    nets = nets_of(sampling_steps=10, strength=0.01)
+    nets = nets_of(num_inference_steps=10, strength=0.01)
     soft = sampling.rewrite(
         nets, jax.random.key(0), PARAMS, hyper(), jnp.float32(windows)
     )

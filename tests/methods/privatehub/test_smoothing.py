@@ -15,8 +15,17 @@ from jaxanon.methods.privatehub import data as privatehub_data
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built_plainly")]
 
 DATA = toy.data()
-SMALL = {"widths": (4,), "heads": 1, "num_steps": 20, "sampling_steps": 5}
-SMALL |= {"classifier_filters": (4,), "classifier_features": 4, "hide": ("b",)}
+SMALL = {
+    "widths": (4,),
+    "heads": 1,
+    "num_train_timesteps": 20,
+    "num_inference_steps": 5,
+}
+SMALL |= {
+    "classifier_filters": (4,),
+    "classifier_features": 4,
+    "classes_to_hide": ("b",),
+}
 
 
 def gaussian_mean(x, width):
@@ -68,11 +77,11 @@ def test_the_roughness_of_classes_is_numpy_s(state):
     np.testing.assert_allclose(found, want, rtol=1e-4)
 
 
-def rewritten(state, windows=DATA.test.windows, suspicion=0.37, **settings):
+def rewritten(state, windows=DATA.test.windows, hide_threshold=0.37, **settings):
     """Windows as they are rewritten, of which the classifier suspects some."""
     method = methods.privatehub(DATA.spec, **SMALL | settings)
     run = Run(method, state, DATA.spec, None, [], {})
-    run = run.adjusted(suspicion=suspicion)
+    run = run.adjusted(hide_threshold=hide_threshold)
     return run.anonymize(jax.random.key(1), windows)
 
 
@@ -101,8 +110,12 @@ def test_what_is_made_anew_is_smoothed_and_nothing_else(state, categories):
         fresh, old = method.init(jax.random.key(0)), state.params["statistics"]
         known = fresh.params["statistics"] | {"roughness": old["roughness"]}
         state = fresh._replace(params=fresh.params | {"statistics": known})
-    suspicion = 0.35 if categories else 0.37
-    settings = {"strength": 0.0, "categories": categories, "suspicion": suspicion}
+    hide_threshold = 0.35 if categories else 0.37
+    settings = {
+        "strength": 0.0,
+        "categories": categories,
+        "hide_threshold": hide_threshold,
+    }
     plain = rewritten(state, windows, **settings)
     smooth = rewritten(state, windows, smoothing=True, **settings)
     same = kept(plain, windows)
@@ -120,7 +133,7 @@ def test_what_is_made_anew_is_smoothed_and_nothing_else(state, categories):
 def test_smoothing_is_chosen_anew(state):
     method = methods.privatehub(DATA.spec, **SMALL)
     run = Run(method, state, DATA.spec, None, [], {})
-    own = run.adjusted(strength=0.0, smoothing=True, suspicion=0.37)
+    own = run.adjusted(strength=0.0, smoothing=True, hide_threshold=0.37)
     want = rewritten(state, strength=0.0, smoothing=True)
     found = own.anonymize(jax.random.key(1), DATA.test.windows)
     np.testing.assert_array_equal(found, want)
@@ -130,8 +143,14 @@ def test_smoothing_is_chosen_anew(state):
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"strength": 0.0, "hide": ()}, "strength must be > 0 without classes"),
-        ({"smoothing": True, "hide": ()}, "name classes to hide, and no noise, or"),
+        (
+            {"strength": 0.0, "classes_to_hide": ()},
+            "strength must be > 0 without classes",
+        ),
+        (
+            {"smoothing": True, "classes_to_hide": ()},
+            "name classes to hide, and no noise, or",
+        ),
     ],
 )
 def test_what_is_refused(settings, match):

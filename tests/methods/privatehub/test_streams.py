@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 SPEC = toy.data().spec
 with plain_denoiser():
-    METHOD = methods.privatehub(SPEC, num_steps=4, sampling_steps=2)
+    METHOD = methods.privatehub(SPEC, num_train_timesteps=4, num_inference_steps=2)
     NETS = networks.networks(SPEC, METHOD.config)
 
 
