@@ -20,7 +20,7 @@ SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 1, "batch_size": 
 @pytest.fixture(scope="module")
 def served(data):
     """A state of a private learner of two rounds, and a server's payload of terms."""
-    private = {"epsilon": 8.0, "rounds": 2, "max_examples": 20}
+    private = {"epsilon": 8.0, "max_rounds": 2, "max_examples": 20}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **private)
     state = jax.jit(method.init)(jax.random.key(0))
     clients = terms.clients_of(method, data)
