@@ -146,10 +146,10 @@ def import_csv(
     )
 
 
-def inferences() -> None:
-    """Lists what sensors are known to tell, and which data sets here label it.
+def list_inferences() -> None:
+    """Lists known inferences from sensor data, and the data sets that label them.
 
-    Each name can be given wherever an attribute can: `--public`, `--private`.
+    `--public` and `--private` accept these names in place of attributes.
     """
     from rich.table import Table
 

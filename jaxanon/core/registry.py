@@ -302,7 +302,7 @@ def settings_of(name: str, recipe: str = RECOMMENDED):
 def _built(own, spec, settings):
     settings = dict(settings)
     recipe = settings.pop("recipe", RECOMMENDED)
-    settings = recipe_of(own, recipe).settings | settings
+    settings = dict(recipe_of(own, recipe).settings) | settings
     if not isinstance(spec, own.spec):
         raise ValueError(
             f"spec must be a {own.spec.__name__} for {own.name}, got a "

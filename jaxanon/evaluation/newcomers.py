@@ -144,7 +144,7 @@ def parted(data: Data, share: float, *, gap: int | None = None) -> Data:
     fit, tried = (np.sort(np.concatenate(rows)) for rows in (fit, tried))
     if found and gap:  # Of one class the first may border on the last of another.
         shared = lambda *pair: share_samples(*test.windows[np.array(pair)])
-        tried = attacker_data.apart(fit, tried, subjects, shared)
+        tried = attacker_data.drop_overlapping(fit, tried, subjects, shared)
     if not len(fit) or not len(tried):
         raise ValueError(
             f"share {share} leaves {len(fit)} windows to fit on and {len(tried)} to "

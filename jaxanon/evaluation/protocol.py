@@ -128,7 +128,7 @@ def judge(trial: Evaluation, judges: attacks.RawClassifiers) -> dict:
         attribute: {
             "raw": score(trial.data, attribute, judges.raw[attribute]),
             "anonymized": score(
-                trial.data, attribute, judges.read[attribute](trial.safe)
+                trial.data, attribute, judges.infer[attribute](trial.safe)
             ),
         }
         for attribute in judged(trial.data)

@@ -106,7 +106,7 @@ def refuse_served(folder: str | os.PathLike) -> None:
         raise ValueError(
             f"clients were asked for {rounds['begun']} rounds of the run in {folder}, "
             f"of which {rounds.get('done', 0)} are done, and what they sent is spent; "
-            "go on by jaxanon serve --resume, which counts it."
+            "go on by jaxanon server --resume, which counts it."
         )
 
 
@@ -154,6 +154,6 @@ def read(folder: str | os.PathLike) -> dict:
     except _DAMAGED as error:
         raise ValueError(
             f"{path} is damaged ({error}); delete it, and `jaxanon evaluate` reckons "
-            "anew from the checkpoint, without what clients of `jaxanon serve` sent "
+            "anew from the checkpoint, without what clients of `jaxanon server` sent "
             "for rounds that failed."
         ) from error

@@ -111,7 +111,7 @@ def score_member(run, held: Data, classifiers, seed: int) -> Score | None:
     except (FloatingPointError, ValueError):
         return None
     public = held.spec.public
-    logits = classifiers.read[public](one.safe)
+    logits = classifiers.infer[public](one.safe)
     utility = protocol.score(held, public, logits)["accuracy"]
     scores = [protocol.score(held, name, evidence[name][ATTACKER]) for name in names]
     return Score(utility, tuple(score["balanced_accuracy"] for score in scores))

@@ -171,7 +171,7 @@ def open_run(folder, method: Method | None = None) -> Run:
             spec_class = type(method.spec)
         spec = spec_class.from_json(json.dumps(config["spec"]))
         if method is None:
-            settings = _as_built(config["settings"])
+            settings: dict[str, Any] = _as_built(config["settings"])
             method = registry.build(config["method"], spec, **settings)
             method = method._replace(recipe=config.get("recipe", registry.RECOMMENDED))
         else:

@@ -129,7 +129,7 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
         ),
         ("sweep --num-seeds 2 pfdrl", "its name right behind the verb"),
         ("train --epochs 1 pfdrl", "its name right behind the verb"),
-        ("serve pfdrl", "by `jaxanon train pfdrl` or `jaxanon sweep pfdrl`"),
+        ("server pfdrl", "by `jaxanon train pfdrl` or `jaxanon sweep pfdrl`"),
         ("datasets export smartwatch --output x.csv", "path must end in .npz"),
     ],
 )
@@ -270,7 +270,11 @@ def test_a_place_without_permission_is_named(monkeypatch, refused):
 
 @pytest.mark.parametrize(
     "words",
-    [["serve", "fedavg", "--clients", "1"], ["train", "pfdrl"], ["train", "fedavg"]],
+    [
+        ["server", "fedavg", "--min-available-clients", "1"],
+        ["train", "pfdrl"],
+        ["train", "fedavg"],
+    ],
     ids=lambda words: " ".join(words[:2]),
 )
 def test_a_folder_is_refused_before_data_are_looked_for(words, tmp_path, capsys):

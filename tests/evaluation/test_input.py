@@ -104,7 +104,7 @@ def test_output_that_does_not_do(cases):
 
 
 def test_judges_of_other_data(cases, judges):
-    less = judges._replace(read={"side": judges.read["side"]})
+    less = judges._replace(infer={"side": judges.infer["side"]})
     message = (
         r"judges lack \['activity', 'subject'\]; make them by train_raw_classifiers"
     )

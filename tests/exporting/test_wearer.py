@@ -65,7 +65,7 @@ def test_files_that_do_not_fit(small_blinder, own, changed, why):
 
 def test_what_learns_in_one_place_is_refused(untrained, own):
     central = untrained("obscurenet", latent_dim=2, hidden_sizes=(8,))
-    with pytest.raises(ValueError, match="obscurenet trains in one place"):
+    with pytest.raises(ValueError, match="obscurenet trains centrally"):
         exporting.personalised(central, own())
 
 

@@ -47,8 +47,10 @@ def served(data, out):
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     method = learners.build("fedavg", data.spec, hidden_sizes=(4,))
-    serving = Serving(address=address, clients=1, wait_s=1)
-    return serve(method, data, serving, epochs=1, out=out, resume=True, show=False)
+    serving = Serving(address=address, min_available_clients=1, wait_s=1)
+    return serve(
+        method, data, serving, epochs=1, output_dir=out, resume=True, show=False
+    )
 
 
 def homes():
