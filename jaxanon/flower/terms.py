@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+from typing import Any
 
 import jax
 import numpy as np
