@@ -124,7 +124,7 @@ def fitted(run, num_steps: int, step_size: float):
         return engine_local.local_sgd(
             loss_fn,
             *(fit_key, layers, rows, data.mask[client]),
-            step_size=step_size,
+            learning_rate=step_size,
             num_steps=steps.num_steps,
             batch_size=steps.batch_size,
         )[0]

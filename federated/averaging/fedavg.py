@@ -78,7 +78,7 @@ def fedavg(
             state.params,
             rows,
             mask,
-            step_size=state.hyper["step_size"],
+            learning_rate=state.hyper["step_size"],
             num_steps=steps.num_steps,
             batch_size=steps.batch_size,
             shuffle=steps.shuffle,

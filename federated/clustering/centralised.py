@@ -154,4 +154,6 @@ def centralized_clustering(
         del key, rows, mask
         return state.own[client]
 
-    return FederatedAlgorithm(init, update, model=model, alone=kept, newcomer=newcomer)
+    return FederatedAlgorithm(
+        init, update, model=model, local_update=kept, init_new_client=newcomer
+    )

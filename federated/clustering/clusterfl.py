@@ -234,7 +234,7 @@ def clusterfl(
         return made.init(key, **values)
 
     newcomer = lambda state, own: own._replace(model=state.params)
-    return made._replace(init=checked_init, newcomer=newcomer)
+    return made._replace(init=checked_init, init_new_client=newcomer)
 
 
 def _checked(members, num_clients, num_clusters, outputs_fn, probe_fn):

@@ -168,7 +168,7 @@ def feddl(
         num_clients=num_clients,
         hyper={"step_size": 0.1, "similarity": 0.4},
         rounds=rounds,
-    )._replace(newcomer=lambda state, own: own._replace(model=state.params))
+    )._replace(init_new_client=lambda state, own: own._replace(model=state.params))
 
 
 def _merged(layer, together, weights):

@@ -1,4 +1,4 @@
-"""What a federated algorithm is, and how its acts make one round of it."""
+"""What a federated algorithm is, and how its stages make one round of it."""
 
 import dataclasses
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def hyper_arrays(defaults: dict, values: dict) -> dict[str, jax.Array]:
 
 
 class RoundStages(NamedTuple):
-    """The acts of a round, apart, for whoever has to place them on devices.
+    """The stages of a round, apart, for whoever has to place them on devices.
 
     ``cohort(key, state, num_clients) -> int32[m]``; ``work(key, state, clients, ids,
     counted, at=None, stage=0) -> (sums, kept)``, weighted sums over ``ids`` of whom
@@ -65,16 +65,16 @@ class RoundStages(NamedTuple):
     merge: Callable
     more_stages: int = 0
     finish: Callable = lambda state: state
-    way: Callable = lambda state, sent: sent
-    most: Callable = float
-    legal: Callable = lambda sent: True
+    direction: Callable = lambda state, sent: sent
+    max_weight: Callable = float
+    is_valid: Callable = lambda sent: True
 
 
 class FederatedAlgorithm(NamedTuple):
     """``init(key, ...) -> state`` and ``update(key, state, clients) -> (state, info)``.
 
     ``update`` is one round, may be jitted, scanned and vmapped, and is given the run's
-    key: the stream over time is ``fold_in(key, state.round)``. ``acts`` are the parts
+    key: the stream over time is ``fold_in(key, state.round)``. ``stages`` are the parts
     that ``update`` is made of, where an algorithm can be taken apart. ``model(key,
     state, client, rows, mask) -> params`` is what client number ``client`` predicts
     with, given its own training rows; None where that is ``state.params`` for all.
@@ -88,11 +88,11 @@ class FederatedAlgorithm(NamedTuple):
 
     init: Callable
     update: Callable
-    acts: RoundStages | None = None
+    stages: RoundStages | None = None
     model: Callable | None = None
-    sent: Callable | None = None
-    alone: Callable | None = None
-    newcomer: Callable | None = None
+    message: Callable | None = None
+    local_update: Callable | None = None
+    init_new_client: Callable | None = None
 
 
 def or_nothing(message, weight):
@@ -101,33 +101,33 @@ def or_nothing(message, weight):
     return jax.tree.map(nothing, message), weight
 
 
-def one_round(acts: RoundStages) -> Callable:
-    """``update`` of all acts: one program, for one device or those of ``Placed``."""
+def one_round(stages: RoundStages) -> Callable:
+    """``update`` of all stages: one program, for one device or those of ``Placed``."""
 
     def update(key, state, clients):
         placed = isinstance(clients, sharding.ShardedClients)
         num_clients = clients.num_clients if placed else number_of(clients)
-        ids = acts.cohort(key, state, num_clients)
+        ids = stages.cohort(key, state, num_clients)
         if placed:
-            work = sharding.work_together(acts.work, clients)
+            work = sharding.work_together(stages.work, clients)
         else:
             counted = jnp.ones(len(ids), bool)
-            work = lambda key, state, ids, stage: acts.work(
+            work = lambda key, state, ids, stage: stages.work(
                 key, state, clients, ids, counted, stage=stage
             )
 
         def done(state, stage):
-            state, info = acts.merge(
+            state, info = stages.merge(
                 state, ids, *work(key, state, ids, stage), stage=stage
             )
             return sharding.on_all((state, info), clients) if placed else (state, info)
 
         state, info = done(state, 0)
-        if acts.more_stages:
-            more = jnp.arange(1, acts.more_stages + 1)
+        if stages.more_stages:
+            more = jnp.arange(1, stages.more_stages + 1)
             step = lambda state, stage: (done(state, stage)[0], None)
             state, _ = jax.lax.scan(step, state, more)
-        return acts.finish(state), info
+        return stages.finish(state), info
 
     return update
 
@@ -211,8 +211,8 @@ def build(
         weight = weigh(clients.mask[number]) * jnp.any(ids == number)
         return or_nothing(reply(key, state, clients, number, number)[0], weight)
 
-    acts = RoundStages(cohort, work, merge, most=most_of(weighting))
-    return FederatedAlgorithm(init, one_round(acts), acts, sent=sent)
+    stages = RoundStages(cohort, work, merge, max_weight=most_of(weighting))
+    return FederatedAlgorithm(init, one_round(stages), stages, message=sent)
 
 
 WEIGHTINGS = {

@@ -20,18 +20,18 @@ class Exchange(NamedTuple):
     what it kept, None where clients keep nothing. A message is ``(what is averaged,
     info)``, zeros where the weight is 0. ``merge(state, ids, total, weight) -> (state,
     info)`` is the server's part, of the weighted sum over the cohort ``ids``.
-    ``way(state, averaged)`` is how far a message moves what was sent, for its norm to
-    be looked at. ``most(num_rows)`` is the largest weight of so many rows. ``num``:
+    ``direction(state, averaged)`` is how far a message moves what was sent, for its norm to
+    be looked at. ``max_weight(num_rows)`` is the largest weight of so many rows. ``num``:
     so many of these follow each other in a round, and ``step`` counts them.
-    ``legal(averaged) -> bool[]`` is whether an honest client could have sent it.
+    ``is_valid(averaged) -> bool[]`` is whether an honest client could have sent it.
     """
 
     reply: Callable
     merge: Callable
-    way: Callable
-    most: Callable
+    direction: Callable
+    max_weight: Callable
     num: int = 1
-    legal: Callable = lambda sent: True
+    is_valid: Callable = lambda sent: True
 
 
 class Parts(NamedTuple):
@@ -52,7 +52,7 @@ def parts_of(algorithm) -> Parts:
     Put together over a cohort they are ``algorithm.update``, up to rounding.
 
     Args:
-      algorithm: a ``FederatedAlgorithm`` with ``acts``.
+      algorithm: a ``FederatedAlgorithm`` with ``stages``.
 
     Raises:
       ValueError: if the algorithm can't be taken apart.
@@ -71,19 +71,19 @@ def parts_of(algorithm) -> Parts:
       >>> message[0], weight
       (Array(-2., dtype=float32), Array(1., dtype=float32))
     """
-    acts = algorithm.acts
-    if acts is None:
+    stages = algorithm.stages
+    if stages is None:
         raise ValueError(
-            "algorithm must have acts to run on real devices, and dp_fedavg and "
+            "algorithm must have stages to run on real devices, and dp_fedavg and "
             "clustered have none; take one such as fedavg, atlas or meta."
         )
-    exchanges = (_exchange(acts, 0, 1),)
-    if acts.more_stages:
-        exchanges += (_exchange(acts, 1, acts.more_stages),)
-    return Parts(acts.cohort, exchanges, acts.finish)
+    exchanges = (_exchange(stages, 0, 1),)
+    if stages.more_stages:
+        exchanges += (_exchange(stages, 1, stages.more_stages),)
+    return Parts(stages.cohort, exchanges, stages.finish)
 
 
-def _exchange(acts, first, num):
+def _exchange(stages, first, num):
     """That of ``num`` stages from the ``first`` on."""
 
     def reply(key, state, step, client, data, own):
@@ -92,16 +92,16 @@ def _exchange(acts, first, num):
         ids, counted = jnp.asarray(client)[None], jnp.ones(1, bool)
         # The only client of its data, whatever its number.
         at, stage = jnp.zeros(1, jnp.int32), first + step if first else 0
-        (total, weight), kept = acts.work(key, state, data, ids, counted, at, stage)
+        (total, weight), kept = stages.work(key, state, data, ids, counted, at, stage)
         kept = None if own is None else jax.tree.map(lambda leaf: leaf[0], kept)
         return layouts.divide(total, weight), weight, kept
 
     def merge(state, ids, total, weight):
         if not hasattr(state, "own"):
-            return acts.merge(state, ids, (total, weight), (), first)
+            return stages.merge(state, ids, (total, weight), (), first)
         try:
             bare = state._replace(own=None)
-            after, info = acts.merge(bare, ids, (total, weight), None, first)
+            after, info = stages.merge(bare, ids, (total, weight), None, first)
         except AttributeError as error:  # While it is traced, of None.
             raise ValueError(
                 "the server of this algorithm reads what clients keep, which never "
@@ -109,7 +109,9 @@ def _exchange(acts, first, num):
             ) from error
         return after._replace(own=state.own), info
 
-    return Exchange(reply, merge, acts.way, acts.most, num, acts.legal)
+    return Exchange(
+        reply, merge, stages.direction, stages.max_weight, num, stages.is_valid
+    )
 
 
 def moved(state, sent):

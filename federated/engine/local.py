@@ -97,7 +97,7 @@ def local_sgd(
     rows,
     mask,
     *,
-    step_size,
+    learning_rate,
     num_steps,
     batch_size,
     shuffle=True,
@@ -117,7 +117,7 @@ def local_sgd(
       params: tree of arrays.
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
-      step_size: ``float[]``, may be traced.
+      learning_rate: ``float[]``, may be traced.
       num_steps: a Python int >= 1.
       batch_size: a Python int >= 1, or ``None`` for all rows at each step.
       shuffle: a fresh random order, or the given one.
@@ -138,7 +138,7 @@ def local_sgd(
       >>> x, real = jnp.array([4.0, 8.0, 0.0]), jnp.array([True, True, False])
       >>> w, losses = local_sgd(
       ...     loss_fn, jax.random.key(0), jnp.zeros(()), x, real,
-      ...     step_size=0.5, num_steps=1, batch_size=None)
+      ...     learning_rate=0.5, num_steps=1, batch_size=None)
       >>> w, losses
       (Array(3., dtype=float32), Array([20.], dtype=float32))
     """
@@ -155,18 +155,18 @@ def local_sgd(
         )
         if direction_fn is not None:
             grads = direction_fn(params, grads)
-        return scaled_step(params, step_size, grads), loss
+        return scaled_step(params, learning_rate, grads), loss
 
     steps = jnp.arange(num_steps)
     return jax.lax.scan(descend_once, params, steps, unroll=min(unroll, num_steps))
 
 
-def scaled_step(numbers, step_size, direction):
-    """``numbers - step_size * direction``, in the type of the numbers.
+def scaled_step(numbers, learning_rate, direction):
+    """``numbers - learning_rate * direction``, in the type of the numbers.
 
     Example:
       >>> scaled_step({"w": jnp.array(3.0)}, 0.5, {"w": jnp.array(2.0)})
       {'w': Array(2., dtype=float32)}
     """
-    down = lambda p, d: p - (step_size * d).astype(p.dtype)
+    down = lambda p, d: p - (learning_rate * d).astype(p.dtype)
     return jax.tree.map(down, numbers, direction)

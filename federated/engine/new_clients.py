@@ -64,16 +64,16 @@ def personalize_new_client(
       client's own layers on shared ones.
     """
     whole("num_rounds", num_rounds, least=0)
-    if algorithm.model is None or algorithm.alone is None:
+    if algorithm.model is None or algorithm.local_update is None:
         return state.params
     own = jax.tree.map(jnp.asarray, own)
-    if algorithm.newcomer is not None:
-        own = algorithm.newcomer(state, own)
+    if algorithm.init_new_client is not None:
+        own = algorithm.init_new_client(state, own)
     one = lambda own: state._replace(own=jax.tree.map(lambda leaf: leaf[None], own))
 
     def alone(own, number):
         own_key = jax.random.fold_in(key, number)
-        return algorithm.alone(own_key, one(own), 0, rows, mask), None
+        return algorithm.local_update(own_key, one(own), 0, rows, mask), None
 
     own, _ = jax.lax.scan(alone, own, jnp.arange(num_rounds))
     last_key = jax.random.fold_in(key, num_rounds)

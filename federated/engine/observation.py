@@ -9,7 +9,7 @@ from jaxanon.federated.engine import layout as layouts
 from jaxanon.kernels.checks import whole
 
 
-class Seen(NamedTuple):
+class ObservedMessage(NamedTuple):
     """What an onlooker has of every round; leaves begin with the axis ``rounds``."""
 
     before: Any  # what the server sent out, ``state.params`` as the round begins
@@ -42,7 +42,7 @@ def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=No
       client: whose messages, ``int32[]``; None is the weighted mean over the cohort.
 
     Returns:
-      The state after the rounds, and ``Seen``.
+      The state after the rounds, and ``ObservedMessage``.
 
     Raises:
       TypeError: for ``num_rounds`` that are no whole number.
@@ -64,7 +64,7 @@ def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=No
       >>> seen.before, seen.message, state.params
       (Array([0., 1.], ...), Array([2. , 2.5], ...), Array(1.5, ...))
     """
-    if algorithm.sent is None:
+    if algorithm.message is None:
         raise ValueError(
             "algorithm has no sent: what one client sends is not to be had of it; take "
             "one of fedsgd, fedavg or those whose clients keep something."
@@ -73,7 +73,7 @@ def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=No
 
     def of_all(state):
         """The mean over clients; those who sent nothing weigh nothing."""
-        one = lambda client: algorithm.sent(key, state, clients, client)
+        one = lambda client: algorithm.message(key, state, clients, client)
 
         def weighed(client):
             message, weight = one(client)
@@ -90,9 +90,9 @@ def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=No
         told = (
             of_all(state)
             if client is None
-            else algorithm.sent(key, state, clients, client)
+            else algorithm.message(key, state, clients, client)
         )
         after, _ = algorithm.update(key, state, clients)
-        return after, Seen(state.params, *told)
+        return after, ObservedMessage(state.params, *told)
 
     return jax.lax.scan(one_round, state, length=num_rounds)

@@ -90,7 +90,7 @@ def train(
         params,
         client.rows,
         client.mask,
-        step_size=client.hyper["step_size"],
+        learning_rate=client.hyper["step_size"],
         num_steps=steps.num_steps,
         batch_size=steps.batch_size,
         shuffle=steps.shuffle,
@@ -111,8 +111,8 @@ def personal(
     example_bytes_fn: Callable | None = None,
     alone_fn: Callable | None = None,
     ranges: dict[str, Range] | None = None,
-    way_fn: Callable = moved,
-    legal_fn: Callable = lambda sent: True,
+    direction_fn: Callable = moved,
+    is_valid_fn: Callable = lambda sent: True,
 ) -> FederatedAlgorithm:
     """An algorithm whose clients keep something from round to round.
 
@@ -134,8 +134,8 @@ def personal(
         gradients that are alive at once; None where there are none.
       alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
       ranges: ``Range`` of hyper-parameters, where not that of ``RANGES``.
-      way_fn: ``way`` of ``exchange.Exchange``.
-      legal_fn: ``legal`` of it.
+      direction_fn: ``way`` of ``exchange.Exchange``.
+      is_valid_fn: ``legal`` of it.
 
     Raises:
       TypeError: for ``num_clients`` that are no whole number; from ``init``, for a
@@ -237,8 +237,15 @@ def personal(
         return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
 
     most = most_of(rounds.weighting)
-    acts = RoundStages(cohort, work, merge, way=way_fn, most=most, legal=legal_fn)
-    return FederatedAlgorithm(init, one_round(acts), acts, model, sent, alone)
+    stages = RoundStages(
+        cohort,
+        work,
+        merge,
+        direction=direction_fn,
+        max_weight=most,
+        is_valid=is_valid_fn,
+    )
+    return FederatedAlgorithm(init, one_round(stages), stages, model, sent, alone)
 
 
 def replaced(state: PersonalState, mean, share) -> PersonalState:

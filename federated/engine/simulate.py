@@ -49,18 +49,18 @@ def simulate(algorithm, key, state, clients, num_rounds):
     return jax.lax.scan(one_round, state, length=num_rounds)
 
 
-class Sharded(NamedTuple):
+class ShardedAlgorithm(NamedTuple):
     """An algorithm whose cohorts are shared out to workers.
 
     ``place(clients)`` copies the population to every device, once; ``update(key, state,
     placed) -> (state, info)`` is one round, driven from Python.
     """
 
-    place: Callable
+    shard_clients: Callable
     update: Callable
 
 
-def shard(algorithm, devices=None) -> Sharded:
+def shard(algorithm, devices=None) -> ShardedAlgorithm:
     """One shard of the cohort per worker, each its own program, merged by the host.
 
     On a CPU small products are slow to share out to cores, and one program per core is
@@ -69,30 +69,30 @@ def shard(algorithm, devices=None) -> Sharded:
     ``algorithm.update`` up to rounding.
 
     Args:
-      algorithm: a ``FederatedAlgorithm`` with ``acts``, such as ``fedavg`` makes, or
+      algorithm: a ``FederatedAlgorithm`` with ``stages``, such as ``fedavg`` makes, or
         a ``jaxanon.methods.Method`` with them.
       devices: a sequence of devices, where one that stands there twice works on two
         shards at a time; ``None`` is ``jax.local_devices()``, and a CPU that is one
         device once for each of its cores.
 
     Raises:
-      ValueError: if the algorithm has no ``acts``.
+      ValueError: if the algorithm has no ``stages``.
 
     Example:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> sharded = fed.shard(algorithm)
-      >>> placed = sharded.place(fed.stack([jnp.array([4.0]), jnp.array([0.0])]))
+      >>> placed = sharded.shard_clients(fed.stack([jnp.array([4.0]), jnp.array([0.0])]))
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
       >>> state, info = sharded.update(jax.random.key(1), state, placed)
       >>> state.params
       Array(1., dtype=float32)
     """
-    acts = algorithm.acts
-    if acts is None:
+    stages = algorithm.stages
+    if stages is None:
         raise ValueError(
-            "algorithm must have acts to be sharded, and dp_fedavg and clustered have "
+            "algorithm must have stages to be sharded, and dp_fedavg and clustered have "
             "none; run it on one device by simulate."
         )
     devices = _workers() if devices is None else list(devices)
@@ -100,25 +100,25 @@ def shard(algorithm, devices=None) -> Sharded:
     threads = concurrent.futures.ThreadPoolExecutor(len(devices), "shard")
 
     def of_shard(key, state, clients, which, num_clients, stage):
-        ids = acts.cohort(key, state, num_clients)
+        ids = stages.cohort(key, state, num_clients)
         size = -(-len(ids) // len(devices))
         place = which * size + jnp.arange(size)
         own = ids[jnp.minimum(place, len(ids) - 1)]
-        return acts.work(key, state, clients, own, place < len(ids), stage=stage)
+        return stages.work(key, state, clients, own, place < len(ids), stage=stage)
 
     def merged(key, state, parts, num_clients, stage):
-        ids = acts.cohort(key, state, num_clients)
+        ids = stages.cohort(key, state, num_clients)
         sums, kept = zip(*parts, strict=True)
         total = functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), sums)
         joined = jax.tree.map(lambda *a: jnp.concatenate(a)[: len(ids)], *kept)
-        return acts.merge(state, ids, total, joined, stage=stage)
+        return stages.merge(state, ids, total, joined, stage=stage)
 
     # The first stage is another program than those after it, which are all one.
     jit = functools.partial(jax.jit, static_argnames="num_clients")
     in_first = lambda fn: jit(functools.partial(fn, stage=0))
     first = in_first(of_shard), in_first(merged)
     later = jit(of_shard), jit(merged)
-    finish = jax.jit(acts.finish)
+    finish = jax.jit(stages.finish)
 
     def place(clients):
         return [jax.device_put(clients, device) for device in devices]
@@ -139,12 +139,12 @@ def shard(algorithm, devices=None) -> Sharded:
 
     def update(key, state, placed):
         state, info = stage_of(first, key, state, placed)
-        for number in range(1, acts.more_stages + 1):
+        for number in range(1, stages.more_stages + 1):
             stage = np.int32(number)
             state, _ = stage_of(later, key, state, placed, stage=stage)
         return finish(state), info
 
-    return Sharded(place, update)
+    return ShardedAlgorithm(place, update)
 
 
 def _workers():

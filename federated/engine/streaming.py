@@ -33,7 +33,7 @@ class Part(NamedTuple):
     counted: np.ndarray  # bool[chunk]; False where it is filled up
 
 
-class Stored(NamedTuple):
+class StoredClients(NamedTuple):
     """A population on disk; ``open_clients`` finds it."""
 
     folder: pathlib.Path
@@ -109,7 +109,7 @@ def stream(
     algorithm,
     key,
     state,
-    clients: Stored,
+    clients: StoredClients,
     num_rounds: int,
     *,
     chunk: int | None = None,
@@ -122,7 +122,7 @@ def stream(
     up to the rounding of sums.
 
     Args:
-      algorithm: a ``FederatedAlgorithm`` with ``acts``, or a method or learner.
+      algorithm: a ``FederatedAlgorithm`` with ``stages``, or a method or learner.
       key: the run's key.
       state: from ``algorithm.init`` or an earlier call. What clients keep of their own
         is a part of it, and must fit into memory.
@@ -139,7 +139,7 @@ def stream(
 
     Raises:
       ImportError: without Grain.
-      ValueError: if the algorithm has no ``acts``; for a number below 1.
+      ValueError: if the algorithm has no ``stages``; for a number below 1.
 
     Example:
       >>> import tempfile
@@ -154,10 +154,10 @@ def stream(
       >>> state.params, info["loss"].round(3)
       (Array(1.5, dtype=float32), array([3.333, 1.833], dtype=float32))
     """
-    acts = algorithm.acts
-    if acts is None:
+    stages = algorithm.stages
+    if stages is None:
         raise ValueError(
-            "algorithm must have acts to be streamed; dp_fedavg and clustered have "
+            "algorithm must have stages to be streamed; dp_fedavg and clustered have "
             "none: run it by simulate, with all clients in memory."
         )
     if num_rounds < 1:
@@ -165,10 +165,10 @@ def stream(
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk must be >= 1, or None, got {chunk!r}.")
     grain = _grain()
-    programs = _programs(acts, prepare_fn)
+    programs = _programs(stages, prepare_fn)
     cohorts = programs.cohorts(key, state, clients.num_clients, num_rounds)
     size = chunk or fitting(programs, key, state, clients, cohorts.shape[1])
-    stages = 1 + acts.more_stages
+    stages = 1 + stages.more_stages
     parts = _Parts(np.repeat(cohorts, stages, axis=0), min(size, cohorts.shape[1]))
     infos, working = [], collections.deque()
     with contextlib.closing(_read_ahead(grain, clients, parts)) as read:
@@ -194,11 +194,13 @@ class _Programs(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def _programs(acts, prepare_fn):
+def _programs(stages, prepare_fn):
     @functools.partial(jax.jit, static_argnames=("num_clients", "num_rounds"))
     def cohorts(key, state, num_clients, num_rounds):
         rounds = state.round + jnp.arange(num_rounds)
-        of = lambda round_: acts.cohort(key, state._replace(round=round_), num_clients)
+        of = lambda round_: stages.cohort(
+            key, state._replace(round=round_), num_clients
+        )
         return jax.lax.map(of, rounds)
 
     @jax.jit
@@ -209,13 +211,13 @@ def _programs(acts, prepare_fn):
             state = state._replace(own=own)
         at = jnp.arange(len(ids))
         stage = stage[0] if stage else 0
-        sums, kept = acts.work(key, state, data, ids, counted, at, stage)
+        sums, kept = stages.work(key, state, data, ids, counted, at, stage)
         if total is not None:
             sums = jax.tree.map(jnp.add, total, sums)
         return sums, kept
 
     as_host = lambda *args: np.asarray(cohorts(*args))
-    return _Programs(as_host, add, jax.jit(acts.merge), jax.jit(acts.finish))
+    return _Programs(as_host, add, jax.jit(stages.merge), jax.jit(stages.finish))
 
 
 def _worked(programs, key, state, read, stage, num, working):
@@ -241,7 +243,7 @@ def _worked(programs, key, state, read, stage, num, working):
 
 
 def _read_ahead(
-    grain, clients: Stored, parts
+    grain, clients: StoredClients, parts
 ) -> Generator[tuple[Part, Population], None, None]:
     """Parts with their clients, which threads read before they are asked for."""
     options = grain.ReadOptions(num_threads=THREADS, prefetch_buffer_size=AHEAD)
@@ -277,7 +279,7 @@ class _Parts:
         return Part(ids[np.minimum(place, len(ids) - 1)], place < len(ids))
 
 
-def fitting(programs, key, state, clients: Stored, cohort_size: int) -> int:
+def fitting(programs, key, state, clients: StoredClients, cohort_size: int) -> int:
     """Clients of a chunk: as many as fit, in chunks as even as can be.
 
     One program of a few is compiled to see what it takes; what it takes for each
@@ -396,7 +398,7 @@ def write_clients(folder, clients: Iterable[Mapping[str, Any]]) -> None:
     os.replace(partial, about)
 
 
-def open_clients(folder) -> Stored:
+def open_clients(folder) -> StoredClients:
     """Finds the clients that ``write_clients`` wrote.
 
     Raises:
@@ -436,4 +438,4 @@ def open_clients(folder) -> Stored:
             raise ValueError(f"{len(source)} of {count} are there")
     except Exception as error:  # array_record raises what its file format raises.
         raise ValueError(_damaged(folder, error)) from error
-    return Stored(folder, count, most, arrays, source)
+    return StoredClients(folder, count, most, arrays, source)

@@ -207,8 +207,8 @@ def fed_maml(
         return state._replace(round=state.round + 1)
 
     most = lambda num_rows: 1.0
-    acts = RoundStages(cohort, work, merge, more_stages, finish, most=most)
-    return FederatedAlgorithm(init, one_round(acts), acts)
+    stages = RoundStages(cohort, work, merge, more_stages, finish, max_weight=most)
+    return FederatedAlgorithm(init, one_round(stages), stages)
 
 
 def _with_resting(objectives, params):

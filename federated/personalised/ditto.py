@@ -88,4 +88,4 @@ def ditto(
         num_clients=num_clients,
         hyper={"step_size": 0.1, "pull": 0.1},
         rounds=rounds or CohortConfig(),
-    )._replace(newcomer=lambda state, own: state.params)
+    )._replace(init_new_client=lambda state, own: state.params)

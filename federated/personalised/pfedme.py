@@ -117,4 +117,4 @@ def pfedme(
         num_clients=num_clients,
         hyper={"step_size": 0.1, "server_step_size": 0.05, "pull": 1.0, "mix": 1.0},
         rounds=rounds or CohortConfig(),
-    )._replace(newcomer=lambda state, own: state.params)
+    )._replace(init_new_client=lambda state, own: state.params)

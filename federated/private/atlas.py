@@ -104,7 +104,7 @@ def atlas(
         what each takes back stays its own affair.
       most_layers: so many layers are shared at most, those of the largest scores.
       send_slots: each layer is sent by itself, at a random one of so many times, with
-        no name on it but the layer's (``shuffled``): the mean is the same, a layer is 4
+        no name on it but the layer's (``shuffle_messages``): the mean is the same, a layer is 4
         bytes longer, and ε no less; see ``observed_shuffled`` for what the server has.
         None: a client's layers and all its scores are one message.
       own_steps: ``Steps`` by which a client fits its model to its rows before it
@@ -197,8 +197,8 @@ def atlas(
         else rounds or CohortConfig(weighting="clients"),
         alone_fn=functools.partial(atlas_rounds.alone, settings),
         example_bytes_fn=example_bytes_fn,
-        way_fn=_way,
-        legal_fn=_legal,
+        direction_fn=_way,
+        is_valid_fn=_legal,
     )
 
 

@@ -82,7 +82,7 @@ def dp_fedavg(
         in_range(values)
         given = defaults | values
         # Which says so where the counts leave nothing.
-        kernels.noise_multiplier_beside_counts(given["noise_multiplier"], count_stddev)
+        kernels.noise_multiplier_with_counts(given["noise_multiplier"], count_stddev)
         arrays = hyper_arrays(defaults, values)
         # Copied, for ``simulate`` gives them away, and they may be the caller's.
         params, norm = jax.tree.map(jnp.copy, (init_fn(key), arrays["max_norm"]))
@@ -112,18 +112,18 @@ def dp_fedavg(
             chosen = layouts.default_layout(state.params, len(ids))
         weights = joined.astype(jnp.result_type(float))
         (total, info), norms = layouts.sum_and_keep(one, ids, weights, chosen)
-        multiplier = kernels.noise_multiplier_beside_counts(
+        multiplier = kernels.noise_multiplier_with_counts(
             hyper["noise_multiplier"], count_stddev
         )
         bounded = kernels.BoundedSum(total, max_norm, jnp.sum(weights))
         noisy = kernels.add_noise_to_sum(noise_key, bounded, multiplier)
-        next_norm = kernels.adapt_max_norms(
+        next_norm = kernels.adapt_clip_norms(
             count_key,
             norms[:, None],
             max_norm,
             count_stddev=count_stddev,
             quantile=hyper["quantile"],
-            step_size=hyper["norm_step_size"],
+            learning_rate=hyper["norm_step_size"],
             expected_rows=cohorts.size,
             weights=weights,
         )

@@ -51,11 +51,11 @@ def step_keys(key, number):
     return (lot_key, loss_key), noise_key
 
 
-def clipped_lot(loss_fn, keys, params, rows, mask, lots, max_norms, groups=None):
+def clipped_lot(loss_fn, keys, params, rows, mask, lots, clip_norms, groups=None):
     """``(BoundedSum, mean loss)`` of a lot's clipped gradients, before the noise.
 
     Args:
-      loss_fn, params, rows, mask, lots, max_norms, groups: as ``local_dp_sgd``.
+      loss_fn, params, rows, mask, lots, clip_norms, groups: as ``local_dp_sgd``.
       keys: of ``step_keys``, of the lot.
     """
     lot_key, loss_key = keys
@@ -65,7 +65,7 @@ def clipped_lot(loss_fn, keys, params, rows, mask, lots, max_norms, groups=None)
         lambda params, lot: loss_fn(params, lot, loss_key),
         params,
         lot,
-        max_norms,
+        clip_norms,
         groups=groups,
         mask=real,
     )
@@ -105,9 +105,9 @@ def local_dp_sgd(
     mask,
     *,
     lots: PoissonSampling,
-    step_size,
+    learning_rate,
     num_steps: int,
-    max_norms,
+    clip_norms,
     noise_multipliers,
     groups=None,
 ):
@@ -125,9 +125,9 @@ def local_dp_sgd(
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
       lots: ``PoissonSampling``.
-      step_size: ``float[]``, may be traced.
+      learning_rate: ``float[]``, may be traced.
       num_steps: a Python int >= 1.
-      max_norms, groups: as ``jaxanon.kernels.clipped_gradient_sum`` takes them.
+      clip_norms, groups: as ``jaxanon.kernels.clipped_gradient_sum`` takes them.
       noise_multipliers: as ``jaxanon.kernels.add_noise_to_sum`` takes them; 0 adds no
         noise, and guarantees nothing.
 
@@ -143,7 +143,7 @@ def local_dp_sgd(
       >>> loss_fn = lambda w, x, key: w * x  # The gradient of each row is x.
       >>> w, _ = local_dp_sgd(
       ...     loss_fn, jax.random.key(0), jnp.zeros(()), jnp.array([8.0, -1.0]),
-      ...     jnp.ones(2, bool), step_size=1.0, num_steps=1, max_norms=3.0,
+      ...     jnp.ones(2, bool), learning_rate=1.0, num_steps=1, clip_norms=3.0,
       ...     noise_multipliers=0.0,
       ...     lots=PoissonSampling(sampling_probability=1.0, size=2.0, records=2))
       >>> w
@@ -158,10 +158,10 @@ def local_dp_sgd(
     def step(params, number):
         lot_key, noise_key = step_keys(key, number)
         total, loss = clipped_lot(
-            loss_fn, lot_key, params, rows, mask, lots, max_norms, groups
+            loss_fn, lot_key, params, rows, mask, lots, clip_norms, groups
         )
         noisy = kernels.add_noise_to_sum(noise_key, total, noise_multipliers)
-        down = lambda p, g: p - (step_size * g / lots.size).astype(p.dtype)
+        down = lambda p, g: p - (learning_rate * g / lots.size).astype(p.dtype)
         return jax.tree.map(down, params, noisy), loss
 
     return jax.lax.scan(step, params, jnp.arange(num_steps))

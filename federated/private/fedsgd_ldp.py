@@ -71,9 +71,9 @@ def fedsgd_ldp(
             client.rows,
             client.mask,
             lots=lots,
-            step_size=client.hyper["step_size"],
+            learning_rate=client.hyper["step_size"],
             num_steps=num_steps,
-            max_norms=client.hyper["max_norm"],
+            clip_norms=client.hyper["max_norm"],
             noise_multipliers=client.hyper["noise_multiplier"],
         )
 

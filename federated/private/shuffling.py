@@ -19,7 +19,7 @@ class Arrivals(NamedTuple):
     layer: Any  # tree of arrays [k, ...]
 
 
-def shuffled(key, sent: dict, senders: dict, num_slots: int):
+def shuffle_messages(key, sent: dict, senders: dict, num_slots: int):
     """A round's messages as they arrive: each layer by itself, in a slot at random.
 
     Every client draws a slot for every layer that it sends, and the channel takes the
@@ -49,7 +49,7 @@ def shuffled(key, sent: dict, senders: dict, num_slots: int):
     Example:
       >>> sent = {"a": jnp.array([1.0, 2.0, 3.0]), "b": jnp.array([4.0, 5.0, 6.0])}
       >>> senders = {"a": np.array([1, 0, 1], bool), "b": np.zeros(3, bool)}
-      >>> arrivals, whose = shuffled(jax.random.key(0), sent, senders, num_slots=8)
+      >>> arrivals, whose = shuffle_messages(jax.random.key(0), sent, senders, num_slots=8)
       >>> sorted(arrivals), sorted(arrivals["a"].layer.tolist()), sum(whose["a"])
       (['a'], [1.0, 3.0], np.int64(2))
 
@@ -84,7 +84,7 @@ class Round(NamedTuple):
     """What the server has of a round whose layers came shuffled, and whose they are."""
 
     before: dict  # layers as it sent them out
-    arrivals: dict  # of ``shuffled``
+    arrivals: dict  # of ``shuffle_messages``
     whose: dict  # int[k] by layer, which it does not see
 
 
@@ -102,14 +102,14 @@ def simulate_observed_shuffled(
       state: from ``algorithm.init``, or of later rounds.
       clients: ``Population``.
       num_rounds: >= 1.
-      num_slots: as ``shuffled`` takes it.
+      num_slots: as ``shuffle_messages`` takes it.
 
     Returns:
       The state after the rounds, and a list of ``Round``.
 
     Raises:
       ValueError: for ``num_rounds`` below 1, for clients that do not send layers, and
-        as ``shuffled``.
+        as ``shuffle_messages``.
 
     Example:
       >>> from jaxanon import federated as fed
@@ -136,7 +136,7 @@ def simulate_observed_shuffled(
         senders = {name: np.asarray(x * weight) > 0 for name, x in flags.items()}
         # Another stream than the clients', whose keys are split from the round's.
         own_key = jax.random.fold_in(jax.random.fold_in(key, state.round), _CHANNEL)
-        arrivals, whose = shuffled(own_key, sent, senders, num_slots)
+        arrivals, whose = shuffle_messages(own_key, sent, senders, num_slots)
         found.append(Round(state.params, arrivals, whose))
         state = after
     return state, found
@@ -145,7 +145,7 @@ def simulate_observed_shuffled(
 @functools.partial(jax.jit, static_argnums=0)
 def _round_of(algorithm, key, state, clients):
     """What every client sends in a round, and the state after it."""
-    one = lambda client: algorithm.sent(key, state, clients, client)
+    one = lambda client: algorithm.message(key, state, clients, client)
     told = jax.lax.map(one, jnp.arange(len(clients.mask)))
     return told, algorithm.update(key, state, clients)[0]
 
@@ -157,7 +157,7 @@ def aggregated(params: dict, arrivals: dict) -> dict:
 
     Args:
       params: dict of layers as they were; those that nobody sent stay.
-      arrivals: of ``shuffled``.
+      arrivals: of ``shuffle_messages``.
 
     Example:
       >>> arrivals = {"a": Arrivals(np.array([0, 2]), jnp.array([1.0, 3.0]))}
@@ -178,7 +178,7 @@ def num_bytes(arrivals: dict) -> int:
     No score is among them: the server needs none, and could know clients again by it.
 
     Args:
-      arrivals: of ``shuffled``.
+      arrivals: of ``shuffle_messages``.
 
     Example:
       >>> num_bytes({"a": Arrivals(np.array([0, 2]), jnp.zeros((2, 5)))})

@@ -61,8 +61,8 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         jax.jit(functools.partial(engine_exchange.merged, each))
         for each in parts.exchanges
     ]
-    ways = [jax.jit(each.way) for each in parts.exchanges]
-    legal = [jax.jit(each.legal) for each in parts.exchanges]
+    ways = [jax.jit(each.direction) for each in parts.exchanges]
+    legal = [jax.jit(each.is_valid) for each in parts.exchanges]
     end = jax.jit(parts.end)
     most_rows = int(np.asarray(jax.tree.leaves(rows)[0].shape)[1])
 
@@ -93,7 +93,9 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         weight = letter.facts.get("weight")
         if not isinstance(weight, (int, float)):
             raise ValueError(f"its weight must be a number, got {weight!r}.")
-        engine_exchange.check_weight(weight, parts.exchanges[index].most(most_rows))
+        engine_exchange.check_weight(
+            weight, parts.exchanges[index].max_weight(most_rows)
+        )
         for path, value in jax.tree_util.tree_leaves_with_path(message[1]):
             if not np.all(np.abs(value) <= MOST_INFO):
                 raise ValueError(

@@ -9,14 +9,14 @@ from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.clipping.api import unit_weights
 
 
-def adapt_max_norms(
+def adapt_clip_norms(
     key,
     rows,
-    max_norms,
+    clip_norms,
     *,
     count_stddev,
     quantile=0.5,
-    step_size=0.2,
+    learning_rate=0.2,
     expected_rows=None,
     weights=None,
     groups=None,
@@ -24,26 +24,26 @@ def adapt_max_norms(
 ):
     """Moves each clip norm towards a quantile of the rows' norms.
 
-    ``C <- C exp(-step_size (b - quantile))``, where b is the fraction of rows within
+    ``C <- C exp(-learning_rate (b - quantile))``, where b is the fraction of rows within
     C, from a count with Gaussian noise: ``b = 1/2 + (sum_i w_i (b_i - 1/2) + noise) /
     expected_rows``. Each group has a count of its own, which one row moves by 1/2. The
-    counts spend part of the budget: see ``noise_multiplier_beside_counts``.
+    counts spend part of the budget: see ``noise_multiplier_with_counts``.
 
     Args:
       key: a typed PRNG key, another one than the sum's noise is drawn from. On a mesh
         the same on every shard.
-      rows, max_norms, groups: as in ``clip_rows``, the rows before clipping.
+      rows, clip_norms, groups: as in ``clip_rows``, the rows before clipping.
       count_stddev: sigma_b >= 0, in rows; the paper takes ``expected_rows / 20``.
       quantile: the fraction of rows that is to lie within the norm, in [0, 1].
-      step_size: eta >= 0; but for the noise, the norm changes by a factor of at most
-        ``exp(step_size)``.
+      learning_rate: eta >= 0; but for the noise, the norm changes by a factor of at most
+        ``exp(learning_rate)``.
       expected_rows: how many rows there are, a public number > 0 that does not depend
         on who took part; None is N. It must be given with ``weights`` or
         ``axis_name``, where N is something else.
       weights, axis_name: as in ``clipped_sum``.
 
     Returns:
-      The tree of ``max_norms`` as ``float[]``. A row that is not finite counts as
+      The tree of ``clip_norms`` as ``float[]``. A row that is not finite counts as
       larger than any norm. With no row at all, b is 1/2 plus noise.
 
     Raises:
@@ -53,8 +53,8 @@ def adapt_max_norms(
 
     Example:
       >>> rows = jnp.array([[3.0, 4.0], [0.0, 8.0], [9.0, 0.0], [7.0, 0.0]])
-      >>> norm = adapt_max_norms(  # A quarter lies within 6, a half should.
-      ...     jax.random.key(0), rows, 6.0, count_stddev=0.0, step_size=4 * jnp.log(2.0)
+      >>> norm = adapt_clip_norms(  # A quarter lies within 6, a half should.
+      ...     jax.random.key(0), rows, 6.0, count_stddev=0.0, learning_rate=4 * jnp.log(2.0)
       ... )
       >>> round(float(norm), 4)
       12.0
@@ -65,12 +65,12 @@ def adapt_max_norms(
     """
     typed_key(key)
     rows = grouping.checked_rows(rows)
-    max_norms = grouping.numbers("max_norms", max_norms)
-    group_of = grouping.group_of_leaves(rows, max_norms, groups)
+    clip_norms = grouping.numbers("clip_norms", clip_norms)
+    group_of = grouping.group_of_leaves(rows, clip_norms, groups)
     stddev = grouping.numbers("count_stddev", count_stddev, zero=True)
-    step_size = grouping.numbers("step_size", step_size, zero=True)
+    learning_rate = grouping.numbers("learning_rate", learning_rate, zero=True)
     quantile = grouping.numbers("quantile", quantile, zero=True, at_most=1)
-    bounds, treedef = jax.tree.flatten(max_norms)
+    bounds, treedef = jax.tree.flatten(clip_norms)
     leaves = jax.tree.leaves(rows)
     if expected_rows is None:
         if weights is not None or axis_name is not None:
@@ -89,10 +89,10 @@ def adapt_max_norms(
         counts = jax.lax.psum(counts, axis_name)
     counts = counts + stddev * jax.random.normal(key, counts.shape, counts.dtype)
     fraction = 0.5 + counts / expected_rows
-    return treedef.unflatten(bounds * jnp.exp(-step_size * (fraction - quantile)))
+    return treedef.unflatten(bounds * jnp.exp(-learning_rate * (fraction - quantile)))
 
 
-def noise_multiplier_beside_counts(noise_multiplier, count_stddev, num_counts=1):
+def noise_multiplier_with_counts(noise_multiplier, count_stddev, num_counts=1):
     """The multiplier that leaves a sum and its noisy counts with the budget of z.
 
     ``z_delta = (z^-2 - M (2 sigma_b)^-2)^(-1/2)``: a sum noised with z_delta and M
@@ -103,7 +103,7 @@ def noise_multiplier_beside_counts(noise_multiplier, count_stddev, num_counts=1)
 
     Args:
       noise_multiplier: z > 0, what the two shall have together.
-      count_stddev: sigma_b > 0, in rows, as in ``adapt_max_norms``.
+      count_stddev: sigma_b > 0, in rows, as in ``adapt_clip_norms``.
       num_counts: M, how many groups have a norm that is adapted.
 
     Returns:
@@ -113,7 +113,7 @@ def noise_multiplier_beside_counts(noise_multiplier, count_stddev, num_counts=1)
       ValueError: if a Python number is <= 0, or the Python numbers leave no budget.
 
     Example:
-      >>> round(float(noise_multiplier_beside_counts(1.2, 1.0)), 4)
+      >>> round(float(noise_multiplier_with_counts(1.2, 1.0)), 4)
       1.5
 
     References:

@@ -8,18 +8,18 @@ from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.clipping.bounded import BoundedSum
 
 
-def clip_rows(rows, max_norms, *, groups=None):
+def clip_rows(rows, clip_norms, *, groups=None):
     """Scales each row down until its L2 norms are within their bounds.
 
     A row is one example or one client: the entries of all leaves at one index. Rows
-    are clipped by groups of leaves, and ``max_norms`` says which: each of its numbers
+    are clipped by groups of leaves, and ``clip_norms`` says which: each of its numbers
     bounds all the leaves beneath it together. One number bounds the whole row (flat
     clipping), ``{"encoder": 1.0, "decoder": 0.5}`` each part, a tree like ``rows``
     each leaf (per layer). Groups across the tree are given by labels.
 
     Args:
       rows: array or tree of arrays ``float[N, ...]``.
-      max_norms: C_m in the units of ``rows``: one number > 0, a tree of numbers that
+      clip_norms: C_m in the units of ``rows``: one number > 0, a tree of numbers that
         is a prefix of ``rows``, or with ``groups`` a dict from label to number. The
         numbers may be traced.
       groups: tree of labels (strings) that is a prefix of ``rows``.
@@ -44,7 +44,7 @@ def clip_rows(rows, max_norms, *, groups=None):
     Raises:
       TypeError: if a leaf is not real floating point.
       ValueError: if the leaves' first axes differ, a bound is a number on the host and
-        <= 0, or not a scalar, or ``max_norms`` or ``groups`` does not fit the tree.
+        <= 0, or not a scalar, or ``clip_norms`` or ``groups`` does not fit the tree.
 
     Example:
       >>> clip_rows(jnp.array([[3.0, 4.0], [0.0, 2.0]]), 2.5)
@@ -59,8 +59,8 @@ def clip_rows(rows, max_norms, *, groups=None):
       McMahan et al., arXiv 1710.06963, for clipping per layer.
     """
     rows = grouping.checked_rows(rows)
-    bounds = jax.tree.leaves(grouping.numbers("max_norms", max_norms))
-    group_of = grouping.group_of_leaves(rows, max_norms, groups)
+    bounds = jax.tree.leaves(grouping.numbers("clip_norms", clip_norms))
+    group_of = grouping.group_of_leaves(rows, clip_norms, groups)
     leaves, treedef = jax.tree.flatten(rows)
     scales = factors.scales(leaves, group_of, bounds)
     pairs = zip(leaves, group_of, strict=True)
@@ -68,7 +68,7 @@ def clip_rows(rows, max_norms, *, groups=None):
 
 
 def clipped_sum(
-    rows, max_norms, *, groups=None, weights=None, axis_name=None
+    rows, clip_norms, *, groups=None, weights=None, axis_name=None
 ) -> BoundedSum:
     """Sums the clipped rows; the sum carries the bounds that its noise is made from.
 
@@ -76,7 +76,7 @@ def clipped_sum(
     copy of the rows and without rounding them.
 
     Args:
-      rows, max_norms, groups: as in ``clip_rows``.
+      rows, clip_norms, groups: as in ``clip_rows``.
       weights: ``float[N]`` in [0, 1] or ``bool[N]``, chosen without a look at the
         private data; None is all ones. A row of weight 0 (padding) has no part in the
         sum, whatever it holds. Values outside [0, 1] are taken to the nearer end and
@@ -101,16 +101,16 @@ def clipped_sum(
       As ``clip_rows``; weights as in McMahan et al., arXiv 1710.06963, algorithm 1.
     """
     rows = grouping.checked_rows(rows)
-    max_norms = grouping.numbers("max_norms", max_norms)
-    group_of = grouping.group_of_leaves(rows, max_norms, groups)
+    clip_norms = grouping.numbers("clip_norms", clip_norms)
+    group_of = grouping.group_of_leaves(rows, clip_norms, groups)
     leaves, treedef = jax.tree.flatten(rows)
     weights = unit_weights(weights, len(leaves[0]))
-    bounds = jax.tree.leaves(max_norms)
+    bounds = jax.tree.leaves(clip_norms)
     value = treedef.unflatten(factors.sum_of_rows(leaves, group_of, bounds, weights))
     squared_weights = jnp.sum(jnp.square(weights))
     if axis_name is not None:
         value, squared_weights = jax.lax.psum((value, squared_weights), axis_name)
-    return BoundedSum(value, max_norms, squared_weights, group_of)
+    return BoundedSum(value, clip_norms, squared_weights, group_of)
 
 
 def unit_weights(weights, num_rows):

@@ -11,7 +11,7 @@ class BenchmarkCase(NamedTuple):
     num_rows: int
     shapes: dict[str, tuple[int, ...]]
     groups: dict[str, str]
-    max_norms: dict[str, float]
+    clip_norms: dict[str, float]
 
 
 CASES = {
@@ -45,7 +45,7 @@ def rows(case: BenchmarkCase, seed: int, dtype=np.float32):
     rng = np.random.default_rng(seed)
     tree = {}
     for name, shape in case.shapes.items():
-        bound = case.max_norms[case.groups[name]]
+        bound = case.clip_norms[case.groups[name]]
         sizes = np.geomspace(0.1, 10.0, case.num_rows)
         sizes = rng.permutation(sizes).reshape(-1, *[1] * len(shape))
         entries = rng.normal(size=(case.num_rows, *shape)) / np.sqrt(np.prod(shape))

@@ -30,19 +30,19 @@ def squared_norms(leaves, group_of, num_groups):
     return sums
 
 
-def scale(squared_norm, max_norm) -> Scale:
+def scale(squared_norm, clip_norm) -> Scale:
     """min(1, C / norm), with the edges defined."""
     limits = jnp.finfo(squared_norm.dtype)
-    max_norm = max_norm.astype(squared_norm.dtype)
+    clip_norm = clip_norm.astype(squared_norm.dtype)
     real = jnp.isfinite(squared_norm)
     positive = real & (squared_norm > 0)
     # The root has no derivative at 0; taking it of 1 there keeps gradients finite.
     norm = jnp.where(positive, jnp.sqrt(jnp.where(positive, squared_norm, 1)), 0)
     # Squares below the smallest number vanish, so a bound as small can't be checked.
-    usable = real & (max_norm >= 2**20 * float(limits.tiny) ** 0.5)
-    within = usable & (norm <= max_norm)
+    usable = real & (clip_norm >= 2**20 * float(limits.tiny) ** 0.5)
+    within = usable & (norm <= clip_norm)
     over = usable & ~within
-    factor = jnp.where(over, max_norm / jnp.where(over, norm, 1), within)
+    factor = jnp.where(over, clip_norm / jnp.where(over, norm, 1), within)
     return Scale(factor, within, real)
 
 

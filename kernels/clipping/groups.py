@@ -47,24 +47,24 @@ def numbers(name, tree, *, zero=False, at_most=float("inf")):
     return jax.tree.map(number, tree)
 
 
-def group_of_leaves(tree, max_norms, groups=None) -> tuple[int, ...]:
-    """For each leaf of ``tree`` the place of its bound among those of ``max_norms``."""
+def group_of_leaves(tree, clip_norms, groups=None) -> tuple[int, ...]:
+    """For each leaf of ``tree`` the place of its bound among those of ``clip_norms``."""
     if groups is None:
-        bounds, treedef = jax.tree.flatten(max_norms)
+        bounds, treedef = jax.tree.flatten(clip_norms)
         labels = treedef.unflatten(range(len(bounds)))
-        return _spread("max_norms", labels, tree)
-    if not isinstance(max_norms, dict):
+        return _spread("clip_norms", labels, tree)
+    if not isinstance(clip_norms, dict):
         raise TypeError(
-            "max_norms must be a dict from label to number where groups are given, "
-            f"got {max_norms!r}."
+            "clip_norms must be a dict from label to number where groups are given, "
+            f"got {clip_norms!r}."
         )
     labels = _spread("groups", groups, tree)
-    if set(labels) != set(max_norms):
+    if set(labels) != set(clip_norms):
         raise ValueError(
-            "max_norms must have one number for each label in groups, got labels "
-            f"{sorted(set(labels))} and numbers for {sorted(max_norms)}."
+            "clip_norms must have one number for each label in groups, got labels "
+            f"{sorted(set(labels))} and numbers for {sorted(clip_norms)}."
         )
-    order = sorted(max_norms)  # As JAX orders the leaves of a dict.
+    order = sorted(clip_norms)  # As JAX orders the leaves of a dict.
     return tuple(order.index(label) for label in labels)
 
 

@@ -25,7 +25,7 @@ def add_noise_to_sum(key, total: BoundedSum, noise_multipliers):
       key: a typed PRNG key. After a sum over a mesh, the same one on every shard.
       total: of ``clipped_sum``.
       noise_multipliers: one number z >= 0 for the whole, or a tree like
-        ``total.max_norms`` with one z_m for each group.
+        ``total.clip_norms`` with one z_m for each group.
 
     Returns:
       The tree of ``total.value``, same dtypes (half precision widened to float32).
@@ -44,7 +44,7 @@ def add_noise_to_sum(key, total: BoundedSum, noise_multipliers):
       Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1.
     """
     _bounded(total)
-    stddevs = noise_stddevs(total.max_norms, noise_multipliers)
+    stddevs = noise_stddevs(total.clip_norms, noise_multipliers)
     return _noisy_sum(key, total, stddevs)
 
 
@@ -83,12 +83,12 @@ def add_aggregate_client_noise(key, total: BoundedSum, noise_multipliers):
             "got None; clipped_sum fills it in."
         )
     root = jnp.sqrt(jnp.asarray(total.squared_weights))
-    stddevs = noise_stddevs(total.max_norms, noise_multipliers)
+    stddevs = noise_stddevs(total.clip_norms, noise_multipliers)
     stddevs = jax.tree.map(lambda stddev: stddev * root, stddevs)
     return _noisy_sum(key, total, stddevs)
 
 
-def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups=None):
+def clip_and_noise_per_client(key, rows, clip_norms, noise_multipliers, *, groups=None):
     """Clips each client's update and adds noise of its own, as the client would.
 
     The local model: every row is released. Noise is independent over clients, leaves
@@ -99,8 +99,8 @@ def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups
       key: a typed PRNG key. On a mesh one for each shard of clients, as by
         ``jax.random.fold_in(key, jax.lax.axis_index("clients"))``: with the same key
         clients on two shards would share their noise.
-      rows, max_norms, groups: as in ``clip_rows``; rows are clients.
-      noise_multipliers: one number z >= 0 for the whole, or a tree like ``max_norms``
+      rows, clip_norms, groups: as in ``clip_rows``; rows are clients.
+      noise_multipliers: one number z >= 0 for the whole, or a tree like ``clip_norms``
         with one z_m for each group.
 
     Returns:
@@ -119,10 +119,10 @@ def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups
              [0. , 2. ]], dtype=float32)
     """
     rows = grouping.checked_rows(rows)
-    bounds = jax.tree.leaves(grouping.numbers("max_norms", max_norms))
-    group_of = grouping.group_of_leaves(rows, max_norms, groups)
+    bounds = jax.tree.leaves(grouping.numbers("clip_norms", clip_norms))
+    group_of = grouping.group_of_leaves(rows, clip_norms, groups)
     scales = factors.scales(jax.tree.leaves(rows), group_of, bounds)
-    stddevs = noise_stddevs(max_norms, noise_multipliers)
+    stddevs = noise_stddevs(clip_norms, noise_multipliers)
     return _noisy(key, rows, stddevs, group_of, scales)
 
 
@@ -140,7 +140,7 @@ def _noisy_sum(key, total, stddevs):
     value = jax.tree.map(widen, total.value)
     group_of = total.groups
     if group_of is None:
-        group_of = grouping.group_of_leaves(value, total.max_norms)
+        group_of = grouping.group_of_leaves(value, total.clip_norms)
     scales = [None] * len(jax.tree.leaves(stddevs))
     return _noisy(key, value, stddevs, group_of, scales)
 

@@ -9,13 +9,13 @@ from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
 
-def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
+def mutual_information(x, labels, mask=None, *, num_neighbors=3, block=256):
     """Estimates how many nats the rows of ``x`` and their labels tell of each other.
 
     Of each row i, the distance to its k-th nearest row of the same class is taken, and
     the m rows of all classes that lie nearer are counted, itself included. The estimate
     is ``psi(n) + mean psi(k) - mean psi(rows of its class) - mean psi(m)``, and 0 where
-    that is negative. k is ``num_neighbours``, or less in a class that has no more; a
+    that is negative. k is ``num_neighbors``, or less in a class that has no more; a
     class of one row is left out, as though it were padding. Where rows lie equally far,
     as those of whole numbers do, m is its mean over all orders of them. Without equal
     distances this is scikit-learn's ``mutual_info_classif``, which breaks ties by a
@@ -30,7 +30,7 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
       x: ``float[n]`` or ``float[n, d]``.
       labels: ``int[n]``, any whole numbers.
       mask: ``bool[n]``, False where a row is padding, whatever it holds; None is all.
-      num_neighbours: k, a Python int >= 1.
+      num_neighbors: k, a Python int >= 1.
       block: rows per step, a Python int >= 1.
 
     Returns:
@@ -53,7 +53,7 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
       equation 2.
     """
     x, labels, mask = _checked(x, labels, mask)
-    num_neighbours = whole("num_neighbours", num_neighbours, least=1)
+    num_neighbors = whole("num_neighbors", num_neighbors, least=1)
     block = whole("block", block, least=1)
     x = jax.lax.stop_gradient(x)
     counts = _class_counts(labels, mask)
@@ -62,9 +62,9 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
     clean = jnp.where((kept & finite)[:, None], x, 0)
     # It has no unit, and squares of distances must neither vanish nor overflow.
     clean = near_one(clean, axis=None)  # Exactly: no tie is made or broken.
-    k = jnp.minimum(num_neighbours, counts - 1)
+    k = jnp.minimum(num_neighbors, counts - 1)
 
-    max_k = min(num_neighbours, len(x) - 1)
+    max_k = min(num_neighbors, len(x) - 1)
     if max_k == 0:
         m = counts
     elif x.shape[1] == 1:

@@ -11,7 +11,7 @@ class BenchmarkCase(NamedTuple):
     counts: tuple[int, ...]
     d: int
     padding: int
-    num_neighbours: int
+    num_neighbors: int
 
 
 CASES = {

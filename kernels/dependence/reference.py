@@ -14,7 +14,7 @@ def digamma(x):
     return math.log(x) - series - below
 
 
-def mutual_information(x, labels, num_neighbours):
+def mutual_information(x, labels, num_neighbors):
     """Nats between the rows of ``x``, ``float[n, d]``, and their labels."""
     labels = list(labels)
     kept = [i for i in range(len(x)) if labels.count(labels[i]) > 1]
@@ -24,7 +24,7 @@ def mutual_information(x, labels, num_neighbours):
     for i in kept:
         distance = {j: math.sqrt(np.sum((x[i] - x[j]) ** 2)) for j in kept}
         same = sorted(distance[j] for j in kept if labels[j] == labels[i] and j != i)
-        k = min(num_neighbours, len(same))
+        k = min(num_neighbors, len(same))
         nearer = [j for j in kept if j == i or distance[j] < same[k - 1]]
         tied = [j for j in kept if j != i and distance[j] == same[k - 1]]
         # Of those equally far any may come first: the mean place of the one wanted.

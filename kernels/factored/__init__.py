@@ -3,8 +3,8 @@
 from jaxanon.kernels.factored.algebra import inner_product, squared_norm, weighted_sum
 from jaxanon.kernels.factored.api import (
     is_factored_cheaper,
-    materialise,
-    materialise_gradient,
+    materialize,
+    materialize_gradient,
     sgd_step,
     value_and_grad,
 )
@@ -15,8 +15,8 @@ __all__ = [
     "Factors",
     "inner_product",
     "is_factored_cheaper",
-    "materialise",
-    "materialise_gradient",
+    "materialize",
+    "materialize_gradient",
     "matmul",
     "sgd_step",
     "squared_norm",

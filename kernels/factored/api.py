@@ -91,13 +91,13 @@ def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
     return call
 
 
-def sgd_step(params, grads, step_size):
-    """One gradient step that multiplies nothing out: ``params - step_size * grads``.
+def sgd_step(params, grads, learning_rate):
+    """One gradient step that multiplies nothing out: ``params - learning_rate * grads``.
 
     Args:
       params: tree of arrays and ``FactoredKernel``.
       grads: what ``value_and_grad`` returned for it.
-      step_size: ``float[]``.
+      learning_rate: ``float[]``.
 
     Returns:
       The tree with arrays moved, and with ``Factors`` appended to their kernel's own.
@@ -108,15 +108,15 @@ def sgd_step(params, grads, step_size):
     Example:
       >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[2.0, 4.0]]))
       >>> stepped = sgd_step({"kernel": jnp.zeros((2, 2))}, {"kernel": change}, 0.5)
-      >>> materialise(stepped)["kernel"]
+      >>> materialize(stepped)["kernel"]
       Array([[-1., -2.],
              [ 0.,  0.]], dtype=float32)
     """
-    step = lambda leaf, grad: _stepped(leaf, grad, step_size)
+    step = lambda leaf, grad: _stepped(leaf, grad, learning_rate)
     return jax.tree.map(step, params, grads, is_leaf=is_leaf)
 
 
-def materialise(params):
+def materialize(params):
     """The same parameters as plain arrays: every pending change multiplied out.
 
     Args:
@@ -127,14 +127,14 @@ def materialise(params):
 
     Example:
       >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[0.5, 0.25]]))
-      >>> materialise({"kernel": FactoredKernel(jnp.eye(2), change)})["kernel"]
+      >>> materialize({"kernel": FactoredKernel(jnp.eye(2), change)})["kernel"]
       Array([[ 0.5 , -0.25],
              [ 0.  ,  1.  ]], dtype=float32)
     """
     return jax.tree.map(multiply_out, params, is_leaf=is_leaf)
 
 
-def materialise_gradient(grads):
+def materialize_gradient(grads):
     """The same gradients as plain arrays: every ``Factors`` multiplied out.
 
     Args:
@@ -145,7 +145,7 @@ def materialise_gradient(grads):
 
     Example:
       >>> thin = Factors(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]]))
-      >>> materialise_gradient({"kernel": thin})["kernel"]
+      >>> materialize_gradient({"kernel": thin})["kernel"]
       Array([[3.],
              [6.]], dtype=float32)
     """
@@ -207,11 +207,11 @@ def _with_tap(leaf, tap):
     return FactoredKernel(leaf.kernel, leaf.factors, tap)
 
 
-def _stepped(leaf, grad, step_size):
+def _stepped(leaf, grad, learning_rate):
     if not isinstance(grad, Factors):
-        return multiply_out(leaf) - step_size * grad
+        return multiply_out(leaf) - learning_rate * grad
     kernel, held = _parts(leaf)
-    change = Factors(grad.inputs, step_size * grad.cotangents)
+    change = Factors(grad.inputs, learning_rate * grad.cotangents)
     if held is not None:
         join = lambda old, new: jnp.concatenate([old, new], axis=-2)
         change = Factors(*map(join, held, change))

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 
-def client(loss_fn, params, batch, step_size, num_steps):
+def client(loss_fn, params, batch, learning_rate, num_steps):
     """``(params, loss, grads)`` after plain gradient steps; those of the last one."""
     own, seen = jax.tree.map(jnp.copy, params), []
     for _ in range(num_steps):
         loss, grads = jax.value_and_grad(loss_fn)(own, batch)
-        own = jax.tree.map(lambda p, g: p - step_size * g, own, grads)
+        own = jax.tree.map(lambda p, g: p - learning_rate * g, own, grads)
         seen.append((loss, grads))
     return own, *seen[-1]
 

@@ -15,10 +15,10 @@ class ExampleInfo(NamedTuple):
     """What was seen of each example: as private as the examples themselves."""
 
     losses: jax.Array  # float[B]; 0 where masked
-    norms: Any  # tree of max_norms, float[B] each: before clipping; 0 where masked
+    norms: Any  # tree of clip_norms, float[B] each: before clipping; 0 where masked
 
 
-def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask=None):
+def clipped_gradient_sum(loss_fn, params, batch, clip_norms, *, groups=None, mask=None):
     """Sums the clipped gradients of all examples, most of which are never made.
 
     One pass forward and one back. A weight's gradient for one example is a product of
@@ -50,7 +50,7 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
         example into ``batch``.
       params: array or tree of arrays ``float[...]``.
       batch: array or tree of arrays ``[B, ...]``; B may be 0.
-      max_norms: C_m, in the units of the gradient of one example's loss. One number
+      clip_norms: C_m, in the units of the gradient of one example's loss. One number
         > 0 bounds the whole gradient, a tree of numbers that is a prefix of ``params``
         what is beneath each of them (per layer); with ``groups``, a dict from label to
         number. The numbers may be traced.
@@ -73,7 +73,7 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
         bool.
       ValueError: if ``loss_fn`` does not return ``float[B]``, the arrays of ``batch``
         have no common first axis, ``mask`` has another length, a bound is a Python
-        number <= 0, or ``max_norms`` or ``groups`` does not fit the tree.
+        number <= 0, or ``clip_norms`` or ``groups`` does not fit the tree.
 
     Example:
       >>> loss_fn = lambda w, x: x @ w  # The gradient of each example is x.
@@ -91,9 +91,9 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
     leaves, treedef = jax.tree.flatten(params)
     _check_params(leaves)
     batch, mask = _checked_batch(batch, mask)
-    max_norms = grouping.numbers("max_norms", max_norms)
-    group_of = grouping.group_of_leaves(params, max_norms, groups)
-    bounds, bounds_tree = jax.tree.flatten(max_norms)
+    clip_norms = grouping.numbers("clip_norms", clip_norms)
+    group_of = grouping.group_of_leaves(params, clip_norms, groups)
+    bounds, bounds_tree = jax.tree.flatten(clip_norms)
     # Else examples of all shards would be added before they are clipped.
     leaves = spread([jnp.asarray(leaf) for leaf in leaves], batch)
     plan = examples.plan(loss_fn, leaves, treedef, batch)
@@ -112,7 +112,7 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
     norms = [jnp.where(mask, jnp.sqrt(square), 0) for square in squares]
     count = jnp.sum(mask, dtype=jnp.float32)
     total = BoundedSum(
-        treedef.unflatten(sums), max_norms, count, None if groups is None else group_of
+        treedef.unflatten(sums), clip_norms, count, None if groups is None else group_of
     )
     info = ExampleInfo(jnp.where(mask, losses, 0), bounds_tree.unflatten(norms))
     return total, info

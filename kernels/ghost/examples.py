@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels import varying
 from jaxanon.kernels.checks import is_key
-from jaxanon.kernels.factored.api import is_factored_cheaper, materialise_gradient
+from jaxanon.kernels.factored.api import is_factored_cheaper, materialize_gradient
 from jaxanon.kernels.factored.kernel import Factors
 from jaxanon.kernels.ghost import program
 from jaxanon.kernels.ghost.products import Alias, Use, View
@@ -124,4 +124,4 @@ def _settled(value):
     rows, d_in = value.inputs.shape[1:]
     if is_factored_cheaper(rows, d_in, value.cotangents.shape[-1]):
         return value
-    return materialise_gradient(value)
+    return materialize_gradient(value)

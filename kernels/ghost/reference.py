@@ -14,20 +14,20 @@ def gradients(loss_fn, params, batch):
     return losses, jax.tree.map(np.asarray, trees)
 
 
-def clipped_gradient_sum(trees, max_norms, mask):
+def clipped_gradient_sum(trees, clip_norms, mask):
     """(sum, norms): every gradient clipped, then added.
 
-    ``max_norms`` has a number for each leaf; one number is for all of them together.
+    ``clip_norms`` has a number for each leaf; one number is for all of them together.
     """
     total, norms = jax.tree.map(np.zeros_like, trees[0]), []
     for gradient, real in zip(trees, mask, strict=True):
         squares = jax.tree.map(lambda leaf: np.sum(leaf**2), gradient)
-        if isinstance(max_norms, float):
+        if isinstance(clip_norms, float):
             norm = np.sqrt(sum(jax.tree.leaves(squares)))
-            scales = jax.tree.map(lambda _, n=norm: _scale(n, max_norms), gradient)
+            scales = jax.tree.map(lambda _, n=norm: _scale(n, clip_norms), gradient)
         else:
             norm = jax.tree.map(np.sqrt, squares)
-            scales = jax.tree.map(_scale, norm, max_norms)
+            scales = jax.tree.map(_scale, norm, clip_norms)
         if real:
             add = lambda total, scale, leaf: total + scale * leaf
             total = jax.tree.map(add, total, scales, gradient)
@@ -35,8 +35,8 @@ def clipped_gradient_sum(trees, max_norms, mask):
     return total, jax.tree.map(lambda *n: np.stack(n), *norms)
 
 
-def _scale(norm, max_norm):
-    return max_norm / norm if norm > max_norm else 1.0
+def _scale(norm, clip_norm):
+    return clip_norm / norm if norm > clip_norm else 1.0
 
 
 def lstm(x, kernel, recurrent, bias):

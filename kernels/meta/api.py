@@ -23,7 +23,7 @@ class Phase(NamedTuple):
 
     groups: tuple[str, ...]  # top-level names of ``params``
     loss_fn: Callable  # (params, inputs) -> float[]
-    step_size: Any  # float or float[]; 0 is allowed
+    learning_rate: Any  # float or float[]; 0 is allowed
     num_steps: int = 1  # a Python int >= 0
     inputs_fn: Callable | None = None
 
@@ -162,7 +162,7 @@ def adapt(phases, params, support, *, second_order=True, factor=True):
       params: dict of group name to tree of arrays.
       support: one client's batch.
       second_order: keep the steps differentiable; else their gradients are constants.
-      factor: keep changes of dense layers as factors (``jaxanon.kernels.materialise``
+      factor: keep changes of dense layers as factors (``jaxanon.kernels.materialize``
         multiplies them out).
 
     Returns:
@@ -195,7 +195,7 @@ def adapt(phases, params, support, *, second_order=True, factor=True):
             _, grads = value_and_grad(loss)(moving)
             if not second_order:
                 grads = jax.lax.stop_gradient(grads)
-            params |= factored.sgd_step(moving, grads, phase.step_size)
+            params |= factored.sgd_step(moving, grads, phase.learning_rate)
     return params
 
 

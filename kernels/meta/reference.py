@@ -59,7 +59,7 @@ def adapted(phases, params, support, second_order):
                 grads = jax.lax.stop_gradient(grads)
             for name in phase.groups:
                 params[name] = jax.tree.map(
-                    lambda p, g, phase=phase: p - phase.step_size * g,
+                    lambda p, g, phase=phase: p - phase.learning_rate * g,
                     params[name],
                     grads[name],
                 )

@@ -12,7 +12,7 @@ def orthonormal_rows(w):
     return vectors @ np.diag(eigenvalues**-0.5) @ vectors.T @ w
 
 
-def relaxed_sensitivity_of_span(directions, width):
+def relaxed_span_sensitivity(directions, width):
     """(L1, L2): the largest ‖Cα‖₁ and ‖Cα‖₂ with ‖Cα‖_∞ <= width, by all vertices.
 
     A convex function is largest at a vertex, and a vertex is where r independent

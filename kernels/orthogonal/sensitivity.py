@@ -59,7 +59,7 @@ per_input=Array(0.875, dtype=float32))
     if direction.ndim != 1 or not direction.size:
         raise ValueError(
             f"direction must be float[d] with d >= 1, got shape {direction.shape}; "
-            "several directions go to relaxed_sensitivity_of_span."
+            "several directions go to relaxed_span_sensitivity."
         )
     not_negative(width=width)
     size = near_one(jnp.abs(widened(direction)), axis=0)
@@ -71,7 +71,7 @@ per_input=Array(0.875, dtype=float32))
     return RelaxedSensitivity(width * l1, width * l2, width * (l1 / direction.size))
 
 
-def relaxed_sensitivity_of_span(directions, width) -> RelaxedSensitivity:
+def relaxed_span_sensitivity(directions, width) -> RelaxedSensitivity:
     """Of neighbours that differ anywhere in the span of several secret directions.
 
     ``max ‖Cα‖₁`` and ``max ‖Cα‖₂`` subject to ``‖Cα‖_∞ <= width``, exactly. A convex
@@ -95,14 +95,14 @@ def relaxed_sensitivity_of_span(directions, width) -> RelaxedSensitivity:
         numbers would have to be computed; ``d * width`` always holds for L1.
 
     Example:
-      >>> found = relaxed_sensitivity_of_span([[1, 0, 0.5], [0, 1, 0.5]], 2.0)
+      >>> found = relaxed_span_sensitivity([[1, 0, 0.5], [0, 1, 0.5]], 2.0)
       >>> round(found.l1, 9), round(found.per_input, 9)
       (6.0, 2.0)
     """
     if isinstance(directions, jax.core.Tracer) or isinstance(width, jax.core.Tracer):
         raise TypeError(
             "directions and width must be known when the program is traced, as edges "
-            "are tried on the host; call relaxed_sensitivity_of_span outside jit."
+            "are tried on the host; call relaxed_span_sensitivity outside jit."
         )
     not_negative(width=width)
     directions = np.asarray(directions, np.float64)

@@ -5,7 +5,7 @@ from jaxanon.kernels.resample.api import (
     balance_table,
     draw_balanced,
     draw_from_table,
-    same_class_neighbours,
+    same_class_neighbors,
     smote,
     under_sample,
 )
@@ -18,7 +18,7 @@ __all__ = [
     "balance_table",
     "draw_balanced",
     "draw_from_table",
-    "same_class_neighbours",
+    "same_class_neighbors",
     "smote",
     "under_sample",
 ]

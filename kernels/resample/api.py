@@ -8,7 +8,7 @@ from jaxanon.kernels.resample import draws, tables
 from jaxanon.kernels.resample.tables import BalanceTable, Rows
 
 
-def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
+def same_class_neighbors(x, labels, mask, k_neighbors, *, block=256):
     """Finds for each row its nearest rows of the same class.
 
     Euclidean distance, self excluded, padding never found. Distances are taken
@@ -22,7 +22,7 @@ def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
         neighbours is anything lost.
       labels: ``int[n]``.
       mask: ``bool[n]``, False where a row is padding.
-      num_neighbours: k, a Python int >= 1.
+      k_neighbors: k, a Python int >= 1.
       block: rows per step, a Python int >= 1.
 
     Returns:
@@ -38,7 +38,7 @@ def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
     Example:
       >>> x = jnp.array([[0.0], [1.0], [3.0], [1.5]])
       >>> labels, mask = jnp.array([0, 0, 0, 1]), jnp.ones(4, bool)
-      >>> same_class_neighbours(x, labels, mask, 2)
+      >>> same_class_neighbors(x, labels, mask, 2)
       (Array([[1, 2],
              [0, 2],
              [1, 0],
@@ -49,16 +49,16 @@ def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
     """
     x, labels, mask = _rows(x, labels, mask)
     floating(x=x)
-    num_neighbours = whole("num_neighbours", num_neighbours, least=1)
+    k_neighbors = whole("k_neighbors", k_neighbors, least=1)
     block = whole("block", block, least=1)
-    return tables.nearest(x, labels, mask, num_neighbours, block)
+    return tables.nearest(x, labels, mask, k_neighbors, block)
 
 
-def balance_table(x, labels, mask, num_classes, num_neighbours) -> BalanceTable:
+def balance_table(x, labels, mask, num_classes, k_neighbors) -> BalanceTable:
     """Prepares one client's rows for resampling; done once per client.
 
     Args:
-      x, labels, mask, num_neighbours: as in ``same_class_neighbours``. A row whose
+      x, labels, mask, k_neighbors: as in ``same_class_neighbors``. A row whose
         label is not in ``[0, num_classes)`` is never drawn.
       num_classes: a Python int >= 1.
 
@@ -66,7 +66,7 @@ def balance_table(x, labels, mask, num_classes, num_neighbours) -> BalanceTable:
       ``BalanceTable`` of the client's rows.
 
     Raises:
-      TypeError: as ``same_class_neighbours``.
+      TypeError: as ``same_class_neighbors``.
       ValueError: likewise.
 
     Example:
@@ -77,7 +77,7 @@ def balance_table(x, labels, mask, num_classes, num_neighbours) -> BalanceTable:
     """
     x, labels, mask = _rows(x, labels, mask)
     num_classes = whole("num_classes", num_classes, least=1)
-    found = same_class_neighbours(x, labels, mask, num_neighbours)
+    found = same_class_neighbors(x, labels, mask, k_neighbors)
     mask = mask & (labels >= 0) & (labels < num_classes)
     return BalanceTable(*tables.by_class(labels, mask, num_classes), *found)
 
@@ -120,18 +120,18 @@ def smote(key, x, table, num) -> Rows:
     return Rows(draws.make(x, picks), picks.labels, picks.mask)
 
 
-def under_sample(key, labels, mask, num_classes, per_class):
-    """Chooses ``per_class`` rows of every class at random, without replacement.
+def under_sample(key, labels, mask, num_classes, samples_per_class):
+    """Chooses ``samples_per_class`` rows of every class at random, without replacement.
 
     Args:
       key: a typed PRNG key.
       labels: ``int[n]``; rows whose label is not in ``[0, num_classes)`` are left out.
       mask: ``bool[n]``, False where a row is padding.
       num_classes: a Python int >= 1.
-      per_class: rows wanted of each class, a Python int >= 1.
+      samples_per_class: rows wanted of each class, a Python int >= 1.
 
     Returns:
-      ``int32[num_classes * per_class]`` indices, class by class, and as many bools,
+      ``int32[num_classes * samples_per_class]`` indices, class by class, and as many bools,
       False where a class has run out (the index there means nothing).
 
     Raises:
@@ -148,20 +148,20 @@ def under_sample(key, labels, mask, num_classes, per_class):
     typed_key(key)
     labels, _, mask = _rows(labels, labels, mask)
     num_classes = whole("num_classes", num_classes, least=1)
-    per_class = whole("per_class", per_class, least=1)
+    samples_per_class = whole("samples_per_class", samples_per_class, least=1)
     mask = mask & (labels >= 0) & (labels < num_classes)
     shuffle = jax.random.bits(key, labels.shape, jnp.uint32)
     order, starts, counts = tables.by_class(labels, mask, num_classes, shuffle)
-    place = starts[:, None] + jnp.arange(per_class)[None]
-    real = jnp.arange(per_class)[None] < counts[:, None]
+    place = starts[:, None] + jnp.arange(samples_per_class)[None]
+    real = jnp.arange(samples_per_class)[None] < counts[:, None]
     rows = order[jnp.minimum(place, len(labels) - 1)]
     return rows.ravel(), real.ravel()
 
 
-def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5):
-    """Blinder's rebalancing: every class present ends with ``per_class`` rows.
+def balance(key, windows, labels, mask, num_classes, samples_per_class, k_neighbors=5):
+    """Blinder's rebalancing: every class present ends with ``samples_per_class`` rows.
 
-    A class with at least ``per_class`` rows keeps that many of them, at random; a
+    A class with at least ``samples_per_class`` rows keeps that many of them, at random; a
     smaller one keeps all its rows, and SMOTE adds the rest.
 
     Args:
@@ -170,11 +170,11 @@ def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5
       labels: ``int[n]`` in ``[0, num_classes)``.
       mask: ``bool[n]``, False where a row is padding.
       num_classes: a Python int >= 1.
-      per_class: T, a Python int >= 1 (600 for MotionSense, 4000 for MobiAct).
-      num_neighbours: k of SMOTE.
+      samples_per_class: T, a Python int >= 1 (600 for MotionSense, 4000 for MobiAct).
+      k_neighbors: k of SMOTE.
 
     Returns:
-      ``Rows`` with ``num_classes * per_class`` rows, class by class; a class with
+      ``Rows`` with ``num_classes * samples_per_class`` rows, class by class; a class with
       no row gives zeros with ``mask`` False.
 
     Raises:
@@ -194,22 +194,22 @@ def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5
     typed_key(key)
     windows, labels, mask = _rows(windows, labels, mask)
     floating(windows=windows)
-    per_class = whole("per_class", per_class, least=1)
-    table = balance_table(windows, labels, mask, num_classes, num_neighbours)
+    samples_per_class = whole("samples_per_class", samples_per_class, least=1)
+    table = balance_table(windows, labels, mask, num_classes, k_neighbors)
     keep_key, make_key = jax.random.split(key)
-    rows, real = under_sample(keep_key, labels, mask, num_classes, per_class)
-    picks = draws.every_class(make_key, table, per_class)
+    rows, real = under_sample(keep_key, labels, mask, num_classes, samples_per_class)
+    picks = draws.every_class(make_key, table, samples_per_class)
     picks = picks._replace(
         row=jnp.where(real, rows, picks.row), u=jnp.where(real, 0, picks.u)
     )
     return Rows(draws.make(windows, picks), picks.labels, picks.mask)
 
 
-def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
+def draw_from_table(key, x, table, samples_per_class, num, *, client=None) -> Rows:
     """Draws ``num`` rows as if from ``balance``, which is never carried out.
 
     Classes present are equally likely; within a class of n_c rows a real row comes
-    with probability min(1, n_c / per_class), else a SMOTE row. Draws are afresh and
+    with probability min(1, n_c / samples_per_class), else a SMOTE row. Draws are afresh and
     with replacement. The cost is a few numbers and two gathered rows per draw,
     whatever n is.
 
@@ -217,7 +217,7 @@ def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
       key: a typed PRNG key.
       x: ``float[n, ...]``, or ``float[clients, n, ...]`` with ``client``.
       table: of ``x``, by ``balance_table``; stacked likewise with ``client``.
-      per_class: T, a number > 0; may be traced.
+      samples_per_class: T, a number > 0; may be traced.
       num: rows to draw, a Python int >= 1.
       client: ``int32[]``, which client of the stack. Under ``vmap`` over this index
         the drawn rows alone are gathered, never all rows of a client.
@@ -228,7 +228,7 @@ def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
     Raises:
       TypeError: for a legacy key, rows that hold no floats, or a ``num`` that is no
         Python int.
-      ValueError: if ``num`` is below 1, or ``per_class`` a number on the host that is
+      ValueError: if ``num`` is below 1, or ``samples_per_class`` a number on the host that is
         not > 0.
 
     Example:
@@ -241,14 +241,22 @@ def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
     typed_key(key)
     x = jnp.asarray(x)
     floating(x=x)
-    positive(per_class=per_class)
+    positive(samples_per_class=samples_per_class)
     num = whole("num", num, least=1)
-    picks = draws.from_balanced(key, table, per_class, num, client)
+    picks = draws.from_balanced(key, table, samples_per_class, num, client)
     return Rows(draws.make(x, picks, client), picks.labels, picks.mask)
 
 
 def draw_balanced(
-    key, x, labels, mask, neighbours, num_neighbours_real, num_classes, per_class, num
+    key,
+    x,
+    labels,
+    mask,
+    neighbors,
+    num_real_neighbors,
+    num_classes,
+    samples_per_class,
+    num,
 ) -> Rows:
     """``draw_from_table`` for a caller who has neighbours and no table.
 
@@ -256,10 +264,10 @@ def draw_balanced(
 
     Args:
       key: a typed PRNG key.
-      x, labels, mask: as in ``same_class_neighbours``.
-      neighbours, num_neighbours_real: what that returned for them.
+      x, labels, mask: as in ``same_class_neighbors``.
+      neighbors, num_real_neighbors: what that returned for them.
       num_classes: a Python int >= 1.
-      per_class, num: as in ``draw_from_table``.
+      samples_per_class, num: as in ``draw_from_table``.
 
     Returns:
       ``Rows`` with ``num`` rows, as ``draw_from_table``.
@@ -271,7 +279,7 @@ def draw_balanced(
 
     Example:
       >>> x, labels, mask = jnp.ones((2, 1)), jnp.array([0, 0]), jnp.ones(2, bool)
-      >>> found = same_class_neighbours(x, labels, mask, 1)
+      >>> found = same_class_neighbors(x, labels, mask, 1)
       >>> draw_balanced(jax.random.key(0), x, labels, mask, *found, 1, 9, 2).x.ravel()
       Array([1., 1.], dtype=float32)
     """
@@ -279,8 +287,8 @@ def draw_balanced(
     num_classes = whole("num_classes", num_classes, least=1)
     mask = mask & (labels >= 0) & (labels < num_classes)
     order = tables.by_class(labels, mask, num_classes)
-    table = BalanceTable(*order, neighbours, num_neighbours_real)
-    return draw_from_table(key, x, table, per_class, num)
+    table = BalanceTable(*order, neighbors, num_real_neighbors)
+    return draw_from_table(key, x, table, samples_per_class, num)
 
 
 def _rows(x, labels, mask):

@@ -11,8 +11,8 @@ class BenchmarkCase(NamedTuple):
     n: int
     d: int
     counts: tuple[int, ...]
-    per_class: int
-    num_neighbours: int
+    samples_per_class: int
+    k_neighbors: int
 
 
 CASES = {

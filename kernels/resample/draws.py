@@ -10,7 +10,7 @@ class Picks(NamedTuple):
     """Rows to be made: ``x[row] + u (x[neighbour] - x[row])``; all ``[m]``."""
 
     row: jax.Array  # int32
-    neighbour: jax.Array  # int32
+    neighbor: jax.Array  # int32
     u: jax.Array  # float32 in [0, 1); exactly 0 for a row taken as it is
     labels: jax.Array  # int32
     mask: jax.Array  # bool
@@ -34,8 +34,8 @@ def synthetic(uniforms, table, classes, client=None) -> Picks:
     last = table.order.shape[-1] - 1  # An absent last class starts past the end.
     place = jnp.minimum(start + below(uniforms[0], counts), last)
     row = at(table.order, client, place)
-    slot = below(uniforms[1], at(table.num_neighbours, client, row))
-    neighbour = at(table.neighbours, client, row, slot)
+    slot = below(uniforms[1], at(table.num_neighbors, client, row))
+    neighbour = at(table.neighbors, client, row, slot)
     return Picks(row, neighbour, uniforms[2], classes, counts > 0)
 
 
@@ -47,7 +47,7 @@ def every_class(key, table, num) -> Picks:
     return synthetic(uniforms, table, classes)
 
 
-def from_balanced(key, table, per_class, num, client=None) -> Picks:
+def from_balanced(key, table, samples_per_class, num, client=None) -> Picks:
     """``num`` draws, with replacement, from the distribution of the balanced set."""
     uniforms = jax.random.uniform(key, (5, num), jnp.float32)
     counts = table.counts if client is None else table.counts[client]
@@ -56,7 +56,7 @@ def from_balanced(key, table, per_class, num, client=None) -> Picks:
     classes = jnp.sum(present[None] <= which[:, None], axis=1, dtype=jnp.int32)
     classes = jnp.minimum(classes, len(counts) - 1)
     picks = synthetic(uniforms[2:], table, classes, client)
-    is_real = uniforms[1] * jnp.float32(per_class) < counts[classes]
+    is_real = uniforms[1] * jnp.float32(samples_per_class) < counts[classes]
     return picks._replace(u=jnp.where(is_real, 0, picks.u))
 
 
@@ -64,5 +64,5 @@ def make(x, picks, client=None):
     """The rows that ``picks`` describe."""
     row = at(x, client, picks.row)
     u = picks.u.astype(x.dtype).reshape((-1,) + (1,) * (row.ndim - 1))
-    made = row + u * (at(x, client, picks.neighbour) - row)
+    made = row + u * (at(x, client, picks.neighbor) - row)
     return jnp.where(picks.mask.reshape(u.shape), made, 0)

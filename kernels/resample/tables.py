@@ -15,8 +15,8 @@ class BalanceTable(NamedTuple):
     order: jax.Array  # int32[n]; rows class by class, padding last
     starts: jax.Array  # int32[classes]; where a class begins in ``order``
     counts: jax.Array  # int32[classes]; real rows of a class
-    neighbours: jax.Array  # int32[n, k]; nearest first, then the row itself
-    num_neighbours: jax.Array  # int32[n]; how many of the k are neighbours
+    neighbors: jax.Array  # int32[n, k]; nearest first, then the row itself
+    num_neighbors: jax.Array  # int32[n]; how many of the k are neighbours
 
 
 class Rows(NamedTuple):
@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     mask: jax.Array  # bool[m]
 
 
-def nearest(x, labels, mask, num_neighbours, block):
+def nearest(x, labels, mask, k_neighbors, block):
     """The k nearest rows of the same class, and how many of them are real."""
     n = len(x)
     flat = x.reshape(n, -1)
@@ -40,7 +40,7 @@ def nearest(x, labels, mask, num_neighbours, block):
     mean = jnp.sum(jnp.where(usable[:, None], flat / count, 0), axis=0)
     flat = jnp.where(mask[:, None], flat - mean[None], 0)
     squares = jnp.sum(flat * flat, axis=1)
-    k = min(num_neighbours, n)
+    k = min(k_neighbors, n)
 
     def of_row(row):
         products = jnp.matmul(flat, flat[row], precision=jax.lax.Precision.HIGHEST)
@@ -52,7 +52,7 @@ def nearest(x, labels, mask, num_neighbours, block):
         _, found = jax.lax.top_k(jnp.where(peer, nearness, -jnp.inf), k)
         num_real = jnp.minimum(jnp.sum(peer), k).astype(jnp.int32)
         found = jnp.where(jnp.arange(k) < num_real, found, row)
-        pad = jnp.full(num_neighbours - k, row, found.dtype)
+        pad = jnp.full(k_neighbors - k, row, found.dtype)
         return jnp.concatenate([found, pad]).astype(jnp.int32), num_real
 
     return jax.lax.map(of_row, jnp.arange(n), batch_size=min(block, n))

@@ -118,7 +118,7 @@ def test_rounds_in_one_call_or_by_two_workers_are_rounds_one_by_one(seed, mask):
     states, infos = rounds_of(fedavg, "fedavg", seed, clients)
     found = fed.simulate(fedavg(), key, copied(states[0]), clients, 3)
     chex.assert_trees_all_close(found, (states[-1], infos), **CLOSE)
-    placed = sharded().place(clients)
+    placed = sharded().shard_clients(clients)
     found, info = sharded().update(key, states[0], placed)
     chex.assert_trees_all_close(found, states[1], **CLOSE)
     chex.assert_trees_all_close(info, jax.tree.map(lambda x: x[0], infos), **CLOSE)
@@ -160,7 +160,7 @@ def test_names_come_off_and_nothing_is_lost(seed, mask, slots):
     rng = np.random.default_rng(seed)
     sent = {n: {"w": rng.normal(size=(3, 2))} for n in "abcd"}
     senders = dict(zip("abcd", mask.T, strict=True))
-    came, whose = fed.shuffled(jax.random.key(seed), sent, senders, slots)
+    came, whose = fed.shuffle_messages(jax.random.key(seed), sent, senders, slots)
     assert sorted(came) == sorted(whose) == [n for n in "abcd" if senders[n].any()]
     for name, arrivals in came.items():
         np.testing.assert_array_equal(
@@ -171,7 +171,7 @@ def test_names_come_off_and_nothing_is_lost(seed, mask, slots):
         slot = np.asarray(arrivals.slot)
         assert (np.diff(slot) >= 0).all() and ((slot >= 0) & (slot < slots)).all()
     with pytest.raises(ValueError, match="senders must be of the layers"):
-        fed.shuffled(jax.random.key(seed), sent, {"a": mask[:, 0]}, slots)
+        fed.shuffle_messages(jax.random.key(seed), sent, {"a": mask[:, 0]}, slots)
 
 
 @few

@@ -42,7 +42,7 @@ def descend(key, params, client, step_size, how=(2, False)):
     size, shuffle = how
     options = {"num_steps": 2, "batch_size": size, "shuffle": shuffle}
     return fed.local_sgd(
-        *(loss_fn, key, params, *client), step_size=step_size, **options
+        *(loss_fn, key, params, *client), learning_rate=step_size, **options
     )
 
 
@@ -50,10 +50,10 @@ def descend(key, params, client, step_size, how=(2, False)):
 def descend_privately(
     key, params, client, step_size, max_norm, noise, lots, loss_fn=loss_fn
 ):
-    options = {"lots": lots, "num_steps": 2, "step_size": step_size}
+    options = {"lots": lots, "num_steps": 2, "learning_rate": step_size}
     return fed.local_dp_sgd(
         *(loss_fn, key, params, *client),
-        **options | {"max_norms": max_norm, "noise_multipliers": noise},
+        **options | {"clip_norms": max_norm, "noise_multipliers": noise},
     )
 
 
@@ -107,7 +107,12 @@ def test_rows_take_turns_in_steps(seed, mask, size, shuffle):
     rows = jnp.eye(ROWS)
     steps = functools.partial(
         *(fed.local_sgd, lambda w, x, key: -x @ w),
-        **{"step_size": 1.0, "num_steps": 3, "batch_size": size, "shuffle": shuffle},
+        **{
+            "learning_rate": 1.0,
+            "num_steps": 3,
+            "batch_size": size,
+            "shuffle": shuffle,
+        },
     )
     counts, _ = jax.jit(steps)(jax.random.key(seed), jnp.zeros(ROWS), rows, mask)
     batch = min(size, mask.sum())

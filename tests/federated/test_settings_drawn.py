@@ -99,7 +99,12 @@ KEY = jax.random.key(0)
 HALF, SHARED = np.full((2, 2), 0.5), {"w": True}
 PARAMS = {"w": jnp.ones((2, 1))}
 LOTS = {"sampling_probability": 0.5, "size": 2.0, "records": 4}
-PRIVATE = {"step_size": 0.1, "num_steps": 1, "max_norms": 1.0, "noise_multipliers": 1.0}
+PRIVATE = {
+    "learning_rate": 0.1,
+    "num_steps": 1,
+    "clip_norms": 1.0,
+    "noise_multipliers": 1.0,
+}
 
 
 def noisily(**noise):
@@ -154,7 +159,7 @@ OTHERS = {
         privately,
         {
             "num_steps": [0, None, *COUNTS],
-            "max_norms": [0, -1.0, math.nan],
+            "clip_norms": [0, -1.0, math.nan],
             "noise_multipliers": [-1.0, math.nan],
         },
     ),
@@ -202,7 +207,7 @@ OTHERS = {
         },
     ),
     "shuffled": (
-        lambda num_slots: fed.shuffled(KEY, *sent, num_slots),
+        lambda num_slots: fed.shuffle_messages(KEY, *sent, num_slots),
         {"num_slots": TOO_SMALL},
     ),
     "Steps": (

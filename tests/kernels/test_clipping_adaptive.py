@@ -23,25 +23,25 @@ def _p_independent(x, y):
 
 
 def _adapt(key, rows, bounds, **how):
-    return clipping.adapt_max_norms(key, rows, bounds, **how)
+    return clipping.adapt_clip_norms(key, rows, bounds, **how)
 
 
 def test_adaptive_norms_are_those_of_the_loops():
     case = cases.CASES["groups"]
     rows = cases.rows(case, 6)
-    how = {"quantile": 0.3, "step_size": 0.4, "expected_rows": 7.0}
-    got = clipping.adapt_max_norms(
+    how = {"quantile": 0.3, "learning_rate": 0.4, "expected_rows": 7.0}
+    got = clipping.adapt_clip_norms(
         jax.random.key(0),
         rows,
-        case.max_norms,
+        case.clip_norms,
         count_stddev=0.0,
         groups=case.groups,
         **how,
     )
     row_list = [{k: v[i] for k, v in rows.items()} for i in range(case.num_rows)]
     rng = np.random.default_rng(0)
-    expected = reference.adapt_max_norms(
-        rng, row_list, case.groups, case.max_norms, 0.0, **how
+    expected = reference.adapt_clip_norms(
+        rng, row_list, case.groups, case.clip_norms, 0.0, **how
     )
     chex.assert_trees_all_close(got, jax.tree.map(jnp.float32, expected), rtol=1e-6)
 
@@ -51,7 +51,7 @@ def test_adaptive_norm_finds_the_quantile():
     rows = jnp.asarray(norms, jnp.float32)
 
     def step(bound, key):
-        how = {"count_stddev": 5.0, "quantile": 0.8, "step_size": 0.2}
+        how = {"count_stddev": 5.0, "quantile": 0.8, "learning_rate": 0.2}
         return _adapt(key, rows, bound, **how), bound
 
     for seed, start in enumerate((0.01, 1000.0)):
@@ -66,7 +66,7 @@ def _log_steps(count_stddev):
     rows = {name: jnp.ones((10, 1)) for name in "abc"}
     bounds = {name: 2.0 for name in "abc"}
     run = lambda key: _adapt(
-        key, rows, bounds, count_stddev=count_stddev, step_size=1.0, quantile=1.0
+        key, rows, bounds, count_stddev=count_stddev, learning_rate=1.0, quantile=1.0
     )
     out = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(7), 1500))
     return {name: -10 * np.log(np.asarray(out[name]) / 2.0) for name in "abc"}
@@ -85,7 +85,7 @@ def test_noise_on_the_counts(wrong):
 def test_counts_leave_out_padding_and_count_bad_rows_as_large():
     rows = jnp.array([[1.0], [jnp.nan], [jnp.inf], [5.0], [0.0]])
     weights = jnp.array([1.0, 1.0, 1.0, 0.0, 0.0])
-    how = {"count_stddev": 0.0, "step_size": 1.0, "quantile": 0.0}
+    how = {"count_stddev": 0.0, "learning_rate": 1.0, "quantile": 0.0}
     adapt = lambda rows, **more: _adapt(jax.random.key(0), rows, 2.0, **how, **more)
     # One of three rows lies within 2.
     got = adapt(rows, expected_rows=3, weights=weights)
@@ -103,7 +103,7 @@ def test_counts_leave_out_padding_and_count_bad_rows_as_large():
 
 def test_counts_are_taken_over_the_axis_that_clients_are_spread_over():
     rows = jnp.array([[1.0], [3.0], [1.0], [1.0]])
-    how = {"count_stddev": 0.5, "step_size": 1.0, "expected_rows": 4}
+    how = {"count_stddev": 0.5, "learning_rate": 1.0, "expected_rows": 4}
     run = lambda x: _adapt(jax.random.key(0), x, 2.0, axis_name="clients", **how)
     spread = jax.vmap(run, axis_name="clients")(rows.reshape(2, 2, 1))
     together = _adapt(jax.random.key(0), rows, 2.0, **how)
@@ -113,15 +113,15 @@ def test_counts_are_taken_over_the_axis_that_clients_are_spread_over():
 @pytest.mark.parametrize("num_counts", [1, 4])
 def test_budget_of_sum_and_counts_together(num_counts):
     z, count_stddev = 0.8, 2.0
-    raised = clipping.noise_multiplier_beside_counts(z, count_stddev, num_counts)
+    raised = clipping.noise_multiplier_with_counts(z, count_stddev, num_counts)
     assert raised > z
     if num_counts == 1:  # (0.8^-2 - 4^-2)^(-1/2), by hand.
         np.testing.assert_allclose(raised, 1.5**-0.5, rtol=1e-6)
     # Together: the sum with bound 1, and counts that one row moves by 1/2.
     bounds, stddevs = [1.0] + num_counts * [0.5], [raised] + num_counts * [count_stddev]
-    joint = clipping.noise_multiplier_of_groups(bounds, stddevs)
+    joint = clipping.joint_noise_multiplier(bounds, stddevs)
     np.testing.assert_allclose(joint, z, rtol=1e-6)
-    traced = jax.jit(clipping.noise_multiplier_beside_counts)
+    traced = jax.jit(clipping.noise_multiplier_with_counts)
     np.testing.assert_allclose(traced(z, count_stddev, num_counts), raised, rtol=1e-6)
     assert traced(z, 0.1, num_counts) == jnp.inf
 
@@ -134,7 +134,7 @@ def test_a_weight_above_one_counts_as_one_and_one_below_zero_as_none():
         rows,
         2.0,
         count_stddev=0.0,
-        step_size=1.0,
+        learning_rate=1.0,
         expected_rows=4,
         weights=jnp.array(weights),
     )
@@ -171,12 +171,12 @@ KEY = "key must be a typed PRNG key such as jax.random.key\\(0\\), got"
             "expected_rows must be given with weights or axis_name",
         ),
         (
-            lambda: clipping.noise_multiplier_beside_counts(2.0, 1.0),
+            lambda: clipping.noise_multiplier_with_counts(2.0, 1.0),
             ValueError,
             "count_stddev must be > 1.0 for noise_multiplier 2.0 and 1 counts, got 1.0",
         ),
         (
-            lambda: clipping.noise_multiplier_beside_counts(0.0, 1.0),
+            lambda: clipping.noise_multiplier_with_counts(0.0, 1.0),
             ValueError,
             "noise_multiplier must be > 0, got 0.0",
         ),

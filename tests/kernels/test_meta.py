@@ -173,8 +173,10 @@ def test_under_vmap_over_step_sizes_and_compiled_once():
         @jax.jit
         @chex.assert_max_traces(n=1)
         def sweep(step_sizes):
-            def one(step_size):
-                phases = [p._replace(step_size=step_size) for p in problem.phases]
+            def one(learning_rate):
+                phases = [
+                    p._replace(learning_rate=learning_rate) for p in problem.phases
+                ]
                 return meta_gradient(phases, problem.objectives, *problem[3:])[0]
 
             return jax.vmap(one)(step_sizes)
@@ -202,7 +204,7 @@ def test_adapt_ends_where_the_reference_does(second_order):
         args = problem.phases, problem.params, support
         got = jax.jit(lambda: adapt(*args, second_order=second_order))()
         expected = jax.jit(lambda: reference.adapted(*args, second_order))()
-        got = kernels.materialise(got)
+        got = kernels.materialize(got)
         chex.assert_trees_all_close(got, expected, rtol=1e-11, atol=1e-14)
 
 

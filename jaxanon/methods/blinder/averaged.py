@@ -199,7 +199,7 @@ def _turn(phase, params, moving, opt_state, inputs):
         moving, opt_state = learned
         grads = jax.grad(lambda moving: phase.loss_fn(resting | moving, inputs))(moving)
         steps, opt_state = _OPTIMIZER.update(grads, opt_state, moving)
-        move = lambda param, step: param + phase.step_size * step
+        move = lambda param, step: param + phase.learning_rate * step
         return (jax.tree.map(move, moving, steps), opt_state), None
 
     learned, _ = jax.lax.scan(descend, (moving, opt_state), length=phase.num_steps)

@@ -139,7 +139,9 @@ def build(spec, config, layout=None) -> Method:
             shadows=False,
             released=system.released,
         )
-        adversary = adversary._replace(step_size=client.hyper["adversary_step_size"])
+        adversary = adversary._replace(
+            learning_rate=client.hyper["adversary_step_size"]
+        )
         judge = judging(system, client.hyper)
         return Course(draw_fn, (adversary, autoencoder, judge))
 

@@ -192,7 +192,7 @@ def test_two_clients_by_hand_and_one_of_them_absent():
     (first, one, _), (second, two, _) = replies
     assert [float(m[0]["w"]) for m in (first, second)] == [-2.0, -5.0]
     assert [float(one), float(two)] == [1.0, 2.0]
-    assert [exchange.most(1), exchange.most(2)] == [1.0, 2.0]
+    assert [exchange.max_weight(1), exchange.max_weight(2)] == [1.0, 2.0]
     messages = jax.tree.map(lambda *leaves: jnp.stack(leaves), first, second)
     merged = jax.jit(functools.partial(engine_exchange.merged, exchange))
     after = lambda weights: merged(state, np.arange(2), messages, np.array(weights))
@@ -251,20 +251,20 @@ def test_what_is_sent_out_and_how_far_a_message_moves_it(start, network):
     ones = jax.tree.map(lambda leaf: leaf + 1, state.params)
     senders = {"base": 1.0, "head": 0.0}
     zeros = ones | {"head": jax.tree.map(jnp.zeros_like, ones["head"])}
-    way = exchange.way(state, (zeros, senders))
+    way = exchange.direction(state, (zeros, senders))
     chex.assert_trees_all_close(way["base"], jax.tree.map(jnp.ones_like, way["base"]))
     assert float(jnp.abs(way["head"]["v"]).sum()) == 0  # Not sent, so nothing moved.
-    assert exchange.legal((zeros, senders))
+    assert exchange.is_valid((zeros, senders))
     # Whatever a client says of what it sent, all of it would be summed.
-    moved = exchange.way(state, (ones, senders))["head"]
+    moved = exchange.direction(state, (ones, senders))["head"]
     chex.assert_trees_all_close(moved, ones["head"])
-    assert not exchange.legal((ones, senders))
-    assert not exchange.legal((ones, {"base": 1.0, "head": 0.5}))
+    assert not exchange.is_valid((ones, senders))
+    assert not exchange.is_valid((ones, {"base": 1.0, "head": 0.5}))
 
 
 def test_algorithms_that_no_device_can_run_are_refused():
     bare = federated.FederatedAlgorithm(None, None)
-    with pytest.raises(ValueError, match="must have acts to run on real"):
+    with pytest.raises(ValueError, match="must have stages to run on real"):
         engine_exchange.parts_of(bare)
     algorithm = federated.feddl(
         lambda key: {"w": jnp.zeros(())},

@@ -150,7 +150,7 @@ def test_so_many_clients_there_are_not(count):
     [("batch_size", 0), ("batch_size", -1), ("num_steps", math.inf), ("num_steps", 0)],
 )
 def test_steps_that_would_learn_nothing_are_refused(name, value):
-    options = {"step_size": 0.1, "num_steps": 1, "batch_size": None} | {name: value}
+    options = {"learning_rate": 0.1, "num_steps": 1, "batch_size": None} | {name: value}
     loss_fn = lambda w, x, key: (w - x) ** 2
     with pytest.raises((TypeError, ValueError), match=name):
         federated.local_sgd(

@@ -26,7 +26,7 @@ def _run(key, n, num_real, batch_size, num_steps, shuffle):
         {"visits": jnp.zeros((num_steps, n)), "line": jnp.zeros(())},
         jnp.eye(n),
         jnp.arange(n) < num_real,
-        step_size=1.0,
+        learning_rate=1.0,
         num_steps=num_steps,
         batch_size=batch_size,
         shuffle=shuffle,
@@ -59,7 +59,7 @@ def test_rows_may_be_numpy_s():
     rows, mask = np.arange(5.0, dtype=np.float32), np.ones(5, bool)
     run = lambda rows, mask: local_sgd(
         lambda w, x, key: 0.5 * (w - x) ** 2, jax.random.key(0), jnp.float32(0),
-        rows, mask, step_size=0.5, num_steps=3, batch_size=2,
+        rows, mask, learning_rate=0.5, num_steps=3, batch_size=2,
     )  # fmt: skip
     chex.assert_trees_all_close(run(rows, mask), run(jnp.array(rows), jnp.array(mask)))
 
@@ -81,7 +81,7 @@ def test_nothing_to_learn_from_leaves_params_alone():
         jnp.float32(3),
         jnp.ones(4),
         jnp.zeros(4, bool),
-        step_size=0.5,
+        learning_rate=0.5,
         num_steps=3,
         batch_size=2,
     )
@@ -97,7 +97,7 @@ def test_unrolling_changes_no_result():
         jnp.float32(0.3),
         rows,
         mask,
-        step_size=0.1,
+        learning_rate=0.1,
         num_steps=5,
         batch_size=2,
         unroll=unroll,
@@ -113,7 +113,7 @@ def test_a_loss_that_is_not_one_for_each_row_is_refused(shape):
     with pytest.raises(ValueError, match=r"return float\[3\].*leave out the mean"):
         local_sgd(
             loss, jax.random.key(0), jnp.ones(()), jnp.ones(3), jnp.arange(3) < 2,
-            step_size=1.0, num_steps=1, batch_size=None,
+            learning_rate=1.0, num_steps=1, batch_size=None,
         )  # fmt: skip
 
 

@@ -129,8 +129,8 @@ def test_what_cannot_be_streamed(seven):
         call(0)
     with pytest.raises(ValueError, match="chunk must be >= 1, or None, got 0"):
         call(1, chunk=0)
-    with pytest.raises(ValueError, match="must have acts to be streamed"):
-        call(1, algorithm._replace(acts=None))
+    with pytest.raises(ValueError, match="must have stages to be streamed"):
+        call(1, algorithm._replace(stages=None))
 
 
 def test_without_grain_the_extra_is_named(seven, monkeypatch):
@@ -144,7 +144,7 @@ def test_without_grain_the_extra_is_named(seven, monkeypatch):
 def test_less_memory_makes_smaller_chunks(seven, monkeypatch):
     algorithm, bare = named(shared_out.averaging, None)
     key, state = jax.random.key(1), algorithm.init(jax.random.key(0))
-    programs = streaming._programs(algorithm.acts, bare)
+    programs = streaming._programs(algorithm.stages, bare)
 
     def size(free):
         monkeypatch.setattr(memory, "free", lambda: free)

@@ -91,9 +91,9 @@ def test_noiseless_steps_are_those_of_clipped_examples():
             rows,
             mask,
             lots=EVERY,
-            step_size=0.5,
+            learning_rate=0.5,
             num_steps=2,
-            max_norms=norms,
+            clip_norms=norms,
             noise_multipliers=0.0,
         )
     )(jax.random.key(1))
@@ -130,9 +130,9 @@ def noisy_from(keys, weight_of_last, noise_multiplier, steps):
             jnp.array([0.0, 0.0, 0.0, 9.0]),
             mask,
             lots=EVERY,
-            step_size=2.0,
+            learning_rate=2.0,
             num_steps=steps,
-            max_norms=3.0,
+            clip_norms=3.0,
             noise_multipliers=noise_multiplier,
         )[0]
 
@@ -190,7 +190,7 @@ def test_lots_and_steps_are_counted_in_whole_numbers():
     with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
         federated.local_dp_sgd(
             lambda w, x, key: w * x, jax.random.key(0), jnp.zeros(()), jnp.ones(2),
-            jnp.ones(2, bool), step_size=1.0, num_steps=2.5, max_norms=1.0,
+            jnp.ones(2, bool), learning_rate=1.0, num_steps=2.5, clip_norms=1.0,
             noise_multipliers=1.0,
             lots=PoissonSampling(sampling_probability=1.0, size=2.0, records=2),
         )  # fmt: skip

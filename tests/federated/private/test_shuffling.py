@@ -10,7 +10,7 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.federated import Steps
-from jaxanon.federated import shuffled as shuffle
+from jaxanon.federated import shuffle_messages as shuffle
 from jaxanon.federated.private.shuffling import (
     Arrivals,
     Round,
