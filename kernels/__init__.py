@@ -1,4 +1,4 @@
-"""Arrays in, arrays out: the kernels that jaxanon is built of, for any JAX program."""
+"""Array functions for privacy and federated learning, usable in any JAX program."""
 
 from jaxanon.kernels.aggregation import (
     coordinate_median,

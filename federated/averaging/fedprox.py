@@ -26,7 +26,7 @@ def fedprox(
       ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       From 0 half of the way to 4; there the gradient is -2 and the penalty's 1, and

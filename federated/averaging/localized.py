@@ -15,7 +15,7 @@ def localized(
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
       num_clients: clients of the population.
       rounds: ``CohortConfig``; None is the default.
@@ -25,7 +25,7 @@ def localized(
       ``params`` is None.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       >>> import jax

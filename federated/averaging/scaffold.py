@@ -21,7 +21,7 @@ def scaffold(
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
       num_clients: clients of the population.
       rounds: ``CohortConfig``; None weighs all clients alike, as the paper does: only
@@ -32,7 +32,7 @@ def scaffold(
       controls, and what is sent is twice the parameters.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack

@@ -33,7 +33,7 @@ def centralized_clustering(
 
     Args:
       init_fn: ``key -> params``; all models begin there.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of each model in a round, on its clients' rows together.
       num_clients: clients of the population.
       num_clusters: K, from 1 to the number of clients.

@@ -77,7 +77,7 @@ def clusterfl(
 
     Args:
       init_fn: ``key -> params``; all models begin there.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
       num_clients: clients of the population.
       num_clusters: k >= 1, columns of F.

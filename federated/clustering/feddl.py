@@ -70,7 +70,7 @@ def feddl(
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
       layers: names of all layers, in the order in which rows meet them.
       num_clients: clients of the population.
@@ -82,7 +82,7 @@ def feddl(
       a client without rows predicts.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for
         names that are not those of all layers.
 
     Example:

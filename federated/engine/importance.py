@@ -45,7 +45,7 @@ def masked(params, masks, threshold):
     Args:
       params: tree of arrays.
       masks: likewise.
-      threshold: as ``binarised`` takes it.
+      threshold: see ``binarised``.
 
     Example:
       >>> masked(jnp.array([3.0, 4.0]), jnp.array([-1.0, 1.0]), 0.5)
@@ -63,7 +63,7 @@ def gradients(gradient, params, masks, threshold):
 
     Args:
       gradient: tree like ``params``, of a loss with respect to ``masked(...)``.
-      params, masks, threshold: as ``masked`` takes them.
+      params, masks, threshold: see ``masked``.
 
     Returns:
       Two trees like ``params``.
@@ -85,7 +85,7 @@ def along_layers(params, masks):
     place of those of its entries.
 
     Args:
-      params, masks: as ``masked`` takes them.
+      params, masks: see ``masked``.
 
     Returns:
       Tree like ``params``: weights times the sigmoid's slope at their masks.

@@ -91,7 +91,7 @@ def sum_and_keep(fn, clients, weights, layout):
 
     Args:
       fn: one client's tree to ``(summed, kept)``, trees of arrays.
-      clients, weights, layout: as in ``mean_over_clients``.
+      clients, weights, layout: see ``mean_over_clients``.
 
     Returns:
       The sum of ``weights[c] * summed``, and ``kept`` with a leading axis of clients,
@@ -116,7 +116,7 @@ def sum_and_change(fn, clients, own, weights, layout):
 
     Args:
       fn: ``(client, own) -> (summed, own)``, trees of arrays.
-      clients, weights, layout: as in ``mean_over_clients``.
+      clients, weights, layout: see ``mean_over_clients``.
       own: tree of arrays ``[clients, ...]``.
 
     Returns:

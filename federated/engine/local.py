@@ -64,7 +64,7 @@ def batches(key, rows, mask, batch_size=None, shuffle=True):
     """``step -> (batch, mask)``, a client's rows a batch at a time, as ``visit`` says.
 
     Args:
-      key: a typed PRNG key, of the order.
+      key: typed PRNG key, of the order.
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
       batch_size: a Python int >= 1, cut to n, or ``None`` for all rows at each step.
@@ -113,7 +113,7 @@ def local_sgd(
     Args:
       loss_fn: ``(params, batch, key) -> float[B]``, one loss per row. It must be finite
         for a row of zeros.
-      key: a typed PRNG key.
+      key: typed PRNG key.
       params: tree of arrays.
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
@@ -130,7 +130,7 @@ def local_sgd(
       a real row nothing is learned and the losses are 0.
 
     Raises:
-      TypeError: for ``num_steps`` or ``batch_size`` that are no whole number.
+      TypeError: for ``num_steps`` or ``batch_size`` that is not an integer.
       ValueError: if one is below 1, or ``loss_fn`` does not return one loss per row.
 
     Example:

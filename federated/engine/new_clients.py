@@ -35,7 +35,7 @@ def personalize_new_client(
       Tree of arrays like ``params``.
 
     Raises:
-      TypeError: for ``num_rounds`` that are no whole number.
+      TypeError: for ``num_rounds`` that is not an integer.
       ValueError: for ``num_rounds`` below 0.
 
     Example:

@@ -45,7 +45,7 @@ def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=No
       The state after the rounds, and ``ObservedMessage``.
 
     Raises:
-      TypeError: for ``num_rounds`` that are no whole number.
+      TypeError: for ``num_rounds`` that is not an integer.
       ValueError: if single messages are not to be had, or for ``num_rounds`` below 1.
 
     Example:

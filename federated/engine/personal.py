@@ -68,7 +68,7 @@ def train(
       params: where to begin.
       steps: how many.
       key: ``client.key`` by default.
-      direction_fn: as in ``descend``.
+      direction_fn: see ``descend``.
 
     Returns:
       The trained params, and ``float[num_steps]``, the loss before each step.
@@ -138,7 +138,7 @@ def personal(
       is_valid_fn: ``legal`` of it.
 
     Raises:
-      TypeError: for ``num_clients`` that are no whole number; from ``init``, for a
+      TypeError: for ``num_clients`` that is not an integer; from ``init``, for a
         hyper-parameter that is no number.
       ValueError: for fewer than one client; at the first ``update``, for a population
         of another size, or a cohort that is larger than it; from ``init``, for a
@@ -278,12 +278,12 @@ def shared(
     Args:
       init_fn: ``key -> params``.
       train_fn: ``Client -> (sent, losses)``, of which ``info["loss"]`` is the mean.
-      num_clients, hyper, server_fn, model_fn, options: as ``personal`` takes them.
+      num_clients, hyper, server_fn, model_fn, options: see ``personal``.
       rounds: ``CohortConfig``; None is the default.
       traffic_fn: ``params -> dict`` of what ``info`` says besides, of messages.
 
     Raises:
-      ValueError: as ``personal``.
+      ValueError: same conditions as ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -323,11 +323,11 @@ def partly_shared(
       init_fn: ``key -> params``, a dict of layers.
       train_fn: ``Client -> (params, info)``, all layers as the client has trained them.
       own_layers: names of the layers that stay with their client.
-      num_clients: as ``personal`` takes it.
+      num_clients: see ``personal``.
       rounds: ``CohortConfig``; None is the default.
 
     Raises:
-      ValueError: as ``personal``; from ``init``, for a name of no layer.
+      ValueError: same conditions as ``personal``; from ``init``, for a name of no layer.
 
     Example:
       >>> from jaxanon.federated import stack

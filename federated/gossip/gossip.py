@@ -113,7 +113,7 @@ def empty_message_buffer(
     """The mailbox before the first broadcast.
 
     Args:
-      params, shared, messages: as ``exchange`` takes them.
+      params, shared, messages: see ``exchange``.
 
     Raises:
       ValueError: if ``shared`` and ``params`` have other layers.
@@ -233,7 +233,7 @@ def is_due(period, step):
     """``bool[]``, whether a step is the last of ``period`` of them.
 
     Raises:
-      TypeError: for a period on the host that is no whole number.
+      TypeError: for a period on the host that is not an integer.
       ValueError: for one below 1.
     """
     if known(period) is not None:

@@ -28,7 +28,7 @@ def empty_noisy_message_buffer(
     That is so where all begin with the same networks, drawn without anybody's data.
 
     Args:
-      params, shared, messages: as ``exchange`` takes them.
+      params, shared, messages: see ``exchange``.
 
     Raises:
       ValueError: if ``shared`` and ``params`` have other layers.
@@ -84,7 +84,7 @@ def exchange_noisily(
       The mailbox, and the params with shared layers mixed.
 
     Raises:
-      ValueError: as ``exchange``; for a clip norm or a multiplier out of range.
+      ValueError: same conditions as ``exchange``; for a clip norm or a multiplier out of range.
 
     Example:
       Of a change of 4, one leaves at most; the second agent's own mean has all of 8.

@@ -38,7 +38,7 @@ def per_fedavg(
       with what is shared after a step on all of their rows.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       Loss (w - x)²/2 and α = 0.5: what is left after adapting is half, and the gradient

@@ -31,7 +31,7 @@ def ditto(
 
     Args:
       init_fn: ``key -> params``; own models begin there, too.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of what is shared.
       own_steps: ``Steps`` of the own model.
       num_clients: clients of the population.
@@ -42,7 +42,7 @@ def ditto(
       a client without rows predicts with what is shared.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack

@@ -65,7 +65,7 @@ def fedmask(
 
     Args:
       init_fn: ``key -> params``, a dict of layers, random or trained elsewhere.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client's masks in a round.
       masked_layers: names of the layers that have masks; the paper takes the last ones.
       num_clients: clients of the population.

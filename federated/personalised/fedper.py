@@ -22,7 +22,7 @@ def fedper(
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
       own_layers: names of the layers that stay with their client.
       num_clients: clients of the population.
@@ -32,7 +32,7 @@ def fedper(
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are the layers that stay.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for a
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for a
         name of no layer.
 
     Example:

@@ -24,7 +24,7 @@ def fedrep(
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of the shared layers.
       own_layers: names of the layers that stay with their client.
       own_steps: ``Steps`` of those.
@@ -35,7 +35,7 @@ def fedrep(
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are the layers that stay.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for a
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for a
         name of no layer.
 
     Example:

@@ -35,7 +35,7 @@ def pfedme(
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps``, R of them.
       own_steps: K >= 1, in each of them.
       num_clients: clients of the population.
@@ -46,7 +46,7 @@ def pfedme(
       a client without rows predicts with what is shared.
 
     Raises:
-      TypeError: for ``own_steps`` that are no whole number.
+      TypeError: for ``own_steps`` that is not an integer.
       ValueError: for ``own_steps`` below 1, and as ``Steps``, ``CohortConfig`` and
         ``personal``.
 

@@ -48,7 +48,7 @@ def share_kept(scores: dict):
     """What noise of reading "C" leaves of z*: its true multiplier over that claimed.
 
     Args:
-      scores: as ``layer_multipliers`` takes them.
+      scores: see ``layer_multipliers``.
 
     Returns:
       ``float[]`` in [0.05, 1]: (Σ E^-2 / M)^(-1/2).
@@ -95,7 +95,7 @@ def told_of(key, total, scores, noise_multiplier, reading):
     Args:
       key: typed PRNG key.
       total: ``BoundedSum``, its bounds those of ``layer_norms``.
-      scores, noise_multiplier, reading: as ``layer_multipliers`` takes them.
+      scores, noise_multiplier, reading: see ``layer_multipliers``.
 
     Returns:
       The tree of ``total.value``.

@@ -46,9 +46,9 @@ def dp_fedavg(
       ``FederatedAlgorithm`` with a ``PersonalState``; ``server`` is the clip norm.
 
     Raises:
-      TypeError: as ``PoissonSampling`` and ``Steps``; from ``init``, for a
+      TypeError: same conditions as ``PoissonSampling`` and ``Steps``; from ``init``, for a
         hyper-parameter that is no number.
-      ValueError: as ``PoissonSampling`` and ``Steps``, and for a ``count_stddev`` that
+      ValueError: same conditions as ``PoissonSampling`` and ``Steps``, and for a ``count_stddev`` that
         is not > 0; from ``init``, if the counts alone spend more than a noise
         multiplier on the host allows; with one that is traced parameters become
         infinite.

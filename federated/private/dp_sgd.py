@@ -55,7 +55,7 @@ def clipped_lot(loss_fn, keys, params, rows, mask, lots, clip_norms, groups=None
     """``(BoundedSum, mean loss)`` of a lot's clipped gradients, before the noise.
 
     Args:
-      loss_fn, params, rows, mask, lots, clip_norms, groups: as ``local_dp_sgd``.
+      loss_fn, params, rows, mask, lots, clip_norms, groups: see ``local_dp_sgd``.
       keys: of ``step_keys``, of the lot.
     """
     lot_key, loss_key = keys
@@ -76,7 +76,7 @@ def lot_bytes(loss_fn, key, params, rows, lots: PoissonSampling) -> int:
     """Bytes of what a step holds of the gradients of a lot's examples.
 
     Args:
-      loss_fn, key, params, rows, lots: as ``local_dp_sgd`` takes them.
+      loss_fn, key, params, rows, lots: see ``local_dp_sgd``.
 
     Example:
       >>> lots = PoissonSampling(sampling_probability=0.5, size=4.0, records=8)
@@ -127,7 +127,7 @@ def local_dp_sgd(
       lots: ``PoissonSampling``.
       learning_rate: ``float[]``, may be traced.
       num_steps: a Python int >= 1.
-      clip_norms, groups: as ``jaxanon.kernels.clipped_gradient_sum`` takes them.
+      clip_norms, groups: see ``jaxanon.kernels.clipped_gradient_sum``.
       noise_multipliers: as ``jaxanon.kernels.add_noise_to_sum`` takes them; 0 adds no
         noise, and guarantees nothing.
 
@@ -136,7 +136,7 @@ def local_dp_sgd(
       step, 0 of an empty one: of a client's own rows, and not covered by any guarantee.
 
     Raises:
-      TypeError: for ``num_steps`` that are no whole number, and as those kernels.
+      TypeError: for ``num_steps`` that is not an integer, and as those kernels.
       ValueError: for ``num_steps`` below 1, and as those kernels.
 
     Example:

@@ -39,7 +39,7 @@ def fedsgd_ldp(
       ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
 
     Raises:
-      TypeError: for ``num_steps`` that are no whole number.
+      TypeError: for ``num_steps`` that is not an integer.
       ValueError: for ``num_steps`` below 1, and as ``PoissonSampling`` and
         ``personal``.
 

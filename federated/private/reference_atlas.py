@@ -117,7 +117,7 @@ def of_clients(params, loss_fn, clients, num_rounds, num_steps, **given):
     """Rounds that clip what clients send; a step takes all of a client's rows.
 
     Args:
-      params, loss_fn, clients, num_rounds, num_steps: as ``of_examples`` takes them.
+      params, loss_fn, clients, num_rounds, num_steps: see ``of_examples``.
       **given: likewise, and scores may be "hidden".
 
     Returns:

@@ -102,7 +102,7 @@ def simulate_observed_shuffled(
       state: from ``algorithm.init``, or of later rounds.
       clients: ``Population``.
       num_rounds: >= 1.
-      num_slots: as ``shuffle_messages`` takes it.
+      num_slots: see ``shuffle_messages``.
 
     Returns:
       The state after the rounds, and a list of ``Round``.

@@ -1,4 +1,4 @@
-"""Clipping rows of gradients, and the Gaussian noise that their bounds call for."""
+"""Clipping of rows of gradients, and Gaussian noise scaled to the clip norms."""
 
 from jaxanon.kernels.clipping.adaptive import (
     adapt_clip_norms,

@@ -1,4 +1,4 @@
-"""Sums that know how far one row can move them."""
+"""Sums that carry their sensitivity."""
 
 import dataclasses
 import functools
@@ -18,23 +18,22 @@ from jaxanon.kernels.clipping import groups as grouping
 )
 @dataclasses.dataclass(frozen=True)
 class BoundedSum:
-    """A sum over rows, each of which moves it by no more than it says.
+    """Sum over rows with a bound on the contribution of each row.
 
-    A pytree, so that bounds may be traced and mapped over like any other array. Which
-    also means that ``jax.tree.map`` reaches the bounds: to add the sums of
-    microbatches, or of shards, add their ``value`` and ``squared_weights`` and keep the
-    bounds of one; to make a mean, add the noise first and divide its result.
+    It is a pytree, so bounds can be traced and mapped over. ``jax.tree.map`` therefore
+    also applies to the bounds. To add the sums of microbatches or shards, add ``value``
+    and ``squared_weights`` and keep one set of bounds. To compute a mean, add the noise
+    first and then divide.
 
     Attributes:
       value: tree of ``float[...]``, the sum.
-      clip_norms: tree of ``float[]``. One row moves the leaves of group m by at most
-        ``clip_norms[m]`` in L2 norm, when it is added or removed; a row replaced by
-        another moves them by twice that.
-      squared_weights: ``float[]``, the sum of the squared weights of the rows: for
-        an unweighted sum their number. Read by ``add_clients_noise_drawn_once`` alone,
-        which refuses None.
-      groups: for each leaf of ``value`` the place of its bound among the leaves of
-        ``clip_norms``; None where ``clip_norms`` is a tree prefix of ``value``.
+      clip_norms: tree of ``float[]``. Adding or removing one row moves the leaves of
+        group m by at most ``clip_norms[m]`` in L2 norm. Replacing a row moves them by
+        at most twice that.
+      squared_weights: ``float[]``, the sum of squared row weights, which is the number
+        of rows in an unweighted sum. Required by ``add_aggregate_client_noise``.
+      groups: index of the bound among the leaves of ``clip_norms``, for each leaf of
+        ``value``. None if ``clip_norms`` is a tree prefix of ``value``.
 
     Example:
       >>> total = BoundedSum({"a": jnp.zeros(2), "b": jnp.zeros(3)}, {"a": 3., "b": 4.})
@@ -49,17 +48,16 @@ class BoundedSum:
 
     @property
     def sensitivity(self) -> jax.Array:
-        """``float[]``: how far one row moves all leaves together, in L2 norm."""
+        """``float[]``, maximum L2 change of all leaves together by one row."""
         return _sensitivity(self.clip_norms)
 
 
 def noise_stddevs(clip_norms, noise_multipliers):
-    """The standard deviations of Gaussian noise that multipliers stand for.
+    """Returns the standard deviations of Gaussian noise for noise multipliers.
 
-    One number z is the multiplier of the whole: every group gets z times the joint
-    sensitivity, ``z sqrt(sum C_m^2)``. A tree of numbers is read group by group:
-    group m gets ``z_m C_m``, and the multiplier of the whole is less than each z_m
-    (see ``joint_noise_multiplier``).
+    One number z applies to the whole sum: every group gets ``z sqrt(sum C_m^2)``. A
+    tree of numbers applies per group: group m gets ``z_m C_m``. The joint multiplier is
+    then less than each z_m (see ``joint_noise_multiplier``).
 
     Args:
       clip_norms: number or tree of numbers, C_m.
@@ -87,13 +85,13 @@ def noise_stddevs(clip_norms, noise_multipliers):
 
 
 def joint_noise_multiplier(clip_norms, stddevs) -> jax.Array:
-    """The one noise multiplier that groups with bounds and noises of their own equal.
+    """Returns the joint noise multiplier of groups with different bounds and noise.
 
-    ``z* = (sum_m (C_m / sigma_m)^2)^(-1/2)``: to an accountant, the joint release is a
-    Gaussian mechanism of sensitivity 1 and standard deviation z*. C_m is the most by
-    which one row moves group m as it is released, before the noise; whatever scales
-    the sum alone scales C_m, and whatever scales the noise scales sigma_m. Both must
-    be chosen without a look at the private data.
+    It is ``z* = (sum_m (C_m / sigma_m)^2)^(-1/2)``: for accounting, the joint release
+    is a Gaussian mechanism with sensitivity 1 and standard deviation z*. C_m is the
+    maximum change of the released group m by one row, before noise. Scaling the sum
+    scales C_m; scaling the noise scales sigma_m. Both must be chosen independently of
+    the private data.
 
     Args:
       clip_norms: number or tree of numbers, C_m >= 0.
@@ -121,7 +119,7 @@ def joint_noise_multiplier(clip_norms, stddevs) -> jax.Array:
     _same_tree("stddevs", stddevs, clip_norms)
 
     def squared_ratio(clip_norm, stddev):
-        # Nothing is released of a group whose bound is 0, with noise or without.
+        # A group with bound 0 releases nothing, with or without noise.
         ratio = clip_norm / jnp.where(clip_norm == 0, 1, stddev)
         return jnp.square(ratio)
 

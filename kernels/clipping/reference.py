@@ -1,7 +1,7 @@
-"""Clipping, noise and adaptive norms in plain loops: NumPy, float64, one row a time.
+"""Reference implementation of clipping, noise and adaptive norms in NumPy loops.
 
-A row is a dict of arrays, ``groups`` a dict from leaf to label, ``clip_norms`` and
-``stddevs`` dicts from label to number.
+A row is a dict of arrays. ``groups`` maps leaves to labels; ``clip_norms`` and
+``stddevs`` map labels to numbers.
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def group_norms(row, groups):
-    """{label: L2 norm of the leaves that have it}."""
+    """Returns the L2 norm of the leaves with each label."""
     squares = dict.fromkeys(groups.values(), 0.0)
     for name, leaf in row.items():
         for entry in np.ravel(leaf).astype(np.float64):
@@ -19,7 +19,7 @@ def group_norms(row, groups):
 
 
 def clip_row(row, groups, clip_norms):
-    """Each group times min(1, C / norm); a group that is not finite is zero."""
+    """Multiplies each group by min(1, C / norm); non-finite groups become zero."""
     norms, clipped = group_norms(row, groups), {}
     for name, leaf in row.items():
         norm, clip_norm = norms[groups[name]], clip_norms[groups[name]]
@@ -33,7 +33,7 @@ def clip_row(row, groups, clip_norms):
 
 
 def clipped_sum(rows, groups, clip_norms, weights):
-    """Algorithm 1 of Abadi et al. up to the noise: clip every row, add them up."""
+    """Clips and sums rows, as algorithm 1 of Abadi et al. before the noise."""
     total = {name: np.zeros(np.shape(leaf)) for name, leaf in rows[0].items()}
     for row, weight in zip(rows, weights, strict=True):
         clipped = clip_row(row, groups, clip_norms)
@@ -44,7 +44,7 @@ def clipped_sum(rows, groups, clip_norms, weights):
 
 
 def add_noise(rng, tree, groups, stddevs):
-    """A draw of its own for every entry of every leaf."""
+    """Adds an independent draw to every entry of every leaf."""
     noisy = {}
     for name, leaf in tree.items():
         stddev = stddevs[groups[name]]
@@ -53,7 +53,7 @@ def add_noise(rng, tree, groups, stddevs):
 
 
 def noisy_sum_of_clients(rng, rows, groups, clip_norms, stddevs, weights):
-    """Every client clips and adds noise; the server adds up what it is sent."""
+    """Sums the updates that each client clipped and noised."""
     total = {name: np.zeros(np.shape(leaf)) for name, leaf in rows[0].items()}
     for row, weight in zip(rows, weights, strict=True):
         sent = add_noise(rng, clip_row(row, groups, clip_norms), groups, stddevs)
@@ -63,7 +63,7 @@ def noisy_sum_of_clients(rng, rows, groups, clip_norms, stddevs, weights):
 
 
 def joint_noise_multiplier(clip_norms, stddevs):
-    """(sum_m (C_m / sigma_m)^2)^(-1/2)."""
+    """Computes (sum_m (C_m / sigma_m)^2)^(-1/2)."""
     total = 0.0
     for label, clip_norm in clip_norms.items():
         total += (clip_norm / stddevs[label]) ** 2
@@ -73,7 +73,7 @@ def joint_noise_multiplier(clip_norms, stddevs):
 def adapt_clip_norms(
     rng, rows, groups, clip_norms, count_stddev, quantile, learning_rate, expected_rows
 ):
-    """Section 2.1 of Andrew et al.: a noisy count for each group, a geometric step."""
+    """Adapts norms by section 2.1 of Andrew et al.: noisy counts, geometric steps."""
     adapted = {}
     for label, clip_norm in clip_norms.items():
         count = 0.0

@@ -1,4 +1,4 @@
-"""Updates of dense layers, kept as the two thin matrices whose product they are."""
+"""Updates of dense layers stored as two thin factors."""
 
 from jaxanon.kernels.factored.algebra import inner_product, squared_norm, weighted_sum
 from jaxanon.kernels.factored.api import (

@@ -1,4 +1,4 @@
-"""The clipped gradient sum and the recurrent layer in plain loops."""
+"""Reference implementation of the clipped gradient sum and the LSTM in plain loops."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def gradients(loss_fn, params, batch):
-    """(losses, trees): the loss and the gradient of one example after another."""
+    """Returns the losses and the gradient trees of single examples."""
     alone = jax.jit(jax.value_and_grad(lambda params, x: loss_fn(params, x)[0]))
     size = len(jax.tree.leaves(batch)[0])
     examples = [jax.tree.map(lambda x, n=n: x[n : n + 1], batch) for n in range(size)]
@@ -15,9 +15,9 @@ def gradients(loss_fn, params, batch):
 
 
 def clipped_gradient_sum(trees, clip_norms, mask):
-    """(sum, norms): every gradient clipped, then added.
+    """Clips and sums gradients; returns the sum and the norms.
 
-    ``clip_norms`` has a number for each leaf; one number is for all of them together.
+    ``clip_norms`` is one number for all leaves together, or a tree with one per leaf.
     """
     total, norms = jax.tree.map(np.zeros_like, trees[0]), []
     for gradient, real in zip(trees, mask, strict=True):
@@ -40,7 +40,7 @@ def _scale(norm, clip_norm):
 
 
 def lstm(x, kernel, recurrent, bias):
-    """Gates and states one time step after another; arguments as the fast one's."""
+    """Computes gates and states step by step, with the arguments of ``api.lstm``."""
     hidden = cell = jnp.zeros((x.shape[0], recurrent.shape[0]), x.dtype)
     outputs = []
     for time in range(x.shape[1]):

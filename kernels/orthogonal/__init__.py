@@ -1,4 +1,4 @@
-"""Orthonormal rows, and the sensitivities that follow from them."""
+"""Matrices with orthonormal rows, and sensitivities of features."""
 
 from jaxanon.kernels.orthogonal.rows import orthonormal_rows, orthonormality_residual
 from jaxanon.kernels.orthogonal.sensitivity import (

@@ -1,4 +1,4 @@
-"""Class balance for one client's rows: SMOTE, under-sampling, draws from both."""
+"""Class balancing of one client's rows: SMOTE, under-sampling and draws from both."""
 
 from jaxanon.kernels.resample.api import (
     balance,

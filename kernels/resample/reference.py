@@ -1,10 +1,10 @@
-"""Rebalancing in plain loops: the specification, in NumPy and on the host."""
+"""Reference implementation of rebalancing in plain NumPy loops."""
 
 import numpy as np
 
 
 def same_class_neighbors(x, labels, mask, k_neighbors):
-    """For each row the indices of its nearest peers, a list that may be short."""
+    """Returns the indices of up to k nearest rows of the same class, per row."""
     found = []
     for i in range(len(x)):
         peers = []
@@ -16,7 +16,7 @@ def same_class_neighbors(x, labels, mask, k_neighbors):
 
 
 def balance(rng, x, labels, mask, num_classes, samples_per_class, k_neighbors):
-    """SMOTE to max(count, T), then under-sampling to T; absent classes are left out."""
+    """Applies SMOTE up to T rows, then under-samples to T; skips empty classes."""
     neighbors = same_class_neighbors(x, labels, mask, k_neighbors)
     rows, new_labels = [], []
     for c in range(num_classes):
@@ -35,9 +35,10 @@ def balance(rng, x, labels, mask, num_classes, samples_per_class, k_neighbors):
 
 
 def pair_probabilities(x, labels, mask, num_classes, samples_per_class, k_neighbors):
-    """``float[n, n]``: how likely a draw lies between rows i and j; i = j is real.
+    """Returns ``float[n, n]``, the probability of a draw between rows i and j.
 
-    A row without neighbours is its own SMOTE row, so both add up on the diagonal.
+    The diagonal is the probability of a real row. A row without neighbours is its own
+    SMOTE row, which adds to the diagonal.
     """
     neighbors = same_class_neighbors(x, labels, mask, k_neighbors)
     present = {labels[i] for i in range(len(x)) if mask[i]} & set(range(num_classes))

@@ -222,7 +222,7 @@ def test_memory_is_bounded_by_the_block():
         ({"x": jnp.zeros((4, 2, 2))}, ValueError, r"x must be float\[n\] or"),
         ({"x": jnp.zeros((4, 0))}, ValueError, "no empty axis"),
         ({"x": jnp.zeros((4, 2), int)}, TypeError, "x must hold floats, got int32"),
-        ({"labels": jnp.zeros(4)}, TypeError, "labels must be whole numbers"),
+        ({"labels": jnp.zeros(4)}, TypeError, "labels must be integers"),
         ({"num_neighbors": 0}, ValueError, "num_neighbors must be >= 1, got 0"),
         ({"block": -1}, ValueError, "block must be >= 1, got -1"),
     ],

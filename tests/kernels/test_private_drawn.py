@@ -131,8 +131,8 @@ def test_privunit_sends_one_length_in_any_unit(seed, size, scale, epsilon):
 @given(size=st.integers(3, 200), epsilon=st.floats(0.01, 30))
 def test_a_cap_s_odds_are_epsilon_s(size, epsilon):
     cap = kernels.priv_unit_cap(size, epsilon)
-    inside = math.log(cap.probability / cap.share)
-    outside = math.log((1 - cap.probability) / (1 - cap.share))
+    inside = math.log(cap.probability / cap.fraction)
+    outside = math.log((1 - cap.probability) / (1 - cap.fraction))
     assert inside - outside == pytest.approx(epsilon, rel=1e-6, abs=1e-8)
     assert 0 < cap.mean <= 1
 
