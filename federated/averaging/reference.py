@@ -6,11 +6,11 @@ import optax
 
 from jaxanon.federated.engine.cohort import sample_cohort
 from jaxanon.federated.engine.reference import (
-    batches_of,
-    descended,
+    batch_indices,
     mean_loss,
     real_rows,
     round_of,
+    train_client,
     weighted_mean,
 )
 
@@ -58,7 +58,7 @@ def fedavg(
         for client in sample_cohort(key, t, len(clients.mask), cohort_size):
             rows, size = real_rows(clients, client)
             own_key = jax.random.fold_in(client_key, client)
-            local = descended(
+            local = train_client(
                 loss_fn,
                 own_key,
                 params,
@@ -86,7 +86,7 @@ def fedprox(key, params, loss_fn, clients, num_rounds, options, *, step_size, mu
                 apart = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, start)
                 return loss_fn(w, batch, key) + mu / 2 * sum(jax.tree.leaves(apart))
 
-            local = descended(
+            local = train_client(
                 penalised, own_key, params, rows, size, step_size, **options
             )
             sent.append(local)
@@ -102,7 +102,7 @@ def scaffold(key, params, loss_fn, clients, num_rounds, options, *, step_size):
     for t in range(num_rounds):
         ways, changes, kept, sizes = [], [], [], []
         for c, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
-            index, loss_key = batches_of(own_key, size, **options)
+            index, loss_key = batch_indices(own_key, size, **options)
             local = params
             for step, chosen in enumerate(index):
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)

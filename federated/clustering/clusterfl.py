@@ -10,9 +10,9 @@ from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm,
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
-    own_or_shared,
+    choose_model,
     personal,
-    replaced,
+    replace_params,
     train,
 )
 from jaxanon.kernels.checks import known, one_of, whole
@@ -172,7 +172,7 @@ def clusterfl(
         return kept.astype(state.server.members.dtype)
 
     def server(state: PersonalState, mean, share):
-        state = replaced(state, mean, share)
+        state = replace_params(state, mean, share)
         own, clusters, hyper = state.own, state.server, state.hyper
         beta, rho = hyper["beta"], hyper["rho"]
         if given is None:
@@ -207,7 +207,7 @@ def clusterfl(
         return state._replace(own=own, server=server)
 
     def model(client):
-        return own_or_shared(client._replace(own=client.own.model))
+        return choose_model(client._replace(own=client.own.model))
 
     made = personal(
         init,

@@ -11,14 +11,14 @@ from jaxanon.federated.engine.algorithm import (
     CohortConfig,
     FederatedAlgorithm,
     Steps,
-    weigher,
+    weight_fn,
 )
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
-    own_or_shared,
+    choose_model,
     personal,
-    replaced,
+    replace_params,
     train,
 )
 
@@ -105,7 +105,7 @@ def feddl(
       recognition, SenSys 2021.
     """
     rounds = rounds or CohortConfig()
-    weigh = weigher(rounds.weighting)
+    weigh = weight_fn(rounds.weighting)
 
     def init(key):
         params = init_fn(key)
@@ -139,7 +139,7 @@ def feddl(
         )
 
     def server(state: PersonalState, mean, share):
-        state = replaced(state, mean, share)
+        state = replace_params(state, mean, share)
         own, (start, _, number) = state.own, state.server
         seen, joined = own.last >= 0, own.last == number
         together = seen[:, None] & seen[None, :]
@@ -148,7 +148,7 @@ def feddl(
             way = jax.tree.map(lambda w, w0: w - w0[None], own.model[name], start[name])
             alike = grouping.cosines(grouping.inner_products(way))
             near = together & (alike >= state.hyper["similarity"])
-            together = grouping.linked(near)
+            together = grouping.link_clients(near)
             model[name] = _merged(own.model[name], together, joined * own.weight)
             merged[name] = jnp.sum(together, axis=1) > 1
             groups[name] = jnp.argmax(together, axis=1).astype(jnp.int32)
@@ -158,7 +158,7 @@ def feddl(
         )
 
     def model(client):
-        return own_or_shared(client._replace(own=client.own.model))
+        return choose_model(client._replace(own=client.own.model))
 
     return personal(
         init,

@@ -108,7 +108,7 @@ def k_means(products, present, num_groups: int, *, num_steps: int = 20):
     return groups.astype(jnp.int32)
 
 
-def linked(near):
+def link_clients(near):
     """Groups of clients that are linked to each other, by others if need be.
 
     Args:
@@ -119,7 +119,7 @@ def linked(near):
 
     Example:
       >>> near = jnp.zeros((4, 4), bool).at[0, 1].set(True).at[1, 3].set(True)
-      >>> linked(near | near.T).astype(int)
+      >>> link_clients(near | near.T).astype(int)
       Array([[1, 1, 0, 1],
              [1, 1, 0, 1],
              [0, 0, 1, 0],

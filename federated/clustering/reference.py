@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.federated.engine.reference import (
-    descended,
     mean_loss,
     real_rows,
     round_of,
+    train_client,
     weighted_mean,
 )
 
@@ -59,7 +59,7 @@ def clusterfl(
                     total += inner(duals[j], lack) + rho / 2 * inner(lack, lack)
                 return total
 
-            local = descended(
+            local = train_client(
                 penalised, own_key, models[i], rows, size, step_size, **options
             )
             sent.append(local)
@@ -122,7 +122,7 @@ def centralized_clustering(
             size = len(jax.tree.leaves(rows)[0])
             own_key = jax.random.fold_in(train_key, j)
             options = {"num_steps": num_steps, "batch_size": size}
-            models[j] = descended(
+            models[j] = train_client(
                 loss_fn, own_key, models[j], rows, size, step_size, **options
             )
     return models, groups
@@ -162,7 +162,7 @@ def feddl(
     for t in range(num_rounds):
         sent, sizes = [], []
         for i, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
-            local = descended(
+            local = train_client(
                 loss_fn, own_key, models[i], rows, size, step_size, **options
             )
             sent.append(local)

@@ -95,7 +95,7 @@ class FederatedAlgorithm(NamedTuple):
     init_new_client: Callable | None = None
 
 
-def or_nothing(message, weight):
+def zero_if_absent(message, weight):
     """``(message, weight)`` of a client; zeros where the weight is 0."""
     nothing = lambda leaf: jnp.where(weight > 0, leaf, jnp.zeros_like(leaf))
     return jax.tree.map(nothing, message), weight
@@ -106,10 +106,10 @@ def one_round(stages: RoundStages) -> Callable:
 
     def update(key, state, clients):
         placed = isinstance(clients, sharding.ShardedClients)
-        num_clients = clients.num_clients if placed else number_of(clients)
+        num_clients = clients.num_clients if placed else count_clients(clients)
         ids = stages.cohort(key, state, num_clients)
         if placed:
-            work = sharding.work_together(stages.work, clients)
+            work = sharding.shard_work(stages.work, clients)
         else:
             counted = jnp.ones(len(ids), bool)
             work = lambda key, state, ids, stage: stages.work(
@@ -120,7 +120,9 @@ def one_round(stages: RoundStages) -> Callable:
             state, info = stages.merge(
                 state, ids, *work(key, state, ids, stage), stage=stage
             )
-            return sharding.on_all((state, info), clients) if placed else (state, info)
+            return (
+                sharding.replicate((state, info), clients) if placed else (state, info)
+            )
 
         state, info = done(state, 0)
         if stages.more_stages:
@@ -132,11 +134,11 @@ def one_round(stages: RoundStages) -> Callable:
     return update
 
 
-def number_of(clients) -> int:
+def count_clients(clients) -> int:
     """How many clients arrays ``[clients, ...]`` are of.
 
     Example:
-      >>> number_of({"x": jnp.zeros((3, 4))})
+      >>> count_clients({"x": jnp.zeros((3, 4))})
       3
     """
     return len(jax.tree.leaves(clients)[0])
@@ -160,7 +162,7 @@ def build(
     whole("rounds_per_cohort", rounds_per_cohort, least=1)
     if cohort_size is not None and not callable(cohort_size):
         whole("cohort_size", cohort_size, least=1)
-    weigh = weigher(weighting)
+    weigh = weight_fn(weighting)
 
     def init(key, **values):
         in_range(values)
@@ -209,9 +211,9 @@ def build(
     def sent(key, state, clients, number):
         ids = cohort(key, state, len(clients.mask))
         weight = weigh(clients.mask[number]) * jnp.any(ids == number)
-        return or_nothing(reply(key, state, clients, number, number)[0], weight)
+        return zero_if_absent(reply(key, state, clients, number, number)[0], weight)
 
-    stages = RoundStages(cohort, work, merge, max_weight=most_of(weighting))
+    stages = RoundStages(cohort, work, merge, max_weight=max_weight_fn(weighting))
     return FederatedAlgorithm(init, one_round(stages), stages, message=sent)
 
 
@@ -221,28 +223,28 @@ WEIGHTINGS = {
 }
 
 
-def weigher(weighting: str) -> Callable:
+def weight_fn(weighting: str) -> Callable:
     """``mask -> float[]``, what a client counts for, by one of ``WEIGHTINGS``.
 
     Raises:
       ValueError: for an unknown weighting.
 
     Example:
-      >>> weigher("rows")(jnp.array([True, True, False]))
+      >>> weight_fn("rows")(jnp.array([True, True, False]))
       Array(2., dtype=float32)
     """
     one_of("weighting", weighting, sorted(WEIGHTINGS))
     return WEIGHTINGS[weighting]
 
 
-def most_of(weighting: str) -> Callable:
+def max_weight_fn(weighting: str) -> Callable:
     """``num_rows -> float``, the largest weight of so many rows.
 
     Example:
-      >>> most_of("rows")(5), most_of("clients")(5)
+      >>> max_weight_fn("rows")(5), max_weight_fn("clients")(5)
       (5.0, 1.0)
     """
-    weigh = weigher(weighting)
+    weigh = weight_fn(weighting)
     return lambda num_rows: float(weigh(jnp.ones(num_rows, bool)))
 
 

@@ -15,7 +15,7 @@ class Exchange(NamedTuple):
     """One message of each client of a cohort, and what the server makes of them.
 
     ``reply(key, state, step, client, data, own) -> (message, weight, own)`` is what
-    client number ``client`` computes. ``state`` is what it was sent, see ``sent_out``;
+    client number ``client`` computes. ``state`` is what it was sent, see ``broadcast_state``;
     ``data`` are its own rows, as the first and only client of a population; ``own`` is
     what it kept, None where clients keep nothing. A message is ``(what is averaged,
     info)``, zeros where the weight is 0. ``merge(state, ids, total, weight) -> (state,
@@ -46,7 +46,7 @@ class Parts(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)  # The same functions, which compile once.
-def parts_of(algorithm) -> Parts:
+def split_algorithm(algorithm) -> Parts:
     """What clients and server of a ``FederatedAlgorithm`` compute, apart.
 
     Put together over a cohort they are ``algorithm.update``, up to rounding.
@@ -64,10 +64,10 @@ def parts_of(algorithm) -> Parts:
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
-      >>> (exchange,) = parts_of(algorithm).exchanges
+      >>> (exchange,) = split_algorithm(algorithm).exchanges
       >>> data = fed.stack([jnp.array([4.0])])
       >>> message, weight, _ = exchange.reply(
-      ...     jax.random.key(1), sent_out(state), 0, 0, data, None)
+      ...     jax.random.key(1), broadcast_state(state), 0, 0, data, None)
       >>> message[0], weight
       (Array(-2., dtype=float32), Array(1., dtype=float32))
     """
@@ -114,13 +114,13 @@ def _exchange(stages, first, num):
     )
 
 
-def moved(state, sent):
+def subtract_broadcast(state, sent):
     """``sent`` less what the server sent out, where it stands for the same things.
 
     Example:
       >>> from jaxanon.federated import State
       >>> state = State(0, {"w": 1.0}, None, {})
-      >>> moved(state, {"w": 3.0}), moved(state, 3.0)
+      >>> subtract_broadcast(state, {"w": 3.0}), subtract_broadcast(state, 3.0)
       ({'w': 2.0}, 3.0)
     """
     if jax.tree.structure(sent) != jax.tree.structure(state.params):
@@ -128,26 +128,26 @@ def moved(state, sent):
     return jax.tree.map(lambda new, old: new - old, sent, state.params)
 
 
-def sent_out(state) -> Any:
+def broadcast_state(state) -> Any:
     """Of the server's state what clients get to see.
 
     That is not the server's optimizer, nor a running mean, nor what clients keep.
 
     Example:
       >>> from jaxanon.federated import State
-      >>> sent_out(State(0, {"w": 1.0}, opt_state="momentum", hyper={}))
+      >>> broadcast_state(State(0, {"w": 1.0}, opt_state="momentum", hyper={}))
       State(round=0, params={'w': 1.0}, opt_state=None, hyper={}, average=None)
     """
     hidden = {"opt_state", "own", "average"} & set(state._fields)
     return state._replace(**dict.fromkeys(hidden))
 
 
-def first_own(state) -> Any:
+def initial_own(state) -> Any:
     """What a client begins with, of the state that ``init`` made; None for nothing.
 
     Example:
       >>> from jaxanon.federated import PersonalState
-      >>> first_own(PersonalState(0, {}, {"w": jnp.zeros((3, 2))}, None, {}))
+      >>> initial_own(PersonalState(0, {}, {"w": jnp.zeros((3, 2))}, None, {}))
       {'w': Array([0., 0.], dtype=float32)}
     """
     if getattr(state, "own", None) is None:
@@ -155,7 +155,7 @@ def first_own(state) -> Any:
     return jax.tree.map(lambda leaf: leaf[0], state.own)
 
 
-def merged(exchange: Exchange, state, ids, messages, weights):
+def merge_messages(exchange: Exchange, state, ids, messages, weights):
     """The server's part of an exchange: the weighted sum, and what follows from it.
 
     Args:
@@ -173,9 +173,9 @@ def merged(exchange: Exchange, state, ids, messages, weights):
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
-      >>> (exchange,) = parts_of(algorithm).exchanges
+      >>> (exchange,) = split_algorithm(algorithm).exchanges
       >>> messages = jnp.array([-2.0, jnp.nan]), {"loss": jnp.array([8.0, 0.0])}
-      >>> state, info = merged(exchange, algorithm.init(jax.random.key(0)),
+      >>> state, info = merge_messages(exchange, algorithm.init(jax.random.key(0)),
       ...     jnp.arange(2), messages, jnp.array([1.0, 0.0]))
       >>> state.params, info["loss"]
       (Array(2., dtype=float32), Array(8., dtype=float32))
@@ -190,22 +190,22 @@ FACTOR = 10.0  # How many times the median norm of a round's messages one may ha
 LEAST = 3  # Messages that have a median worth the name.
 
 
-def packed(tree) -> dict[str, np.ndarray]:
+def pack(tree) -> dict[str, np.ndarray]:
     """A tree's arrays by the names of their places, on the host.
 
     Example:
-      >>> packed({"w": np.zeros(2)})
+      >>> pack({"w": np.zeros(2)})
       {"['w']": array([0., 0.])}
     """
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
 
-def unpacked(arrays: dict[str, np.ndarray], like):
-    """The tree that ``packed`` took apart, if it is one like ``like`` and finite.
+def unpack(arrays: dict[str, np.ndarray], like):
+    """The tree that ``pack`` took apart, if it is one like ``like`` and finite.
 
     Args:
-      arrays: of ``packed``, from somebody who need not be trusted.
+      arrays: of ``pack``, from somebody who need not be trusted.
       like: a tree of arrays or ``jax.ShapeDtypeStruct``.
 
     Raises:
@@ -213,7 +213,7 @@ def unpacked(arrays: dict[str, np.ndarray], like):
         or not finite.
 
     Example:
-      >>> unpacked({"['w']": np.ones(2)}, {"w": np.zeros(2)})
+      >>> unpack({"['w']": np.ones(2)}, {"w": np.zeros(2)})
       {'w': array([1., 1.])}
     """
     leaves, treedef = jax.tree_util.tree_flatten_with_path(like)
@@ -263,7 +263,7 @@ def norm(tree) -> float:
     return float(np.sqrt(sum(squares)))
 
 
-def too_far(norms: dict[int, float], max_norm: float | None) -> dict[int, str]:
+def find_oversized(norms: dict[int, float], max_norm: float | None) -> dict[int, str]:
     """Whose messages are refused for their norms, and why.
 
     Args:
@@ -272,9 +272,9 @@ def too_far(norms: dict[int, float], max_norm: float | None) -> dict[int, str]:
         are ``LEAST`` of them or more, and the median is above 0.
 
     Example:
-      >>> too_far({0: 1.0, 1: 2.0, 2: 30.0}, None)
+      >>> find_oversized({0: 1.0, 1: 2.0, 2: 30.0}, None)
       {2: 'its norm must be at most 20, got 30.'}
-      >>> too_far({0: 1.0, 1: 30.0}, None)
+      >>> find_oversized({0: 1.0, 1: 30.0}, None)
       {}
     """
     bound = max_norm

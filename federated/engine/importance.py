@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 
 @jax.custom_jvp
-def binarised(masks, threshold):
+def binarise(masks, threshold):
     """1 where the sigmoid of a mask reaches the threshold, else 0.
 
     Its derivative is the sigmoid's, as if it were not rounded: the straight-through
@@ -20,7 +20,7 @@ def binarised(masks, threshold):
 
     Example:
       >>> masks = jnp.array([-1.0, 0.0, 2.0])
-      >>> binarised(masks, 0.5), jax.grad(lambda x: binarised(x, 0.5).sum())(masks)[1]
+      >>> binarise(masks, 0.5), jax.grad(lambda x: binarise(x, 0.5).sum())(masks)[1]
       (Array([0., 1., 1.], dtype=float32), Array(0.25, dtype=float32))
 
     References:
@@ -32,26 +32,26 @@ def binarised(masks, threshold):
     return (masks >= least).astype(masks.dtype)
 
 
-@binarised.defjvp
+@binarise.defjvp
 def _binarised_jvp(primals, tangents):
     masks, threshold = primals
     gate = jax.nn.sigmoid(masks)
-    return binarised(masks, threshold), gate * (1 - gate) * tangents[0]
+    return binarise(masks, threshold), gate * (1 - gate) * tangents[0]
 
 
-def masked(params, masks, threshold):
+def apply_masks(params, masks, threshold):
     """The weights that a model has: those whose mask is below the threshold are 0.
 
     Args:
       params: tree of arrays.
       masks: likewise.
-      threshold: see ``binarised``.
+      threshold: see ``binarise``.
 
     Example:
-      >>> masked(jnp.array([3.0, 4.0]), jnp.array([-1.0, 1.0]), 0.5)
+      >>> apply_masks(jnp.array([3.0, 4.0]), jnp.array([-1.0, 1.0]), 0.5)
       Array([0., 4.], dtype=float32)
     """
-    gate = lambda w, e: w * binarised(e, threshold)
+    gate = lambda w, e: w * binarise(e, threshold)
     return jax.tree.map(gate, params, masks)
 
 
@@ -62,8 +62,8 @@ def gradients(gradient, params, masks, threshold):
     is private.
 
     Args:
-      gradient: tree like ``params``, of a loss with respect to ``masked(...)``.
-      params, masks, threshold: see ``masked``.
+      gradient: tree like ``params``, of a loss with respect to ``apply_masks(...)``.
+      params, masks, threshold: see ``apply_masks``.
 
     Returns:
       Two trees like ``params``.
@@ -72,7 +72,7 @@ def gradients(gradient, params, masks, threshold):
       >>> gradients(jnp.array([2.0]), jnp.array([3.0]), jnp.array([0.0]), 0.5)
       (Array([2.], dtype=float32), Array([1.5], dtype=float32))
     """
-    weights, back = jax.vjp(lambda w, e: masked(w, e, threshold), params, masks)
+    weights, back = jax.vjp(lambda w, e: apply_masks(w, e, threshold), params, masks)
     # Behind noise it is of the noise's type.
     return back(jax.tree.map(lambda g, w: g.astype(w.dtype), gradient, weights))
 
@@ -85,7 +85,7 @@ def along_layers(params, masks):
     place of those of its entries.
 
     Args:
-      params, masks: see ``masked``.
+      params, masks: see ``apply_masks``.
 
     Returns:
       Tree like ``params``: weights times the sigmoid's slope at their masks.
@@ -126,7 +126,7 @@ def scores(masks: dict) -> dict:
     return {name: score(layer) for name, layer in masks.items()}
 
 
-def selected(found: dict, threshold, most: int | None = None) -> dict:
+def select_layers(found: dict, threshold, most: int | None = None) -> dict:
     """Which layers are global: those whose score reaches the threshold.
 
     Args:
@@ -139,7 +139,7 @@ def selected(found: dict, threshold, most: int | None = None) -> dict:
 
     Example:
       >>> found = {"a": jnp.float32(0.6), "b": jnp.float32(0.4), "c": jnp.float32(0.9)}
-      >>> {name: bool(x) for name, x in selected(found, 0.5, most=1).items()}
+      >>> {name: bool(x) for name, x in select_layers(found, 0.5, most=1).items()}
       {'a': False, 'b': False, 'c': True}
     """
     names = sorted(found)

@@ -14,13 +14,13 @@ from jaxanon.federated.engine.algorithm import (
     RoundStages,
     Steps,
     hyper_arrays,
-    most_of,
+    max_weight_fn,
     one_round,
-    or_nothing,
-    weigher,
+    weight_fn,
+    zero_if_absent,
 )
 from jaxanon.federated.engine.cohort import check_num_clients, sample_cohort
-from jaxanon.federated.engine.exchange import moved
+from jaxanon.federated.engine.exchange import subtract_broadcast
 from jaxanon.federated.engine.hyper import in_range
 from jaxanon.kernels.bounds import Range
 from jaxanon.kernels.checks import whole
@@ -111,7 +111,7 @@ def personal(
     example_bytes_fn: Callable | None = None,
     alone_fn: Callable | None = None,
     ranges: dict[str, Range] | None = None,
-    direction_fn: Callable = moved,
+    direction_fn: Callable = subtract_broadcast,
     is_valid_fn: Callable = lambda sent: True,
 ) -> FederatedAlgorithm:
     """An algorithm whose clients keep something from round to round.
@@ -159,7 +159,7 @@ def personal(
       (Array(2.5, dtype=float32), Array([4., 1.], dtype=float32))
     """
     num_clients = whole("num_clients", num_clients, least=1)
-    weigh = weigher(rounds.weighting)
+    weigh = weight_fn(rounds.weighting)
 
     def init(key, **values):
         in_range(values, **(ranges or {}))
@@ -231,12 +231,14 @@ def personal(
     def sent(key, state, clients, client):
         ids = cohort(key, state, len(clients.mask))
         weight = weigh(clients.mask[client]) * jnp.any(ids == client)
-        return or_nothing(replied(key, state, clients, client, client)[1].sent, weight)
+        return zero_if_absent(
+            replied(key, state, clients, client, client)[1].sent, weight
+        )
 
     def alone(key, state, client, rows, mask):
         return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
 
-    most = most_of(rounds.weighting)
+    most = max_weight_fn(rounds.weighting)
     stages = RoundStages(
         cohort,
         work,
@@ -248,12 +250,12 @@ def personal(
     return FederatedAlgorithm(init, one_round(stages), stages, model, sent, alone)
 
 
-def replaced(state: PersonalState, mean, share) -> PersonalState:
+def replace_params(state: PersonalState, mean, share) -> PersonalState:
     """The server's act that takes the mean for what all share.
 
     Example:
       >>> state = PersonalState(0, jnp.zeros(()), None, None, {})
-      >>> replaced(state, jnp.array(2.5), 1.0).params
+      >>> replace_params(state, jnp.array(2.5), 1.0).params
       Array(2.5, dtype=float32)
     """
     del share
@@ -268,7 +270,7 @@ def shared(
     num_clients: int,
     hyper: dict,
     rounds: CohortConfig | None,
-    server_fn=replaced,
+    server_fn=replace_params,
     model_fn=lambda client: client.params,
     traffic_fn=lambda params: {},
     **options,
@@ -343,17 +345,17 @@ def partly_shared(
     """
 
     def init(key):
-        params, own = parted(init_fn(key), own_layers)
+        params, own = split_layers(init_fn(key), own_layers)
         return params, own, None
 
     def client_fn(client: Client) -> Reply:
         trained, info = train_fn(client)
-        return Reply(*parted(trained, own_layers), info)
+        return Reply(*split_layers(trained, own_layers), info)
 
     return personal(
         init,
         client_fn,
-        replaced,
+        replace_params,
         lambda client: client.params | client.own,
         num_clients=num_clients,
         hyper={"step_size": 0.1},
@@ -361,12 +363,12 @@ def partly_shared(
     )
 
 
-def own_or_shared(client: Client):
+def choose_model(client: Client):
     """A client's own model, or where it has nothing to learn from what all share.
 
     Example:
       >>> absent, shared, own = jnp.array([False]), jnp.zeros(()), jnp.ones(())
-      >>> own_or_shared(Client(None, shared, own, None, None, absent, {}))
+      >>> choose_model(Client(None, shared, own, None, None, absent, {}))
       Array(0., dtype=float32)
     """
     present = jnp.any(client.mask)
@@ -374,14 +376,14 @@ def own_or_shared(client: Client):
     return jax.tree.map(choose, client.own, client.params)
 
 
-def parted(params: dict, names: tuple[str, ...]) -> tuple[dict, dict]:
+def split_layers(params: dict, names: tuple[str, ...]) -> tuple[dict, dict]:
     """``(shared, own)``: layers of a dict, and those of the given names apart.
 
     Raises:
       ValueError: for a name of no layer.
 
     Example:
-      >>> parted({"base": 1, "head": 2}, ("head",))
+      >>> split_layers({"base": 1, "head": 2}, ("head",))
       ({'base': 1}, {'head': 2})
     """
     unknown = sorted(set(names) - set(params))

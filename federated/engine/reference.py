@@ -29,7 +29,7 @@ def weighted_mean(trees, weights):
     return jax.tree.map(mean, *trees)
 
 
-def batches_of(key, size, *, num_steps, batch_size):
+def batch_indices(key, size, *, num_steps, batch_size):
     """Which rows each step of a client takes, and the key of its losses."""
     order_key, loss_key = jax.random.split(key)
     order = visiting_order(order_key, jnp.ones(size, bool), shuffle=True)
@@ -41,9 +41,11 @@ def batches_of(key, size, *, num_steps, batch_size):
     return index, loss_key
 
 
-def descended(loss_fn, key, params, rows, size, step_size, *, num_steps, batch_size):
+def train_client(loss_fn, key, params, rows, size, step_size, *, num_steps, batch_size):
     """Params after a client's steps of gradient descent."""
-    index, loss_key = batches_of(key, size, num_steps=num_steps, batch_size=batch_size)
+    index, loss_key = batch_indices(
+        key, size, num_steps=num_steps, batch_size=batch_size
+    )
     for step, chosen in enumerate(index):
         batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
         step_key = jax.random.fold_in(loss_key, step)

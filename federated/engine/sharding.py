@@ -127,7 +127,7 @@ def _put(tree, sharding):
     return jax.tree.map(put, tree)
 
 
-def work_together(work, placed: ShardedClients):
+def shard_work(work, placed: ShardedClients):
     """``work`` of ``Acts``, by all devices of ``placed``, each on its part of ``ids``.
 
     Args:
@@ -180,7 +180,7 @@ def work_together(work, placed: ShardedClients):
     return of_cohort
 
 
-def on_all(tree, placed: ShardedClients):
+def replicate(tree, placed: ShardedClients):
     """The tree, of which every device of ``placed`` has all, inside a program."""
     whole = NamedSharding(placed.mesh, PartitionSpec())
     constrain = lambda leaf: jax.lax.with_sharding_constraint(leaf, whole)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.federated.engine.algorithm import number_of
+from jaxanon.federated.engine.algorithm import count_clients
 
 
 @functools.partial(
@@ -125,7 +125,7 @@ def shard(algorithm, devices=None) -> ShardedAlgorithm:
 
     def stage_of(programs, key, state, placed, **stage):
         work, merge = programs
-        num_clients = number_of(placed[0])
+        num_clients = count_clients(placed[0])
         # All in its place before the first begins, for copies wait for programs.
         inputs = [
             jax.device_put((key, state, np.int32(which), stage), device)

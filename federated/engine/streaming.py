@@ -167,7 +167,7 @@ def stream(
     grain = _grain()
     programs = _programs(stages, prepare_fn)
     cohorts = programs.cohorts(key, state, clients.num_clients, num_rounds)
-    size = chunk or fitting(programs, key, state, clients, cohorts.shape[1])
+    size = chunk or choose_chunk_size(programs, key, state, clients, cohorts.shape[1])
     stages = 1 + stages.more_stages
     parts = _Parts(np.repeat(cohorts, stages, axis=0), min(size, cohorts.shape[1]))
     infos, working = [], collections.deque()
@@ -279,7 +279,9 @@ class _Parts:
         return Part(ids[np.minimum(place, len(ids) - 1)], place < len(ids))
 
 
-def fitting(programs, key, state, clients: StoredClients, cohort_size: int) -> int:
+def choose_chunk_size(
+    programs, key, state, clients: StoredClients, cohort_size: int
+) -> int:
     """Clients of a chunk: as many as fit, in chunks as even as can be.
 
     One program of a few is compiled to see what it takes; what it takes for each

@@ -191,7 +191,7 @@ def exchange(
     """
     messages = messages or ChannelConfig()
     fate = fates_now(key, mailbox, params, messages, numbers)
-    return delivered(mailbox, params, mixing, *fate, shared=shared, messages=messages)
+    return deliver(mailbox, params, mixing, *fate, shared=shared, messages=messages)
 
 
 def exchange_every(
@@ -224,7 +224,7 @@ def exchange_every(
     messages = messages or ChannelConfig()
     # Drawn beforehand: where periods are a sweep, both branches are computed.
     fate = fates_now(key, mailbox, params, messages, numbers)
-    speak = functools.partial(delivered, shared=shared, messages=messages)
+    speak = functools.partial(deliver, shared=shared, messages=messages)
     silent = lambda mailbox, params, mixing, in_time, late: (mailbox, params)
     return jax.lax.cond(due, speak, silent, mailbox, params, mixing, *fate)
 
@@ -242,12 +242,12 @@ def is_due(period, step):
 
 
 def fates_now(key, mailbox, params, messages, numbers):
-    """``fates`` of this broadcast's messages."""
+    """``sample_delivery`` of this broadcast's messages."""
     agents = _agents(params) if numbers is None else numbers
-    return fates(jax.random.fold_in(key, mailbox.round), agents, messages)
+    return sample_delivery(jax.random.fold_in(key, mailbox.round), agents, messages)
 
 
-def delivered(mailbox, params, mixing, in_time, late, *, shared, messages, told=None):
+def deliver(mailbox, params, mixing, in_time, late, *, shared, messages, told=None):
     """The mailbox and the params after a broadcast whose messages have these fates.
 
     ``told``, if it is not None, is what others get in the place of an agent's layers.
@@ -320,7 +320,7 @@ def _agents(params):
     return len(jax.tree.leaves(params)[0])
 
 
-def fates(key, agents, messages: ChannelConfig):
+def sample_delivery(key, agents, messages: ChannelConfig):
     """Which of a round's messages are in time, and which come a round later.
 
     Args:
@@ -334,7 +334,7 @@ def fates(key, agents, messages: ChannelConfig):
       Two ``bool[agents, agents]``, row the receiver; nobody is late to oneself.
 
     Example:
-      >>> in_time, late = fates(jax.random.key(0), 2, ChannelConfig(lost=1.0))
+      >>> in_time, late = sample_delivery(jax.random.key(0), 2, ChannelConfig(lost=1.0))
       >>> in_time
       Array([[ True, False],
              [False,  True]], dtype=bool)

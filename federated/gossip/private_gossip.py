@@ -107,7 +107,7 @@ def exchange_noisily(
     noise = shared, clip_norm, noise_multiplier
     numbers = jnp.arange(len(fate[0])) if numbers is None else numbers
     public = _told(key, mailbox, params, numbers, *noise)
-    mail, params = gossip.delivered(
+    mail, params = gossip.deliver(
         mailbox.mail, params, mixing, *fate, shared=shared, messages=messages,
         told=public,
     )  # fmt: skip

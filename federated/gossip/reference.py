@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from jaxanon.federated.gossip.gossip import fates
+from jaxanon.federated.gossip.gossip import sample_delivery
 
 
 def gossip(key, params, mixing, num_rounds, *, shared, messages, train_fn):
@@ -26,7 +26,9 @@ def gossip(key, params, mixing, num_rounds, *, shared, messages, train_fn):
     delayed = []  # (receiver, sender, round, layers)
     for t in range(num_rounds):
         params = [train_fn(n, params[n]) for n in agents]
-        in_time, late = fates(jax.random.fold_in(key, t), len(params), messages)
+        in_time, late = sample_delivery(
+            jax.random.fold_in(key, t), len(params), messages
+        )
         for receiver, sender, when, layers in delayed:
             boxes[receiver][sender] = when, layers
         delayed = []

@@ -7,7 +7,7 @@ which every client takes part, weighted by its rows.
 import jax
 
 from jaxanon.federated.engine.reference import (
-    batches_of,
+    batch_indices,
     mean_loss,
     round_of,
     weighted_mean,
@@ -30,7 +30,7 @@ def per_fedavg(
         sent, sizes = [], []
         for own_key, rows, size in round_of(key, t, clients):
             doubled = {**options, "num_steps": 2 * options["num_steps"]}
-            index, loss_key = batches_of(own_key, size, **doubled)
+            index, loss_key = batch_indices(own_key, size, **doubled)
             local = params
             for step in range(options["num_steps"]):
                 keys = lambda k=loss_key, s=step: jax.random.split(

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.personal import (
     Reply,
-    own_or_shared,
+    choose_model,
     personal,
-    replaced,
+    replace_params,
     train,
 )
 
@@ -83,8 +83,8 @@ def ditto(
     return personal(
         init,
         client,
-        replaced,
-        own_or_shared,
+        replace_params,
+        choose_model,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "pull": 0.1},
         rounds=rounds or CohortConfig(),

@@ -10,8 +10,8 @@ from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm,
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
-    parted,
     personal,
+    split_layers,
     train,
 )
 
@@ -47,7 +47,7 @@ def fedmask(
 
     A client has a real number for every weight of some layers, and uses the weights
     whose sigmoid reaches a half; it descends on those numbers by the straight-through
-    estimator (``importance.binarised``). In its first round what falls below is pruned
+    estimator (``importance.binarise``). In its first round what falls below is pruned
     for good. From then on it sends one bit for each weight, and the server averages
     the bits over clients that retain the weight. Where two of them do, and a client's
     own bit is not that of the mean m (a half is enough to use the weight), its mask
@@ -105,7 +105,7 @@ def fedmask(
 
     def init(key):
         params = init_fn(key)
-        _, of_masks = parted(params, tuple(masked_layers))
+        _, of_masks = split_layers(params, tuple(masked_layers))
         zeros = lambda: jax.tree.map(jnp.zeros_like, of_masks)
         flags = lambda value: jax.tree.map(
             lambda w: jnp.full(w.shape, value, bool), of_masks
@@ -129,8 +129,8 @@ def fedmask(
 
     def weights(client, masks):
         """The network that a client has with these masks."""
-        frozen, layers = parted(client.params, tuple(masked_layers))
-        used = importance.masked(layers, masks, HALF)
+        frozen, layers = split_layers(client.params, tuple(masked_layers))
+        used = importance.apply_masks(layers, masks, HALF)
         keep = lambda w, retained: jnp.where(retained, w, 0)
         return frozen | jax.tree.map(keep, used, client.own.retained)
 
@@ -141,7 +141,7 @@ def fedmask(
             begun(client),
             steps,
         )
-        bits = jax.tree.map(lambda e: importance.binarised(e, HALF), masks)
+        bits = jax.tree.map(lambda e: importance.binarise(e, HALF), masks)
         first = client.own.last < 0
         prune = lambda retained, bit: jnp.where(first, bit > 0, retained)
         retained = jax.tree.map(prune, client.own.retained, bits)

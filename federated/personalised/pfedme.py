@@ -9,7 +9,7 @@ from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
-    own_or_shared,
+    choose_model,
     personal,
 )
 from jaxanon.kernels.checks import whole
@@ -113,7 +113,7 @@ def pfedme(
         init,
         client,
         server,
-        own_or_shared,
+        choose_model,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "server_step_size": 0.05, "pull": 1.0, "mix": 1.0},
         rounds=rounds or CohortConfig(),

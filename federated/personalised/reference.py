@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.federated.engine.reference import (
-    batches_of,
-    descended,
+    batch_indices,
     mean_loss,
     round_of,
+    train_client,
     weighted_mean,
 )
 
@@ -40,7 +40,7 @@ def fedmask(
                 }
                 return loss_fn(params | own, batch, key)
 
-            masks[i] = descended(
+            masks[i] = train_client(
                 masked, own_key, masks[i], rows, size, step_size, **options
             )
             bits.append(jax.tree.map(lambda e: np.asarray(e) >= 0, masks[i]))
@@ -72,7 +72,7 @@ def fedper(key, params, loss_fn, clients, num_rounds, options, *, step_size, nam
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
         for c, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
-            local = descended(
+            local = train_client(
                 loss_fn, own_key, params | own[c], rows, size, step_size, **options
             )
             kept.append({n: local[n] for n in names})
@@ -92,10 +92,12 @@ def fedrep(key, params, loss_fn, clients, num_rounds, options, *, step_size, nam
             own_key, shared_key = jax.random.split(key_of_client)
             shared = params
             of_own = lambda o, batch, key, s=shared: loss_fn(s | o, batch, key)
-            mine = descended(of_own, own_key, own[c], rows, size, step_size, **options)
+            mine = train_client(
+                of_own, own_key, own[c], rows, size, step_size, **options
+            )
             of_shared = lambda s, batch, key, o=mine: loss_fn(s | o, batch, key)
             sent.append(
-                descended(
+                train_client(
                     of_shared, shared_key, shared, rows, size, step_size, **options
                 )
             )
@@ -119,10 +121,12 @@ def ditto(key, params, loss_fn, clients, num_rounds, options, *, step_size, pull
                 return loss_fn(v, batch, key) + pull / 2 * sum(jax.tree.leaves(apart))
 
             sent.append(
-                descended(loss_fn, shared_key, params, rows, size, step_size, **options)
+                train_client(
+                    loss_fn, shared_key, params, rows, size, step_size, **options
+                )
             )
             kept.append(
-                descended(held, own_key, own[c], rows, size, step_size, **options)
+                train_client(held, own_key, own[c], rows, size, step_size, **options)
             )
             sizes.append(size)
         params, own = weighted_mean(sent, sizes), kept
@@ -148,7 +152,7 @@ def pfedme(
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
         for own_key, rows, size in round_of(key, t, clients):
-            index, loss_key = batches_of(own_key, size, **options)
+            index, loss_key = batch_indices(own_key, size, **options)
             copy = mine = params
             for step, chosen in enumerate(index):
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)

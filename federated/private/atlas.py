@@ -176,7 +176,7 @@ def atlas(
 
     def model(client):
         params, masks, _ = begun(client)
-        weights = importance.masked(params, masks, client.hyper["threshold"])
+        weights = importance.apply_masks(params, masks, client.hyper["threshold"])
         if own_steps is None:
             return weights
         hyper = client.hyper | {"step_size": client.hyper["own_step_size"]}

@@ -89,7 +89,7 @@ def layer_norms(max_norm, scores: dict, clipping: str) -> dict:
     return {name: max_norm * x / root for name, x in found.items()}
 
 
-def told_of(key, total, scores, noise_multiplier, reading):
+def release_layers(key, total, scores, noise_multiplier, reading):
     """A clipped sum behind its noise, by a reading.
 
     Args:
@@ -151,7 +151,9 @@ def noisy(loss_fn, client, lots, reading, clipping="even"):
         total, loss = clipped_lot(
             loss_fn, lot_key, weights, client.rows, client.mask, lots, norms
         )
-        told = told_of(noise_key, total, scores, hyper["noise_multiplier"], reading)
+        told = release_layers(
+            noise_key, total, scores, hyper["noise_multiplier"], reading
+        )
         mean = lambda tree: jax.tree.map(lambda leaf: leaf / lots.size, tree)
         return mean(told), mean(total.value), loss
 
@@ -191,7 +193,7 @@ def by_a_lot(loss_fn, client, lots, number, params, masks, logits) -> dict:
     """
     hyper = client.hyper
     lot_key, noise_key = step_keys(client.key, number)
-    weights = importance.masked(params, masks, hyper["threshold"])
+    weights = importance.apply_masks(params, masks, hyper["threshold"])
     along = importance.along_layers(params, masks)
 
     def loss_at(shift, lot, key):

@@ -20,8 +20,8 @@ from jaxanon.federated.private.atlas_noise import (
     layer_norms,
     noisy,
     plain,
+    release_layers,
     share_kept,
-    told_of,
 )
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.privacy.poisson_sampling import PoissonSampling
@@ -145,7 +145,7 @@ def of_client(settings: Settings, client: Client) -> Reply:
     way = lambda after, sent: (after - sent)[None]
     total = kernels.clipped_sum(jax.tree.map(way, params, client.params), norms)
     z = hyper["noise_multiplier"]
-    told = told_of(noise_key, total, seen, z, settings.reading)
+    told = release_layers(noise_key, total, seen, z, settings.reading)
     if kind == "privatised":
         masks = _followed(hyper, client.params, before, told)
         scores = importance.scores(masks)
@@ -177,7 +177,7 @@ def _descended(settings, hyper, gradient_of, params, masks, scores_of):
 
     def step(learned, number):
         params, masks = learned
-        weights = importance.masked(params, masks, threshold)
+        weights = importance.apply_masks(params, masks, threshold)
         scores = scores_of(masks)
         kept = 1.0 if settings.lots is None else share_kept(scores)
         told, exact, loss = gradient_of(number, weights, scores)
@@ -216,7 +216,7 @@ def _scores(settings, masks, logits):
 
 def _selected(settings, client, scores):
     threshold = client.hyper["threshold"]
-    return importance.selected(scores, threshold, settings.most_layers)
+    return importance.select_layers(scores, threshold, settings.most_layers)
 
 
 def _kept(client, params, masks, share, logits, shares):

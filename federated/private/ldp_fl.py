@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.local import scaled_step
-from jaxanon.federated.engine.personal import replaced, shared, train
+from jaxanon.federated.engine.personal import replace_params, shared, train
 from jaxanon.federated.private.dp_sgd import alike
 from jaxanon.kernels.checks import positive
 
@@ -168,7 +168,7 @@ def ldp_fl(
         return sent, losses
 
     def server(state, mean, share):
-        return replaced(state, cut(mean) if cut_mean else mean, share)
+        return replace_params(state, cut(mean) if cut_mean else mean, share)
 
     return shared(
         init_fn,

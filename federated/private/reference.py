@@ -12,11 +12,11 @@ import numpy as np
 
 from jaxanon import kernels
 from jaxanon.federated.engine.reference import (
-    batches_of,
-    descended,
+    batch_indices,
     mean_loss,
     real_rows,
     round_of,
+    train_client,
 )
 from jaxanon.federated.private.dp_sgd import step_keys
 
@@ -83,7 +83,7 @@ def ldp_fl(
         for own_key, rows, size in round_of(key, t, clients):
             step_key, send_key = jax.random.split(own_key)
             mine = cut(params)
-            index, loss_key = batches_of(step_key, size, **options)
+            index, loss_key = batch_indices(step_key, size, **options)
             for step, chosen in enumerate(index):
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
                 at_step = jax.random.fold_in(loss_key, step)
@@ -147,7 +147,7 @@ def dp_fedavg(
                 continue
             own_key = jax.random.fold_in(client_key, c)
             given = params, rows, size, step_size
-            mine = descended(loss_fn, own_key, *given, **options)
+            mine = train_client(loss_fn, own_key, *given, **options)
             move = jax.tree.map(jnp.subtract, params, mine)
             total = jax.tree.map(jnp.add, total, _clipped(move, max_norm))
             within += 0.5 if _length(move) <= max_norm else -0.5

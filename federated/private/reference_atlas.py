@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.federated.engine.reference import batches_of, mean_loss, real_rows
+from jaxanon.federated.engine.reference import batch_indices, mean_loss, real_rows
 
 
 def atlas(
@@ -29,7 +29,7 @@ def atlas(
         _, client_key = jax.random.split(jax.random.fold_in(key, t))
         for c in range(count):
             rows, size = real_rows(clients, c)
-            index, loss_key = batches_of(
+            index, loss_key = batch_indices(
                 jax.random.fold_in(client_key, c), size, **options
             )
             mine = {m: params[m] if shared[c][m] else own[c][m] for m in params}

@@ -27,7 +27,7 @@ def shuffle_messages(key, sent: dict, senders: dict, num_slots: int):
     know which layers are of one client, unless so few are sent that it is plain.
 
     That is all it does. What it hides in other ways (whose windows these are, when a
-    client's layers look like those of its last round) stays as it was: see ``linked``.
+    client's layers look like those of its last round) stays as it was: see ``link_messages``.
     ε is that of the noise, and no less for the shuffle, which no ledger here counts on:
     the bounds for shuffled messages are of randomisers that are all alike and see
     one message of each, and here clients' differ in what they send and come back every
@@ -150,7 +150,7 @@ def _round_of(algorithm, key, state, clients):
     return told, algorithm.update(key, state, clients)[0]
 
 
-def aggregated(params: dict, arrivals: dict) -> dict:
+def aggregate_arrivals(params: dict, arrivals: dict) -> dict:
     """What the server makes of messages: their mean by layer, equation 3.10.
 
     Nobody's name is needed for it, and the order changes nothing but rounding.
@@ -161,7 +161,7 @@ def aggregated(params: dict, arrivals: dict) -> dict:
 
     Example:
       >>> arrivals = {"a": Arrivals(np.array([0, 2]), jnp.array([1.0, 3.0]))}
-      >>> aggregated({"a": jnp.array(9.0), "b": jnp.array(7.0)}, arrivals)["a"]
+      >>> aggregate_arrivals({"a": jnp.array(9.0), "b": jnp.array(7.0)}, arrivals)["a"]
       Array(2., dtype=float32)
     """
     mean = lambda old, leaf: jnp.mean(leaf, axis=0).astype(old.dtype)
@@ -191,7 +191,7 @@ def num_bytes(arrivals: dict) -> int:
     return total
 
 
-def linked(earlier, later, before, after) -> np.ndarray:
+def link_messages(earlier, later, before, after) -> np.ndarray:
     """Which earlier message of a layer each later one is guessed to continue.
 
     A curious server knows what it sent out and compares directions: a client's own data
@@ -209,7 +209,7 @@ def linked(earlier, later, before, after) -> np.ndarray:
     Example:
       >>> first = Arrivals(np.array([0, 1]), jnp.array([[1.0, 0.0], [0.0, 1.0]]))
       >>> then = Arrivals(np.array([0, 3]), jnp.array([[0.1, 3.0], [4.0, 0.0]]))
-      >>> linked(first, then, jnp.zeros(2), jnp.zeros(2)).tolist()
+      >>> link_messages(first, then, jnp.zeros(2), jnp.zeros(2)).tolist()
       [1, 0]
     """
     alike = _directions(later, after) @ _directions(earlier, before).T
@@ -222,7 +222,7 @@ def linked(earlier, later, before, after) -> np.ndarray:
 
 
 def share_linked(earlier: Round, later: Round) -> tuple[float, float]:
-    """The share of a round's messages that ``linked`` puts to the right client.
+    """The share of a round's messages that ``link_messages`` puts to the right client.
 
     Of messages of layers that came in both rounds from clients that sent them in both.
 
@@ -243,7 +243,7 @@ def share_linked(earlier: Round, later: Round) -> tuple[float, float]:
     for name in sorted(set(earlier.arrivals) & set(later.arrivals)):
         before, after = earlier.before[name], later.before[name]
         pair = earlier.arrivals[name], later.arrivals[name]
-        guess = linked(*pair, before, after)
+        guess = link_messages(*pair, before, after)
         told = np.where(guess >= 0, earlier.whose[name][guess], -1)
         both = np.isin(later.whose[name], earlier.whose[name])
         right.extend((told == later.whose[name])[both])

@@ -25,11 +25,11 @@ def parts_of(method) -> engine_exchange.Parts:
 
     Noise covers what is averaged, and not what a message says beside it.
     """
-    parts = engine_exchange.parts_of(method.federation.algorithm)
+    parts = engine_exchange.split_algorithm(method.federation.algorithm)
     return parts if method.guarantee is None else _silent(parts)
 
 
-@functools.lru_cache(maxsize=8)  # As ``exchange.parts_of``.
+@functools.lru_cache(maxsize=8)  # As ``exchange.split_algorithm``.
 def _silent(parts):
     def silent(exchange):
         def reply(*args):
@@ -123,9 +123,9 @@ class Device:
         self._key = key if self._guarantee is None else _secret_key(key)
         state = jax.eval_shape(method.init, init_key)
         self._hyper = jax.jit(lambda key: method.init(key).hyper)(init_key)
-        self._like = engine_exchange.sent_out(state)
-        first = jax.eval_shape(engine_exchange.first_own, state)
-        self._own = engine_exchange.unpacked(letter.arrays, first)
+        self._like = engine_exchange.broadcast_state(state)
+        first = jax.eval_shape(engine_exchange.initial_own, state)
+        self._own = engine_exchange.unpack(letter.arrays, first)
         self._own = jax.tree.map(jnp.asarray, self._own)
         exchanges = parts_of(method).exchanges
         self._programs = [jax.jit(exchange.reply) for exchange in exchanges]
@@ -141,7 +141,7 @@ class Device:
         """
         facts = letter.facts
         self._settle(facts["accepted"])
-        state = engine_exchange.unpacked(letter.arrays, self._like)
+        state = engine_exchange.unpack(letter.arrays, self._like)
         _check_hyper(state.hyper, self._hyper)
         state = state._replace(hyper=self._hyper)
         if self._guarantee is None:
@@ -156,7 +156,7 @@ class Device:
         message, weight, own = program(
             *(self._key, state, step, np.int32(self.client), self._rows, self._own)
         )
-        return Letter({"weight": float(weight)}, engine_exchange.packed(message)), own
+        return Letter({"weight": float(weight)}, engine_exchange.pack(message)), own
 
     def _reply_once(self, letter, state):
         """As ``_reply``, but no noise hides two things: it would hide neither."""

@@ -58,7 +58,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
     num_clients = len(clients)
     parts = parts_of(method)
     programs = [
-        jax.jit(functools.partial(engine_exchange.merged, each))
+        jax.jit(functools.partial(engine_exchange.merge_messages, each))
         for each in parts.exchanges
     ]
     ways = [jax.jit(each.direction) for each in parts.exchanges]
@@ -71,8 +71,8 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         """A message's shapes, of an exchange."""
         state = jax.eval_shape(method.init, key)
         number = jax.ShapeDtypeStruct((), np.int32)
-        own = jax.eval_shape(engine_exchange.first_own, state)
-        sent = engine_exchange.sent_out(state)
+        own = jax.eval_shape(engine_exchange.initial_own, state)
+        sent = engine_exchange.broadcast_state(state)
         reply = parts.exchanges[index].reply
         return jax.eval_shape(reply, key, sent, number, number, rows, own)[0]
 
@@ -89,7 +89,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
             raise ValueError(why) from error
 
     def _read(index, letter):
-        message = engine_exchange.unpacked(letter.arrays, like(index))
+        message = engine_exchange.unpack(letter.arrays, like(index))
         weight = letter.facts.get("weight")
         if not isinstance(weight, (int, float)):
             raise ValueError(f"its weight must be a number, got {weight!r}.")
@@ -122,7 +122,9 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
                 norms[client] = engine_exchange.norm(
                     ways[index](state, found[client][0][0])
                 )
-        for client, why in engine_exchange.too_far(norms, bounds.max_norm).items():
+        for client, why in engine_exchange.find_oversized(
+            norms, bounds.max_norm
+        ).items():
             refuse(client, why)
             del found[client]
         return found
@@ -130,7 +132,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
     def exchange(index, step, state, ids, ask, refuse, accepted):
         name = f"{int(state.round)}.{index}.{step}"
         facts = {"name": name, "exchange": index, "step": step}
-        arrays = engine_exchange.packed(engine_exchange.sent_out(state))
+        arrays = engine_exchange.pack(engine_exchange.broadcast_state(state))
         found = good(index, state, ask(ids, facts, arrays), refuse)
         if len(found) < bounds.min_clients:
             raise TooFew(

@@ -83,7 +83,7 @@ def terms(method, state, clients: list[int], rows: int, seed: int) -> dict:
         "method": method.name,
         "settings": dataclasses.asdict(method.config),
         "spec": json.loads(method.spec.to_json()),
-        "architecture": checkpoint.architecture(exchange.sent_out(state)),
+        "architecture": checkpoint.architecture(exchange.broadcast_state(state)),
         "clients": clients,
         "rows": rows,
         "seed": seed,
@@ -157,7 +157,7 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
     method = registry.build(terms["method"], spec, **settings)
     # A shape needs no numbers.
     state = jax.eval_shape(method.init, jax.random.key(len(terms["clients"])))
-    found = checkpoint.architecture(exchange.sent_out(state))
+    found = checkpoint.architecture(exchange.broadcast_state(state))
     if found != terms["architecture"]:
         raise ValueError(
             f"{terms['method']} has other arrays here than at the server, though both "

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxanon import federated as fed
-from jaxanon.federated.private.shuffling import aggregated
+from jaxanon.federated.private.shuffling import aggregate_arrivals
 
 seeds = st.integers(0, 2**20)
 few = settings(max_examples=6, deadline=None)
@@ -189,7 +189,7 @@ def test_shuffled_layers_make_the_rounds_that_unshuffled_make(seed, mask, slots)
     chex.assert_trees_all_close(state, states[-1], **CLOSE)
     for before, after, seen in zip(states[:-1], states[1:], rounds, strict=True):
         chex.assert_trees_all_close(seen.before, before.params, **CLOSE)
-        made_of = aggregated(seen.before, seen.arrivals)
+        made_of = aggregate_arrivals(seen.before, seen.arrivals)
         chex.assert_trees_all_close(made_of, after.params, **CLOSE)
         assert all(mask[ids].any(axis=1).all() for ids in seen.whose.values())
 

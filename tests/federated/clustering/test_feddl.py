@@ -126,12 +126,12 @@ def test_linked_clients_are_those_of_one_component(share):
     rng = np.random.default_rng(int(100 * share))
     near = rng.random((30, 30)) < share
     near |= near.T
-    found = np.asarray(grouping.linked(jnp.asarray(near)))
+    found = np.asarray(grouping.link_clients(jnp.asarray(near)))
     _, labels = csgraph.connected_components(near)
     np.testing.assert_array_equal(found, labels[:, None] == labels[None, :])
     # A chain takes all of the products.
     chain = np.eye(30, k=1, dtype=bool)
-    assert grouping.linked(jnp.asarray(chain | chain.T)).all()
+    assert grouping.link_clients(jnp.asarray(chain | chain.T)).all()
 
 
 def test_says_what_was_wrong(network, start):

@@ -148,7 +148,7 @@ def test_less_memory_makes_smaller_chunks(seven, monkeypatch):
 
     def size(free):
         monkeypatch.setattr(memory, "free", lambda: free)
-        return streaming.fitting(programs, key, state, seven, 1000)
+        return streaming.choose_chunk_size(programs, key, state, seven, 1000)
 
     sizes = [size(free) for free in (None, 1 << 40, 1 << 18, 1 << 16, 0)]
     assert sizes[:2] == [1000, 1000] and sizes[-1] == 1

@@ -13,7 +13,7 @@ from jaxanon import federated
 from jaxanon.federated import CohortConfig, Layout, Population, Steps
 from jaxanon.federated.averaging import reference
 from jaxanon.federated.engine import reference as loops
-from jaxanon.federated.engine.reference import descended
+from jaxanon.federated.engine.reference import train_client
 from jaxanon.federated.meta_learning import reference as meta_learning_reference
 from jaxanon.federated.personalised import reference as personalised_reference
 
@@ -46,7 +46,7 @@ def localized(key, params, loss_fn, clients, num_rounds, options, *, step_size):
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
         for c, (own_key, rows, size) in enumerate(loops.round_of(key, t, clients)):
-            own[c] = descended(
+            own[c] = train_client(
                 loss_fn, own_key, own[c], rows, size, step_size, **options
             )
     return None, own
