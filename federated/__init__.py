@@ -1,4 +1,4 @@
-"""Clients as an axis: cohorts, local training, aggregation, simulation."""
+"""Federated learning with clients as an array axis."""
 
 from jaxanon.federated.averaging.fedavg import fedavg
 from jaxanon.federated.averaging.fedprox import fedprox

@@ -1,4 +1,4 @@
-"""Localized models: every client trains alone, and nothing is sent."""
+"""Localized models: every client trains alone, without communication."""
 
 import jax.numpy as jnp
 
@@ -9,19 +9,19 @@ from jaxanon.federated.engine.personal import Reply, personal, train
 def localized(
     init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
 ) -> FederatedAlgorithm:
-    """The baseline without a federation.
+    """Builds the baseline of separate local models.
 
-    ``init(key, step_size=0.1)``; all begin at the same parameters.
+    ``init(key, step_size=0.1)``; all clients start from the same parameters.
 
     Args:
       init_fn: ``key -> params``.
       loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
-      num_clients: clients of the population.
+      num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models, and
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds full models, and
       ``params`` is None.
 
     Raises:

@@ -1,4 +1,4 @@
-"""FedSGD, FedAvg, FedProx and SCAFFOLD as plain loops, which tests compare with."""
+"""Reference implementation of FedSGD, FedAvg, FedProx and SCAFFOLD in plain loops."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def _server_step(optimizer, opt_state, params, gradient):
 
 
 def fedsgd(key, params, loss_fn, clients, num_rounds, optimizer, cohort_size):
-    """Params after ``num_rounds`` of FedSGD, clients weighted by their rows."""
+    """Returns the params after ``num_rounds`` of FedSGD, weighted by rows."""
     opt_state = optimizer.init(params)
     for t in range(num_rounds):
         gradients, sizes = [], []
@@ -50,7 +50,7 @@ def fedavg(
     num_steps,
     batch_size,
 ):
-    """Params after ``num_rounds`` of FedAvg, clients weighted by their rows."""
+    """Returns the params after ``num_rounds`` of FedAvg, weighted by rows."""
     opt_state = optimizer.init(params)
     for t in range(num_rounds):
         moves, sizes = [], []
@@ -76,7 +76,7 @@ def fedavg(
 
 
 def fedprox(key, params, loss_fn, clients, num_rounds, options, *, step_size, mu):
-    """FedProx: penalty and all in the loss."""
+    """Runs FedProx with the penalty as part of the loss."""
     for t in range(num_rounds):
         sent, sizes = [], []
         for own_key, rows, size in round_of(key, t, clients):
@@ -96,7 +96,7 @@ def fedprox(key, params, loss_fn, clients, num_rounds, options, *, step_size, mu
 
 
 def scaffold(key, params, loss_fn, clients, num_rounds, options, *, step_size):
-    """SCAFFOLD, option II, every client in every round."""
+    """Runs SCAFFOLD, option II, with all clients in every round."""
     zeros = jax.tree.map(jnp.zeros_like, params)
     own, control = [zeros] * len(clients.mask), zeros
     for t in range(num_rounds):

@@ -1,4 +1,4 @@
-"""A round taken apart between real clients and a server: what each of them computes."""
+"""Client and server computations of a round, for deployment on real devices."""
 
 import functools
 from collections.abc import Callable
@@ -12,18 +12,20 @@ from jaxanon.federated.engine import layout as layouts
 
 
 class Exchange(NamedTuple):
-    """One message of each client of a cohort, and what the server makes of them.
+    """One message per client of a cohort, and the server's aggregation.
 
-    ``reply(key, state, step, client, data, own) -> (message, weight, own)`` is what
-    client number ``client`` computes. ``state`` is what it was sent, see ``broadcast_state``;
-    ``data`` are its own rows, as the first and only client of a population; ``own`` is
-    what it kept, None where clients keep nothing. A message is ``(what is averaged,
-    info)``, zeros where the weight is 0. ``merge(state, ids, total, weight) -> (state,
-    info)`` is the server's part, of the weighted sum over the cohort ``ids``.
-    ``direction(state, averaged)`` is how far a message moves what was sent, for its norm to
-    be looked at. ``max_weight(num_rows)`` is the largest weight of so many rows. ``num``:
-    so many of these follow each other in a round, and ``step`` counts them.
-    ``is_valid(averaged) -> bool[]`` is whether an honest client could have sent it.
+    - ``reply(key, state, step, client, data, own) -> (message, weight, own)`` runs on
+      client ``client``. ``state`` is the server's broadcast (see ``broadcast_state``).
+      ``data`` is a population of this client only. ``own`` is its personal state, or
+      None. A message is ``(averaged values, info)``, zeros if the weight is 0.
+    - ``merge(state, ids, total, weight) -> (state, info)`` runs on the server, given
+      the weighted sum over the cohort ``ids``.
+    - ``direction(state, averaged)`` is the change relative to the broadcast, whose norm
+      is checked.
+    - ``max_weight(num_rows)`` is the maximum weight of a client with these rows.
+    - ``num`` is the number of consecutive exchanges in a round, counted by ``step``.
+    - ``is_valid(averaged) -> bool[]`` is False for messages that no honest client
+      sends.
     """
 
     reply: Callable
@@ -37,7 +39,7 @@ class Exchange(NamedTuple):
 class Parts(NamedTuple):
     """A round: ``cohort(key, state, num_clients) -> int32[m]``, then each ``Exchange``.
 
-    ``end(state) -> state`` comes after the last of them.
+    ``end(state) -> state`` follows the last exchange.
     """
 
     cohort: Callable
@@ -45,20 +47,20 @@ class Parts(NamedTuple):
     end: Callable = lambda state: state
 
 
-@functools.lru_cache(maxsize=8)  # The same functions, which compile once.
+@functools.lru_cache(maxsize=8)  # Returns the same functions, which compile once.
 def split_algorithm(algorithm) -> Parts:
-    """What clients and server of a ``FederatedAlgorithm`` compute, apart.
+    """Splits a ``FederatedAlgorithm`` into client and server computations.
 
-    Put together over a cohort they are ``algorithm.update``, up to rounding.
+    Combined over a cohort they equal ``algorithm.update`` up to rounding.
 
     Args:
-      algorithm: a ``FederatedAlgorithm`` with ``stages``.
+      algorithm: ``FederatedAlgorithm`` with ``stages``.
 
     Raises:
-      ValueError: if the algorithm can't be taken apart.
+      ValueError: if the algorithm cannot be split.
 
     Example:
-      The first of two clients goes half of the way to 4: from 0 it is 2 away.
+      The first of two clients moves half of the way from 0 to 4.
 
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
@@ -74,8 +76,8 @@ def split_algorithm(algorithm) -> Parts:
     stages = algorithm.stages
     if stages is None:
         raise ValueError(
-            "algorithm must have stages to run on real devices, and dp_fedavg and "
-            "clustered have none; take one such as fedavg, atlas or meta."
+            "algorithm must have stages to run on real devices, got None (as for "
+            "dp_fedavg and centralized_clustering); use one such as fedavg or atlas."
         )
     exchanges = (_exchange(stages, 0, 1),)
     if stages.more_stages:
@@ -84,13 +86,13 @@ def split_algorithm(algorithm) -> Parts:
 
 
 def _exchange(stages, first, num):
-    """That of ``num`` stages from the ``first`` on."""
+    """Returns the exchange of ``num`` stages starting at ``first``."""
 
     def reply(key, state, step, client, data, own):
         if hasattr(state, "own"):
             state = state._replace(own=jax.tree.map(lambda leaf: leaf[None], own))
         ids, counted = jnp.asarray(client)[None], jnp.ones(1, bool)
-        # The only client of its data, whatever its number.
+        # The data holds only this client, at position 0.
         at, stage = jnp.zeros(1, jnp.int32), first + step if first else 0
         (total, weight), kept = stages.work(key, state, data, ids, counted, at, stage)
         kept = None if own is None else jax.tree.map(lambda leaf: leaf[0], kept)
@@ -102,10 +104,10 @@ def _exchange(stages, first, num):
         try:
             bare = state._replace(own=None)
             after, info = stages.merge(bare, ids, (total, weight), None, first)
-        except AttributeError as error:  # While it is traced, of None.
+        except AttributeError as error:  # Raised for None while tracing.
             raise ValueError(
-                "the server of this algorithm reads what clients keep, which never "
-                "leaves them on real devices; take one such as FedPer or Atlas."
+                "algorithm must not use personal states on the server, which real "
+                "devices do not send; use one such as fedper or atlas."
             ) from error
         return after._replace(own=state.own), info
 
@@ -115,7 +117,7 @@ def _exchange(stages, first, num):
 
 
 def subtract_broadcast(state, sent):
-    """``sent`` less what the server sent out, where it stands for the same things.
+    """Subtracts the server's params from ``sent`` if both have the same structure.
 
     Example:
       >>> from jaxanon.federated import State
@@ -129,9 +131,9 @@ def subtract_broadcast(state, sent):
 
 
 def broadcast_state(state) -> Any:
-    """Of the server's state what clients get to see.
+    """Returns the server's state as sent to clients.
 
-    That is not the server's optimizer, nor a running mean, nor what clients keep.
+    It excludes the optimizer state, the running mean and personal states.
 
     Example:
       >>> from jaxanon.federated import State
@@ -143,7 +145,7 @@ def broadcast_state(state) -> Any:
 
 
 def initial_own(state) -> Any:
-    """What a client begins with, of the state that ``init`` made; None for nothing.
+    """Returns the initial personal state of a client, or None.
 
     Example:
       >>> from jaxanon.federated import PersonalState
@@ -156,15 +158,15 @@ def initial_own(state) -> Any:
 
 
 def merge_messages(exchange: Exchange, state, ids, messages, weights):
-    """The server's part of an exchange: the weighted sum, and what follows from it.
+    """Aggregates the messages of an exchange on the server.
 
     Args:
       exchange: ``Exchange``.
-      state: the server's.
+      state: state of the server.
       ids: ``int32[m]``, the cohort.
-      messages: tree of arrays ``[m, ...]``, in its order.
-      weights: ``float[m]``; 0 of those who sent nothing, or nothing good, whatever
-        stands in their place.
+      messages: tree of arrays ``[m, ...]`` in the order of the cohort.
+      weights: ``float[m]``; 0 for missing or rejected messages, which may hold any
+        values.
 
     Returns:
       ``(state, info)``.
@@ -185,13 +187,13 @@ def merge_messages(exchange: Exchange, state, ids, messages, weights):
     return exchange.merge(state, ids, total, jnp.sum(weights))
 
 
-FACTOR = 10.0  # How many times the median norm of a round's messages one may have.
+FACTOR = 10.0  # Maximum norm of a message, relative to the round's median.
 
-LEAST = 3  # Messages that have a median worth the name.
+LEAST = 3  # Minimum number of messages for a meaningful median.
 
 
 def pack(tree) -> dict[str, np.ndarray]:
-    """A tree's arrays by the names of their places, on the host.
+    """Returns a tree's arrays on the host, keyed by their paths.
 
     Example:
       >>> pack({"w": np.zeros(2)})
@@ -202,15 +204,15 @@ def pack(tree) -> dict[str, np.ndarray]:
 
 
 def unpack(arrays: dict[str, np.ndarray], like):
-    """The tree that ``pack`` took apart, if it is one like ``like`` and finite.
+    """Inverts ``pack``, with validation.
 
     Args:
-      arrays: of ``pack``, from somebody who need not be trusted.
-      like: a tree of arrays or ``jax.ShapeDtypeStruct``.
+      arrays: result of ``pack`` from an untrusted sender.
+      like: tree of arrays or ``jax.ShapeDtypeStruct``.
 
     Raises:
-      ValueError: naming the array that is missing, nobody's, of another shape or type,
-        or not finite.
+      ValueError: if an array is missing, unknown, not finite, or of another shape or
+        dtype.
 
     Example:
       >>> unpack({"['w']": np.ones(2)}, {"w": np.zeros(2)})
@@ -221,8 +223,8 @@ def unpack(arrays: dict[str, np.ndarray], like):
     missing, more = sorted(set(wanted) - set(arrays)), sorted(set(arrays) - set(wanted))
     if missing or more:
         raise ValueError(
-            f"its arrays are others: {len(missing)} are missing {missing[:3]}, and "
-            f"{len(more)} are nobody's {more[:3]}."
+            f"its arrays must match the model, got {len(missing)} missing "
+            f"{missing[:3]} and {len(more)} unknown {more[:3]}."
         )
     for name, leaf in wanted.items():
         found = arrays[name]
@@ -232,28 +234,28 @@ def unpack(arrays: dict[str, np.ndarray], like):
                 f"{found.dtype}{list(found.shape)}."
             )
         if found.dtype.kind == "f" and not np.isfinite(found).all():
-            raise ValueError(f"{name} has numbers that are not finite.")
+            raise ValueError(f"{name} must be finite, got NaN or infinity.")
     return treedef.unflatten([arrays[name] for name in wanted])
 
 
-def check_weight(weight: float, most: float) -> None:
-    """Refuses what a client can't weigh.
+def check_weight(weight: float, max_weight: float) -> None:
+    """Checks the weight that a client reports.
 
     Raises:
-      ValueError: unless ``weight`` is from 0 to ``most``, NaN included.
+      ValueError: unless ``weight`` is in [0, ``max_weight``]; NaN is rejected.
 
     Example:
       >>> check_weight(3.0, 5.0)
     """
-    if not 0 <= weight <= most:
+    if not 0 <= weight <= max_weight:
         raise ValueError(
-            f"its weight must be from 0 to {most:g}, which the most rows that any "
-            f"client may have allow, got {weight:g}."
+            f"its weight must be in [0, {max_weight:g}], the maximum for a client's "
+            f"rows, got {weight:g}."
         )
 
 
 def norm(tree) -> float:
-    """The Euclidean norm of all numbers of a tree together, in float64.
+    """Returns the Euclidean norm of all numbers of a tree in float64.
 
     Example:
       >>> norm({"w": np.array([3.0, 0.0]), "b": np.array(4.0)})
@@ -264,12 +266,12 @@ def norm(tree) -> float:
 
 
 def find_oversized(norms: dict[int, float], max_norm: float | None) -> dict[int, str]:
-    """Whose messages are refused for their norms, and why.
+    """Returns the clients whose messages are too large, with the reason.
 
     Args:
-      norms: of each client's message.
-      max_norm: the bound; None is ``FACTOR`` times the median of ``norms``, if there
-        are ``LEAST`` of them or more, and the median is above 0.
+      norms: norm of each client's message.
+      max_norm: bound on the norm. None is ``FACTOR`` times the median of ``norms``, if
+        there are at least ``LEAST`` norms and the median is above 0.
 
     Example:
       >>> find_oversized({0: 1.0, 1: 2.0, 2: 30.0}, None)
@@ -284,5 +286,5 @@ def find_oversized(norms: dict[int, float], max_norm: float | None) -> dict[int,
         bound = FACTOR * float(np.median([*norms.values()]))
         if bound == 0:
             return {}
-    why = lambda found: f"its norm must be at most {bound:g}, got {found:g}."
-    return {client: why(found) for client, found in norms.items() if not found <= bound}
+    reason = lambda norm: f"its norm must be at most {bound:g}, got {norm:g}."
+    return {client: reason(n) for client, n in norms.items() if not n <= bound}

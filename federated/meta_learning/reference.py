@@ -1,7 +1,7 @@
-"""Personalised algorithms as their papers' loops: for readers, and for the tests.
+"""Reference implementation of Per-FedAvg in plain loops.
 
-Each returns what all share and a list of what each client keeps, after some rounds in
-which every client takes part, weighted by its rows.
+It returns shared parameters and personal states after some rounds in which all clients
+participate, weighted by their rows.
 """
 
 import jax
@@ -25,7 +25,7 @@ def per_fedavg(
     step_size,
     adaptation_step_size,
 ):
-    """Per-FedAvg by its equation: (I - α ∇²f) times the gradient after adapting."""
+    """Runs Per-FedAvg with (I - α ∇²f) times the gradient after adaptation."""
     for t in range(num_rounds):
         sent, sizes = [], []
         for own_key, rows, size in round_of(key, t, clients):

@@ -1,6 +1,6 @@
-"""Personalised algorithms as plain loops: for readers, and for the tests.
+"""Reference implementation of personalised algorithms in plain loops.
 
-Every client takes part in every round.
+All clients participate in every round.
 """
 
 import jax
@@ -19,7 +19,7 @@ from jaxanon.federated.engine.reference import (
 def fedmask(
     key, params, loss_fn, clients, num_rounds, options, *, step_size, certainty, names
 ):
-    """FedMask, one weight at a time where masks meet."""
+    """Runs FedMask, aggregating masks weight by weight."""
     num = len(clients.mask)
     logit = lambda p: np.log(p / (1 - p))
     every = lambda value: {
@@ -52,22 +52,22 @@ def fedmask(
             for index in np.ndindex(leaves[0][0][place].shape):
                 who = [i for i in range(num) if leaves[2][i][place][index]]
                 if len(who) > 1:
-                    share = np.mean([leaves[1][i][place][index] for i in who])
-                    merged = certainty * share + (1 - certainty) * (1 - share)
+                    mean = np.mean([leaves[1][i][place][index] for i in who])
+                    merged = certainty * mean + (1 - certainty) * (1 - mean)
                     for i in who:
-                        if leaves[1][i][place][index] != (share >= 0.5):
+                        if leaves[1][i][place][index] != (mean >= 0.5):
                             leaves[0][i][place][index] = logit(merged)
     return masks, retained
 
 
 def _straight_through(e):
-    """1 from 0 on, with the sigmoid's slope."""
+    """Returns 1 for e >= 0, else 0, with the derivative of the sigmoid."""
     soft = jax.nn.sigmoid(e)
     return soft + jax.lax.stop_gradient((e >= 0) - soft)
 
 
 def fedper(key, params, loss_fn, clients, num_rounds, options, *, step_size, names):
-    """FedPer: layers of ``names`` never leave."""
+    """Runs FedPer with personal layers ``names``."""
     own = [{n: params[n] for n in names}] * len(clients.mask)
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
@@ -83,7 +83,7 @@ def fedper(key, params, loss_fn, clients, num_rounds, options, *, step_size, nam
 
 
 def fedrep(key, params, loss_fn, clients, num_rounds, options, *, step_size, names):
-    """FedRep: own layers first, while the others rest."""
+    """Runs FedRep, training personal layers first."""
     own = [{n: params[n] for n in names}] * len(clients.mask)
     params = {n: params[n] for n in params if n not in names}
     for t in range(num_rounds):
@@ -108,7 +108,7 @@ def fedrep(key, params, loss_fn, clients, num_rounds, options, *, step_size, nam
 
 
 def ditto(key, params, loss_fn, clients, num_rounds, options, *, step_size, pull):
-    """Ditto: own models near the model that was sent."""
+    """Runs Ditto with personal models near the server's model."""
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
@@ -147,7 +147,7 @@ def pfedme(
     mix,
     own_steps,
 ):
-    """pFedMe: own models within, copies of what is shared around them."""
+    """Runs pFedMe with inner steps on personal models and outer steps on copies."""
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []

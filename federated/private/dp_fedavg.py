@@ -1,4 +1,4 @@
-"""DP-FedAvg: clients' moves, clipped at a norm that adapts, summed behind noise."""
+"""DP-FedAvg: noisy sums of client changes, clipped at an adaptive norm."""
 
 import jax
 import jax.numpy as jnp
@@ -22,36 +22,36 @@ def dp_fedavg(
     count_stddev: float,
     layout: layouts.Layout | None = None,
 ) -> FederatedAlgorithm:
-    """Central differential privacy of whole clients, against all but the server.
+    """Builds DP-FedAvg: central differential privacy of clients with a trusted server.
 
-    Clients join each round's cohort independently of one another; what each moved is
-    clipped, the sum gets noise, and so does the count of those that lay within the clip
-    norm, which follows a quantile of what clients move by. ``init(key, step_size=0.1,
-    server_step_size=1.0, noise_multiplier=1.0, max_norm=1.0, quantile=0.5,
-    norm_step_size=0.2)``; ``max_norm`` is where the clip norm begins, and
-    ``noise_multiplier`` that of sum and count together: account for
-    ``sampled_gaussian(cohorts, noise_multiplier, rounds)``. ``info`` has ``"loss"``, of
-    the cohort and not covered, and ``"max_norm"``, which is.
+    Clients join each cohort independently (Poisson sampling). Their changes are clipped
+    and the sum gets noise. The clip norm follows a quantile of the norms of changes,
+    estimated from a noisy count. ``init(key, step_size=0.1, server_step_size=1.0,
+    noise_multiplier=1.0, max_norm=1.0, quantile=0.5, norm_step_size=0.2)``;
+    ``max_norm`` is the initial clip norm, and ``noise_multiplier`` applies to sum and
+    count together. Account for ``sampled_gaussian(cohorts, noise_multiplier, rounds)``.
+    ``info`` has ``"loss"`` of the cohort, without guarantee, and ``"max_norm"``, which
+    the guarantee covers.
 
     Args:
       init_fn: ``key -> params``.
       loss_fn: ``(params, batch, key) -> float[B]``.
       steps: ``Steps`` of a client in a round.
       cohorts: ``PoissonSampling`` of clients.
-      count_stddev: standard deviation of the count's noise, in clients, > 0; the paper
-        takes a twentieth of ``cohorts.size``.
-      layout: ``Layout``; None is ``default_layout``. Changes no result.
+      count_stddev: standard deviation > 0 of the count's noise, in clients. The paper
+        uses ``cohorts.size / 20``.
+      layout: ``Layout``; None is ``default_layout``. It affects only speed.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``server`` is the clip norm.
 
     Raises:
-      TypeError: same conditions as ``PoissonSampling`` and ``Steps``; from ``init``, for a
-        hyper-parameter that is no number.
-      ValueError: same conditions as ``PoissonSampling`` and ``Steps``, and for a ``count_stddev`` that
-        is not > 0; from ``init``, if the counts alone spend more than a noise
-        multiplier on the host allows; with one that is traced parameters become
-        infinite.
+      TypeError: under the conditions of ``PoissonSampling`` and ``Steps``. From
+        ``init``, for a hyper-parameter that is not a number.
+      ValueError: under the conditions of ``PoissonSampling`` and ``Steps``, or for a
+        ``count_stddev`` that is not > 0. From ``init``, if the counts alone exceed the
+        budget of a noise multiplier on the host. With a traced multiplier, parameters
+        become infinite in this case.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -63,7 +63,7 @@ def dp_fedavg(
       ...     jax.random.key(0), step_size=0.5, noise_multiplier=1e-3, max_norm=1.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
-      >>> round(float(state.params), 2)  # Moves 2 and 0.5, of which 1 is left of 2.
+      >>> round(float(state.params), 2)  # Changes 2 (clipped to 1) and 0.5.
       0.75
 
     References:
@@ -81,10 +81,10 @@ def dp_fedavg(
     def init(key, **values):
         in_range(values)
         given = defaults | values
-        # Which says so where the counts leave nothing.
+        # Raises an error if the counts exceed the budget.
         kernels.noise_multiplier_with_counts(given["noise_multiplier"], count_stddev)
         arrays = hyper_arrays(defaults, values)
-        # Copied, for ``simulate`` gives them away, and they may be the caller's.
+        # Copied, because ``simulate`` donates them and they may be the caller's.
         params, norm = jax.tree.map(jnp.copy, (init_fn(key), arrays["max_norm"]))
         return PersonalState(jnp.zeros((), jnp.int32), params, None, norm, arrays)
 

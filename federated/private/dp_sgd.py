@@ -1,4 +1,4 @@
-"""A client's noisy steps: random samples, clipped examples, one sum's noise."""
+"""DP-SGD steps of a client: Poisson sampling, clipping and noise."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
 def poisson_sample(key, mask, lots: PoissonSampling):
-    """Which rows a step takes.
+    """Samples the rows of a step.
 
     Args:
       key: typed PRNG key.
@@ -18,11 +18,11 @@ def poisson_sample(key, mask, lots: PoissonSampling):
       lots: ``PoissonSampling``.
 
     Returns:
-      ``int32[k]``, rows, and ``bool[k]``, False where there is none; k is
-      ``lots.largest``, or n where that is less.
+      Row indices ``int32[k]`` and ``bool[k]``, False for unused entries; k is the
+      minimum of ``lots.largest`` and n.
 
     Raises:
-      ValueError: for a mask that is longer than ``lots.records``.
+      ValueError: for a mask longer than ``lots.records``.
 
     Example:
       >>> lots = PoissonSampling(sampling_probability=1.0, size=2.0, capacity=3)
@@ -34,29 +34,29 @@ def poisson_sample(key, mask, lots: PoissonSampling):
     """
     if lots.records is not None and len(mask) > lots.records:
         raise ValueError(
-            f"there is room for {len(mask)} rows of a client, and records says "
-            f"{lots.records} at most; give records that hold all, or cut off padding."
+            f"mask must have at most records = {lots.records} entries, got "
+            f"{len(mask)}; increase records or remove padding."
         )
     draws = jax.random.uniform(key, mask.shape)
     draws = jnp.where(mask, draws, jnp.inf)
     capacity = min(lots.largest, len(mask))
-    # Of those below q the least are a sample of them that looks at nothing else.
+    # The smallest draws below q are a data-independent sample of the selected rows.
     index = jnp.argsort(draws)[:capacity].astype(jnp.int32)
     return index, draws[index] < lots.sampling_probability
 
 
 def step_keys(key, number):
-    """Keys of a noisy step: two of its lot, one of its noise."""
+    """Returns two keys for the batch and one for the noise of a step."""
     lot_key, loss_key, noise_key = jax.random.split(jax.random.fold_in(key, number), 3)
     return (lot_key, loss_key), noise_key
 
 
 def clipped_lot(loss_fn, keys, params, rows, mask, lots, clip_norms, groups=None):
-    """``(BoundedSum, mean loss)`` of a lot's clipped gradients, before the noise.
+    """Returns ``(BoundedSum, mean loss)`` of a batch's clipped gradients without noise.
 
     Args:
       loss_fn, params, rows, mask, lots, clip_norms, groups: see ``local_dp_sgd``.
-      keys: of ``step_keys``, of the lot.
+      keys: keys for the batch from ``step_keys``.
     """
     lot_key, loss_key = keys
     index, real = poisson_sample(lot_key, mask, lots)
@@ -73,7 +73,7 @@ def clipped_lot(loss_fn, keys, params, rows, mask, lots, clip_norms, groups=None
 
 
 def lot_bytes(loss_fn, key, params, rows, lots: PoissonSampling) -> int:
-    """Bytes of what a step holds of the gradients of a lot's examples.
+    """Returns the bytes of per-example gradients that a step holds.
 
     Args:
       loss_fn, key, params, rows, lots: see ``local_dp_sgd``.
@@ -111,33 +111,35 @@ def local_dp_sgd(
     noise_multipliers,
     groups=None,
 ):
-    """Takes noisy steps on one client's rows: DP-SGD, and nothing else of the rows.
+    """Takes DP-SGD steps on one client's rows.
 
-    Each step is a Gaussian mechanism over a Poisson sample, whose noise multiplier is
-    that of all groups together; what comes out may leave the client, be kept or start
-    another call, as long as all that ever depends on the rows is made so.
+    Each step is a Gaussian mechanism over a Poisson sample with the joint noise
+    multiplier of all groups. The result may be sent, stored or used in further calls,
+    if the rows are accessed only through such steps.
 
     Args:
-      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, of that row and
-        no other; its key is one for the whole lot.
+      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, which must depend
+        on that row only. The key is shared by the batch.
       key: typed PRNG key.
       params: tree of arrays.
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
       lots: ``PoissonSampling``.
       learning_rate: ``float[]``, may be traced.
-      num_steps: a Python int >= 1.
+      num_steps: Python int >= 1.
       clip_norms, groups: see ``jaxanon.kernels.clipped_gradient_sum``.
-      noise_multipliers: as ``jaxanon.kernels.add_noise_to_sum`` takes them; 0 adds no
-        noise, and guarantees nothing.
+      noise_multipliers: see ``jaxanon.kernels.add_noise_to_sum``; 0 adds no noise and
+        gives no guarantee.
 
     Returns:
-      The trained params, and ``float[num_steps]``, the mean loss of each lot before its
-      step, 0 of an empty one: of a client's own rows, and not covered by any guarantee.
+      The trained params, and the mean loss of each batch before its step,
+      ``float[num_steps]`` (0 for an empty batch). The guarantee does not cover the
+      losses.
 
     Raises:
-      TypeError: for ``num_steps`` that is not an integer, and as those kernels.
-      ValueError: for ``num_steps`` below 1, and as those kernels.
+      TypeError: for ``num_steps`` that is not an integer; also the conditions of the
+        kernels.
+      ValueError: for ``num_steps`` below 1; also the conditions of the kernels.
 
     Example:
       >>> loss_fn = lambda w, x, key: w * x  # The gradient of each row is x.
@@ -168,13 +170,13 @@ def local_dp_sgd(
 
 
 def alike(rounds: CohortConfig | None) -> CohortConfig:
-    """Rounds of clients whose noise hides how many rows they have.
+    """Returns a config with equal client weights, which hides numbers of rows.
 
     Args:
       rounds: ``CohortConfig``; None is the default.
 
     Raises:
-      ValueError: if they weigh clients by their rows.
+      ValueError: if clients are weighted by their rows.
 
     Example:
       >>> alike(None).weighting
@@ -184,7 +186,7 @@ def alike(rounds: CohortConfig | None) -> CohortConfig:
         return CohortConfig(weighting="clients")
     if rounds.weighting != "clients":
         raise ValueError(
-            f"weighting must be 'clients', got {rounds.weighting!r}: numbers of rows "
-            "are private, and weights would tell them."
+            f"weighting must be 'clients', got {rounds.weighting!r}; weights would "
+            "reveal the private numbers of rows."
         )
     return rounds

@@ -31,6 +31,8 @@ def numbers(name, tree, *, zero=False, at_most=float("inf")):
     """Returns the tree with ``float[]`` leaves; numbers on the host are checked."""
 
     def number(value):
+        if isinstance(value, str):  # NumPy would convert it.
+            raise TypeError(f"{name} must be a number, got {value!r}.")
         (not_negative if zero else positive)(**{name: value})
         on_host = known(value)
         if on_host is not None and on_host > at_most:

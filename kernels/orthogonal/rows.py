@@ -56,8 +56,8 @@ def orthonormal_rows(w, *, implementation=None, num_iterations=30):
     w = _matrix(w)
     if w.shape[-2] > w.shape[-1]:
         raise ValueError(
-            "w must be float[..., k, d] with k <= d, got shape "
-            f"{w.shape}; transpose it or use fewer rows."
+            f"w must be float[..., k, d] with k <= d, got shape {w.shape}; transpose "
+            "it or use fewer rows."
         )
     implementation = "eigh" if implementation is None else implementation
     one_of("implementation", implementation, IMPLEMENTATIONS)

@@ -18,8 +18,8 @@ class WindowStatistics(NamedTuple):
     mean: jax.Array  # all statistics use real samples only
     std: jax.Array  # population standard deviation (ddof 0)
     variance: jax.Array  # squared units
-    minimum: jax.Array
-    maximum: jax.Array
+    minimum: jax.Array  # smallest sample
+    maximum: jax.Array  # largest sample
     median: jax.Array  # mean of the two middle samples for an even number
     interquartile_range: jax.Array  # linear interpolation, as in NumPy
     skewness: jax.Array  # third standardised moment, no unit

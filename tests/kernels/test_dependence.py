@@ -219,8 +219,8 @@ def test_memory_is_bounded_by_the_block():
     ("change", "error", "message"),
     [
         ({"labels": jnp.zeros(3, int)}, ValueError, r"got shapes \(4, 2\), \(3,\)"),
-        ({"x": jnp.zeros((4, 2, 2))}, ValueError, r"x must be float\[n\] or"),
-        ({"x": jnp.zeros((4, 0))}, ValueError, "no empty axis"),
+        ({"x": jnp.zeros((4, 2, 2))}, ValueError, r"x must be non-empty float\[n\] or"),
+        ({"x": jnp.zeros((4, 0))}, ValueError, "must be non-empty"),
         ({"x": jnp.zeros((4, 2), int)}, TypeError, "x must hold floats, got int32"),
         ({"labels": jnp.zeros(4)}, TypeError, "labels must be integers"),
         ({"num_neighbors": 0}, ValueError, "num_neighbors must be >= 1, got 0"),

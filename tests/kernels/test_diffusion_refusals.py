@@ -25,7 +25,7 @@ X = np.ones((2, 3), np.float32)
         (
             lambda: diffusion.noise_schedule([0.1, 0.0]),
             ValueError,
-            r"betas must be > 0 and < 1 .*got 0.0 for step 2 of 2",
+            r"betas must be in \(0, 1\) .*got 0.0 for step 2 of 2",
         ),
         (
             lambda: diffusion.noise_schedule([1.0, 0.5]),
@@ -45,7 +45,7 @@ X = np.ones((2, 3), np.float32)
         (
             lambda: diffusion.noise_schedule([0.5], zero_terminal_snr=True),
             ValueError,
-            "betas must be at least two for zero_terminal_snr, got 1",
+            "betas must have at least 2 entries for zero_terminal_snr, got 1",
         ),
         (
             lambda: jax.jit(diffusion.noise_schedule)(jnp.ones(2) / 2),
@@ -105,7 +105,7 @@ X = np.ones((2, 3), np.float32)
         (
             lambda: diffusion.diffuse(_schedule(), X, X, [1, 2, 3]),
             ValueError,
-            r"t must be a single number or have the leading axes of \(2, 3\).*\(3,\)",
+            r"t must be a scalar or have the leading axes of \(2, 3\).*\(3,\)",
         ),
         (
             lambda: diffusion.convert_denoiser_output(
