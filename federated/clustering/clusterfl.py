@@ -67,12 +67,12 @@ def clusterfl(
     of a client: its model and ``pull``, of the same size.
 
     With form "corrected" a client descends the augmented Lagrangian with the other
-    models fixed: the gradient of the loss plus 2αw - Σ_j F_ij (U_j + ρ (Ω_j -
-    (FᵀW)_j)) and ρ ‖F_i‖² times its change in the round. Form "released" follows the
-    authors' program with 2(α + ρ ‖F_i‖²/2) w + Σ_j F_ij (U_j + ρ Ω_j). Its opposite
-    sign pushes away from the cluster, and it omits the other clients, so it converges
-    to another point. ρ must be above 4β. At 4β, the published value (ρ = 2e-3), the
-    duals oscillate, and below 2β they diverge.
+    models fixed. Its direction is the gradient of the loss plus 2αw - Σ_j F_ij (U_j + ρ
+    (Ω_j - (FᵀW)_j)) plus ρ ‖F_i‖² times its change in the round. Form "released"
+    follows the authors' program with 2(α + ρ ‖F_i‖²/2) w + Σ_j F_ij (U_j + ρ Ω_j). Its
+    opposite sign pushes away from the cluster, and it omits the other clients, so it
+    converges to another point. ρ must be above 4β. At 4β, the published value (ρ =
+    2e-3), the duals oscillate, and below 2β they diverge.
 
     Args:
       init_fn: ``key -> params``, the start of all models.
@@ -80,10 +80,11 @@ def clusterfl(
       steps: ``Steps`` of a client in a round.
       num_clients: number of clients in the population.
       num_clusters: k >= 1, columns of F.
-      outputs_fn: ``(params, rows) -> float[q, classes]``, logits for the probe rows.
-      probe_fn: ``key -> rows``, public probe rows drawn once in ``init``.
-      numbers: whether outputs are numbers instead of logits, see ``divergences``.
-      members: ``float[clients, k]``, >= 0: F up to the norm of its columns, for known
+      outputs_fn: ``(params, rows) -> float[q, classes]``. Returns logits for the probe
+        rows.
+      probe_fn: ``key -> rows``. Returns public probe rows, drawn once in ``init``.
+      numbers: whether outputs are numbers instead of logits. See ``divergences``.
+      members: ``float[clients, k]``, >= 0. F up to the norm of its columns, for known
         clusters. It replaces outputs and probe.
       every: rounds between updates of F, >= 1; the first update follows round 1.
       form: one of ``FORMS``.
@@ -310,7 +311,7 @@ def memberships(found, seen, num_clusters: int):
     The rows of ``found`` are centred and projected on the first principal axes. Each
     axis is oriented so that its largest component is positive. Components are clipped
     at 0, and columns are scaled to norm 1. With two groups, one is on the positive side
-    of the first axis; the other is in no cluster unless another axis separates it.
+    of the first axis; the other forms a cluster only if another axis separates it.
 
     Args:
       found: ``float[clients, clients]``, result of ``divergences``.

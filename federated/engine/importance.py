@@ -78,9 +78,9 @@ def gradients(gradient, params, masks, threshold):
 def along_layers(params, masks):
     """Returns the change of weights if all masks of a layer move by the same amount.
 
-    The product with a gradient of the masked weights, summed over a layer, is the
-    derivative of the loss by that amount: the straight-through estimator for a mask
-    shared by the layer.
+    Its product with a gradient of the masked weights, summed over a layer, is the
+    derivative of the loss by that amount. This is the straight-through estimator for a
+    mask shared by the layer.
 
     Args:
       params, masks: see ``apply_masks``.

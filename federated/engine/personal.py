@@ -126,7 +126,8 @@ def personal(
       client_fn: ``Client -> Reply``.
       server_fn: ``(state, mean, share) -> state``, given the weighted mean of the
         messages and the cohort's fraction of all clients. It does not count rounds.
-      model_fn: ``Client -> params`` for prediction, given training rows in ``rows``.
+      model_fn: ``Client -> params``. Returns parameters for prediction, given training
+        rows in ``rows``.
       num_clients: number of clients in the population.
       hyper: names and defaults of the hyper-parameters.
       rounds: ``CohortConfig``.

@@ -136,7 +136,7 @@ def empty_message_buffer(
 
 def exchange(
     key,
-    mailbox: MessageBuffer,
+    buffer: MessageBuffer,
     params,
     mixing,
     *,
@@ -152,8 +152,8 @@ def exchange(
     therefore always sum to 1. With lost messages the mean over agents is not preserved.
 
     Args:
-      key: typed PRNG key of the run. The round uses ``fold_in(key, mailbox.round)``.
-      mailbox: result of ``empty_message_buffer`` or of the last broadcast.
+      key: typed PRNG key of the run. The round uses ``fold_in(key, buffer.round)``.
+      buffer: result of ``empty_message_buffer`` or of the last broadcast.
       params: dict of layers, trees of arrays ``[agents, ...]``.
       mixing: ``float[agents, agents]``; see ``check_mixing``.
       shared: dict from layer to bool, True if it is broadcast. Python bools skip other
@@ -186,18 +186,18 @@ def exchange(
       (D-PSGD), NeurIPS 2017.
     """
     messages = messages or ChannelConfig()
-    fate = fates_now(key, mailbox, params, messages, numbers)
-    return deliver(mailbox, params, mixing, *fate, shared=shared, messages=messages)
+    fate = fates_now(key, buffer, params, messages, numbers)
+    return deliver(buffer, params, mixing, *fate, shared=shared, messages=messages)
 
 
 def exchange_every(
-    period, key, mailbox, params, mixing, step, *, shared, messages=None, numbers=None
+    period, key, buffer, params, mixing, step, *, shared, messages=None, numbers=None
 ):
     """Calls ``exchange`` at the end of every ``period`` steps.
 
     Args:
       period: ``int[]`` >= 1, may be traced; 12 hours are 720 steps of a minute.
-      key, mailbox, params, mixing, shared, messages, numbers: see ``exchange``.
+      key, buffer, params, mixing, shared, messages, numbers: see ``exchange``.
       step: ``int[]``, index of the completed step, from 0.
 
     Returns:
@@ -219,10 +219,10 @@ def exchange_every(
     due = is_due(period, step)
     messages = messages or ChannelConfig()
     # Sampled outside the branch: in a sweep over periods both branches are computed.
-    fate = fates_now(key, mailbox, params, messages, numbers)
+    fate = fates_now(key, buffer, params, messages, numbers)
     speak = functools.partial(deliver, shared=shared, messages=messages)
-    silent = lambda mailbox, params, mixing, in_time, late: (mailbox, params)
-    return jax.lax.cond(due, speak, silent, mailbox, params, mixing, *fate)
+    silent = lambda buffer, params, mixing, in_time, late: (buffer, params)
+    return jax.lax.cond(due, speak, silent, buffer, params, mixing, *fate)
 
 
 def is_due(period, step):
@@ -237,13 +237,13 @@ def is_due(period, step):
     return (jnp.asarray(step) + 1) % period == 0
 
 
-def fates_now(key, mailbox, params, messages, numbers):
+def fates_now(key, buffer, params, messages, numbers):
     """Samples the delivery of this broadcast's messages."""
     agents = _agents(params) if numbers is None else numbers
-    return sample_delivery(jax.random.fold_in(key, mailbox.round), agents, messages)
+    return sample_delivery(jax.random.fold_in(key, buffer.round), agents, messages)
 
 
-def deliver(mailbox, params, mixing, in_time, late, *, shared, messages, public=None):
+def deliver(buffer, params, mixing, in_time, late, *, shared, messages, public=None):
     """Returns the message buffer and params after a broadcast with given delivery.
 
     ``public``, if given, is sent to other agents in place of an agent's layers.
@@ -251,7 +251,7 @@ def deliver(mailbox, params, mixing, in_time, late, *, shared, messages, public=
     own, kept = _parted(params, shared)
     sent = own if public is None else public
     forgotten = messages.max_age + 1
-    older = jnp.where(mailbox.under_way, 1, mailbox.age + 1)
+    older = jnp.where(buffer.under_way, 1, buffer.age + 1)
     age = jnp.where(in_time, 0, jnp.minimum(older, forgotten)).astype(jnp.int32)
     have = lambda rounds: jnp.where(age == rounds, mixing, 0)
     alone = jnp.diag(jnp.sum(have(forgotten), axis=1))
@@ -266,7 +266,7 @@ def deliver(mailbox, params, mixing, in_time, late, *, shared, messages, public=
             total = total + _mixed(have(back + 1), before[back])
         return total
 
-    after = jax.tree.map(received, own, sent, mailbox.sent)
+    after = jax.tree.map(received, own, sent, buffer.sent)
     traced = lambda name, leaf, own: jnp.where(shared[name], leaf, own)
     after = {
         name: jax.tree.map(functools.partial(traced, name), after[name], own[name])
@@ -275,13 +275,13 @@ def deliver(mailbox, params, mixing, in_time, late, *, shared, messages, public=
     recent = lambda now, before: jnp.concatenate([now[None], before])[
         : messages.max_age
     ]
-    mailbox = MessageBuffer(
-        round=mailbox.round + 1,
-        sent=jax.tree.map(recent, sent, mailbox.sent),
+    buffer = MessageBuffer(
+        round=buffer.round + 1,
+        sent=jax.tree.map(recent, sent, buffer.sent),
         age=age,
         under_way=late,
     )
-    return mailbox, {name: (kept | after)[name] for name in params}
+    return buffer, {name: (kept | after)[name] for name in params}
 
 
 def _mixed(mixing, leaf):

@@ -47,7 +47,7 @@ def empty_noisy_message_buffer(
 
 def exchange_noisily(
     key,
-    mailbox: NoisyMessageBuffer,
+    buffer: NoisyMessageBuffer,
     params,
     mixing,
     *,
@@ -71,7 +71,7 @@ def exchange_noisily(
 
     Args:
       key: typed PRNG key of the run.
-      mailbox: result of ``empty_noisy_message_buffer`` or of the last broadcast.
+      buffer: result of ``empty_noisy_message_buffer`` or of the last broadcast.
       params, mixing, shared, messages: see ``exchange``.
       clip_norm: clip norm > 0.
       noise_multiplier: noise multiplier >= 0.
@@ -103,23 +103,23 @@ def exchange_noisily(
     """
     check_noise(clip_norm, noise_multiplier)
     messages = messages or ChannelConfig()
-    fate = gossip.fates_now(key, mailbox.mail, params, messages, numbers)
+    fate = gossip.fates_now(key, buffer.mail, params, messages, numbers)
     noise = shared, clip_norm, noise_multiplier
     numbers = jnp.arange(len(fate[0])) if numbers is None else numbers
-    public = _public_layers(key, mailbox, params, numbers, *noise)
+    public = _public_layers(key, buffer, params, numbers, *noise)
     mail, params = gossip.deliver(
-        mailbox.mail, params, mixing, *fate, shared=shared, messages=messages,
+        buffer.mail, params, mixing, *fate, shared=shared, messages=messages,
         public=public,
     )  # fmt: skip
     return NoisyMessageBuffer(mail, public), params
 
 
-def exchange_noisily_every(period, key, mailbox, params, mixing, step, **settings):
+def exchange_noisily_every(period, key, buffer, params, mixing, step, **settings):
     """Calls ``exchange_noisily`` at the end of every ``period`` steps.
 
     Args:
       period, step: see ``exchange_every``.
-      key, mailbox, params, mixing, settings: see ``exchange_noisily``.
+      key, buffer, params, mixing, settings: see ``exchange_noisily``.
 
     Raises:
       ValueError: for a Python period below 1; also the conditions of
@@ -134,12 +134,12 @@ def exchange_noisily_every(period, key, mailbox, params, mixing, step, **setting
       >>> same["w"].ravel()
       Array([4., 8.], dtype=float32)
     """
-    speak = lambda mailbox, params, mixing: exchange_noisily(
-        key, mailbox, params, mixing, **settings
+    speak = lambda buffer, params, mixing: exchange_noisily(
+        key, buffer, params, mixing, **settings
     )
-    silent = lambda mailbox, params, mixing: (mailbox, params)
+    silent = lambda buffer, params, mixing: (buffer, params)
     due = gossip.is_due(period, step)
-    return jax.lax.cond(due, speak, silent, mailbox, params, mixing)
+    return jax.lax.cond(due, speak, silent, buffer, params, mixing)
 
 
 def check_noise(clip_norm, noise_multiplier) -> None:
@@ -153,9 +153,9 @@ def check_noise(clip_norm, noise_multiplier) -> None:
         finite(zero=False, noise_multiplier=noise_multiplier)
 
 
-def _public_layers(key, mailbox, params, numbers, shared, clip_norm, noise_multiplier):
+def _public_layers(key, buffer, params, numbers, shared, clip_norm, noise_multiplier):
     """Returns the public layers of each agent after this broadcast."""
-    before = mailbox.public
+    before = buffer.public
 
     def change(name, now, last):
         return jnp.where(shared[name], now - last, 0)
@@ -168,7 +168,7 @@ def _public_layers(key, mailbox, params, numbers, shared, clip_norm, noise_multi
         )
         for name in before
     }
-    key = jax.random.fold_in(jax.random.fold_in(key, NOISE), mailbox.mail.round)
+    key = jax.random.fold_in(jax.random.fold_in(key, NOISE), buffer.mail.round)
 
     def alone(number, row):
         own_key = jax.random.fold_in(key, number)

@@ -51,11 +51,11 @@ def fedmask(
     first round are pruned permanently. The client then sends one bit per weight, and
     the server averages the bits over clients that retain the weight.
 
-    If at least two clients retain a weight and a client's bit disagrees with the mean m
-    (rounded, with 1/2 counting as use), its mask restarts at a sigmoid that
-    interpolates from 1 - m to m by ``certainty``. If they agree, the mask continues
-    from its value, so that training within a round is not lost. Other masks remain
-    personal.
+    The mean m of the bits is used if at least two clients retain a weight. If a
+    client's bit disagrees with the rounded mean (1/2 counts as use), its mask restarts
+    at a sigmoid that interpolates from 1 - m to m by ``certainty``. If they agree, the
+    mask continues from its value, so that training within a round is not lost. Other
+    masks remain personal.
 
     This is our interpretation of the paper. Its masks are structured to speed up
     inference; ours are not. The server sees a client's bits, and therefore its pruned

@@ -84,9 +84,9 @@ def atlas(
       layers that it takes back are not visible. Only for ``guarantee="client"``.
     - "published": from masks that follow gradients before the noise: **no guarantee**.
 
-    ``info`` has ``"loss"`` (of clients' rows, without guarantee); ``"layers"``, the
-    mean number of shared layers; and ``"bytes_up"`` and ``"bytes_down"`` of a client:
-    its shared layers in both directions, and one score per layer.
+    ``info`` has ``"loss"`` of clients' rows, which the guarantee does not cover, and
+    ``"layers"``, the mean number of shared layers. ``"bytes_up"`` and ``"bytes_down"``
+    count a client's shared layers in both directions, and one score per layer.
 
     Args:
       init_fn: ``key -> params``, a dict of M layers.
@@ -94,13 +94,13 @@ def atlas(
         depend only on its row.
       steps: ``Steps`` of a client in a round. With ``lots`` only ``num_steps`` is used.
       num_clients: number of clients in the population.
-      lots: ``PoissonSampling`` of noisy steps. None uses plain steps, which give no
-        guarantee unless ``guarantee`` is "client".
+      lots: ``PoissonSampling`` of noisy steps. None uses plain steps. These have a
+        guarantee only if ``guarantee`` is "client".
       guarantee: privacy unit, "example" or "client".
-      reading: one of ``READINGS``.
-      clipping: one of ``CLIPPINGS``.
-      scores: one of ``SCORES``.
-      public_scores: score in (0, 1] of each layer, for ``"public"``.
+      reading: one of ``READINGS``. See above.
+      clipping: one of ``CLIPPINGS``. See above.
+      scores: one of ``SCORES``. See above.
+      public_scores: score in (0, 1] of each layer. Required for ``"public"``.
       send_every_layer: whether clients send all layers, which hides the layers that
         they share.
       most_layers: maximum number of shared layers, by largest scores.

@@ -125,7 +125,7 @@ def local_dp_sgd(
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
       lots: ``PoissonSampling``.
-      learning_rate: ``float[]``, may be traced.
+      learning_rate: ``float[]``. May be traced.
       num_steps: Python int >= 1.
       clip_norms, groups: see ``jaxanon.kernels.clipped_gradient_sum``.
       noise_multipliers: see ``jaxanon.kernels.add_noise_to_sum``; 0 adds no noise and

@@ -30,7 +30,7 @@ def fedsgd_ldp(
       init_fn: ``key -> params``.
       loss_fn: ``(params, batch, key) -> float[B]``; each loss must depend on its row
         only.
-      lots: ``PoissonSampling``, the same for all clients.
+      lots: ``PoissonSampling``. It is the same for all clients.
       num_steps: noisy steps of a client in a round, >= 1.
       num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None weights clients equally, because numbers of rows

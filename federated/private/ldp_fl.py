@@ -76,8 +76,8 @@ def ldp_fl(
     weight. A client's message costs ε times the number of weights, and rounds add (see
     ``jaxanon.privacy.responses_spent``). A useful network therefore needs an ε per
     client in the thousands. The paper's splitting and shuffling of weights does not
-    change this: it hides the sender, if the channel is trusted, but a joint ε would
-    need an analysis of the shuffle that the paper does not give. ``info`` has
+    change this. It hides the sender if the channel is trusted, but the paper does not
+    analyse the joint ε of the shuffle. ``info`` has
     ``"loss"``; ``"bytes_up"``, one bit per weight, because both values are public; and
     ``"bytes_down"``.
 

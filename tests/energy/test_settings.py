@@ -14,7 +14,7 @@ from jaxanon.energy.config import PFDRLConfig
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"late": 0.1, "max_age": 0}, "max_age must be >= 1 where messages are late"),
+        ({"late": 0.1, "max_age": 0}, "max_age must be >= 1 if messages are late"),
         ({"lookback": 7}, "every must divide lookback, got 5 and 7"),
         ({"capacity": 20}, "capacity must be >= 32, a batch"),
         ({"alpha": 10}, r"alpha must lie in \[0, 9\], the Q-network's layers, got 10"),

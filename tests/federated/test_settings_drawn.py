@@ -81,7 +81,7 @@ def test_hyper_parameters_are_refused_by_name_before_anything_begins(name, data)
 @given(st.sampled_from([1, 2, 4, 7]))
 def test_a_population_of_another_size_is_refused(name, number):
     clients = jax.tree.map(lambda leaf: leaf[np.arange(number) % 3], of_rows(0, FULL))
-    message = f"made for 3 clients, and the population has {number}"
+    message = f"population must have 3 clients as the algorithm, got {number}"
     with pytest.raises(ValueError, match=message):
         jax.eval_shape(made(name).update, jax.random.key(0), begun(name), clients)
 

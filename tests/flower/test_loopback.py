@@ -166,13 +166,13 @@ def _falls(letter):
 
 
 SPOILED = {
-    "has numbers that are not finite": _arrays(lambda a: np.full_like(a, np.nan)),
+    "must be finite, got NaN": _arrays(lambda a: np.full_like(a, np.nan)),
     "must be float32": _arrays(lambda a: a[None]),
-    "1 are missing": lambda letter: letter._replace(
+    "got 1 missing": lambda letter: letter._replace(
         arrays=dict([*letter.arrays.items()][1:])
     ),
     "its norm must be at most": _arrays(lambda a: 1e6 * a),
-    "its weight must be from 0": lambda letter: Letter({"weight": 1e9}, letter.arrays),
+    "its weight must be in": lambda letter: Letter({"weight": 1e9}, letter.arrays),
     "its weight must be a number": lambda letter: Letter({}, letter.arrays),
     "it failed (OSError)": _falls,
     "it did not answer in 2 s": lambda _: time.sleep(4) or sys.exit(),  # So it's last.

@@ -139,5 +139,7 @@ def test_says_what_was_wrong(network, start):
         *(start, network, Steps(num_steps=1)), layers=layers, num_clients=2
     )
     for layers in (("base",), ("base", "head", "head"), ("base", "hand")):
-        with pytest.raises(ValueError, match=r"layers must be all of the model's, \["):
+        with pytest.raises(
+            ValueError, match=r"layers must be all layers .*\["
+        ):
             make(layers).init(jax.random.key(0))

@@ -102,7 +102,7 @@ def test_files_that_cannot_be_read(tmp_path):
     about = tmp_path / "clients.json"
     told = json.loads(about.read_text())
     for change, message in (
-        ({"format": 2}, r"damaged \(format 2, and this version reads 1\)"),
+        ({"format": 2}, r"damaged \(the format must be 1, got 2\)"),
         ({"num_clients": 3}, r"damaged \(2 of 3 are there\)"),
     ):
         about.write_text(json.dumps(told | change))

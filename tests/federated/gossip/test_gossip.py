@@ -245,16 +245,16 @@ def test_half_precision_is_summed_in_float32():
         (lambda: ChannelConfig(lost=0.7, late=0.6), "lost and late must be at most 1"),
         (
             lambda: ChannelConfig(late=0.5),
-            "max_age must be >= 1 where messages are late (0.5)",
+            "max_age must be >= 1 if messages are late (0.5)",
         ),
-        (lambda: federated.base_layers(("a", "b"), 3), "alpha must lie in [0, 2]"),
+        (lambda: federated.base_layers(("a", "b"), 3), "alpha must be in [0, 2]"),
         (
             lambda: federated.mix(HALF, {"w": jnp.zeros((3, 2))}),
-            "a leading axis of 2 agents, as mixing has, got an array of shape (3, 2)",
+            "a leading axis of 2 agents as mixing, got an array of shape (3, 2)",
         ),
         (
             lambda: federated.empty_message_buffer({"w": jnp.zeros(2)}, {"v": True}),
-            "it names ['v'], the params have ['w']",
+            "one entry per layer, ['w'], got ['v']",
         ),
         (
             lambda: federated.exchange_every(

@@ -281,5 +281,5 @@ def test_the_first_layers_are_shared(layers, alpha):
     traced = fed.base_layers(tuple(layers), jnp.int32(alpha))
     assert {name: bool(flag) for name, flag in traced.items()} == found
     for wrong in (-1, len(layers) + 1):
-        with pytest.raises(ValueError, match="alpha must lie in"):
+        with pytest.raises(ValueError, match="alpha must be in"):
             fed.base_layers(tuple(layers), wrong)

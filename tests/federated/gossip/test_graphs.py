@@ -111,7 +111,7 @@ def test_differences_shrink_by_the_rate_and_the_mean_stays():
         (lambda: federated.check_mixing(np.ones(3)), "mixing must be [agents"),
         (
             lambda: federated.check_mixing(np.array([[1.5, -0.5], [-0.5, 1.5]])),
-            "mixing must not be negative, got -0.5",
+            "mixing must be >= 0, got -0.5",
         ),
         (
             lambda: federated.check_mixing(np.array([[1, 0], [0.5, 0.25]])),
