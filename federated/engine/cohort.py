@@ -27,7 +27,7 @@ def population(rows, mask) -> Population:
       ValueError: if shapes differ, or a client has no rows.
 
     Example:
-      {"x": np.ones((2, 3, 4))}, np.ones((2, 3), bool)).mask.shape
+      >>> population({"x": np.ones((2, 3, 4))}, np.ones((2, 3), bool)).mask.shape
       (2, 3)
     """
     mask = np.asarray(mask, bool)

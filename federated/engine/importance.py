@@ -138,7 +138,8 @@ def select_layers(found: dict, threshold, max_layers: int | None = None) -> dict
 
     Example:
       >>> found = {"a": jnp.float32(0.6), "b": jnp.float32(0.4), "c": jnp.float32(0.9)}
-
+      >>> chosen = select_layers(found, 0.5, max_layers=1)
+      >>> {name: bool(x) for name, x in chosen.items()}
       {'a': False, 'b': False, 'c': True}
     """
     names = sorted(found)

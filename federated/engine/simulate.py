@@ -82,7 +82,8 @@ def shard(algorithm, devices=None) -> ShardedAlgorithm:
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> sharded = fed.shard(algorithm)
-
+      >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
+      >>> placed = sharded.shard_clients(clients)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
       >>> state, info = sharded.update(jax.random.key(1), state, placed)
       >>> state.params

@@ -117,7 +117,7 @@ def empty_message_buffer(
       ValueError: if ``shared`` and ``params`` differ in their layers.
 
     Example:
-      {"w": jnp.zeros((2, 3))}, {"w": True}).age
+      >>> empty_message_buffer({"w": jnp.zeros((2, 3))}, {"w": True}).age
       Array([[0, 1],
              [1, 0]], dtype=int32)
     """

@@ -229,7 +229,8 @@ def by_a_client(key, wanted: dict, logits: dict, hyper) -> dict:
       >>> wanted = of_logits({"a": jnp.float32(2.4), "b": jnp.float32(-1.8)})
       >>> zeros = {"a": jnp.zeros(()), "b": jnp.zeros(())}
       >>> hyper = {"score_norm": 1.0, "score_multiplier": 0.0}
-
+      >>> noisy = by_a_client(jax.random.key(0), wanted, zeros, hyper)
+      >>> round(float(noisy["a"]), 3), round(float(noisy["b"]), 3)
       (0.8, -0.6)
     """
     there = _within({name: jax.scipy.special.logit(x) for name, x in wanted.items()})

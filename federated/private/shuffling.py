@@ -48,7 +48,8 @@ def shuffle_messages(key, sent: dict, senders: dict, num_slots: int):
     Example:
       >>> sent = {"a": jnp.array([1.0, 2.0, 3.0]), "b": jnp.array([4.0, 5.0, 6.0])}
       >>> senders = {"a": np.array([1, 0, 1], bool), "b": np.zeros(3, bool)}
-
+      >>> arrivals, whose = shuffle_messages(
+      ...     jax.random.key(0), sent, senders, num_slots=8)
       >>> sorted(arrivals), sorted(arrivals["a"].layer.tolist()), sum(whose["a"])
       (['a'], [1.0, 3.0], np.int64(2))
 

@@ -122,7 +122,7 @@ def fixed_point_decode(total, max_abs, num_clients, *, bits: int = BITS):
       ValueError: same conditions as ``fixed_point_resolution``.
 
     Example:
-      ({"w": jnp.array([1 << 20], jnp.int32)}, 1.0, 1000)
+      >>> fixed_point_decode({"w": jnp.array([1 << 20], jnp.int32)}, 1.0, 1000)
       {'w': Array([0.5], dtype=float32)}
     """
     resolution = fixed_point_resolution(max_abs, num_clients, bits)

@@ -54,7 +54,9 @@ def adapt_clip_norms(
 
     Example:
       >>> rows = jnp.array([[3.0, 4.0], [0.0, 8.0], [9.0, 0.0], [7.0, 0.0]])
-
+      >>> norm = adapt_clip_norms(  # A quarter of the rows is within 6; target 1/2.
+      ...     jax.random.key(0), rows, 6.0, count_stddev=0.0,
+      ...     learning_rate=4 * jnp.log(2.0))
       >>> round(float(norm), 4)
       12.0
 

@@ -24,7 +24,7 @@ def diffusion_steps(start, num_steps):
       ValueError: if a number is out of range.
 
     Example:
-      (100, 4)
+      >>> diffusion_steps(100, 4)
       array([100,  75,  50,  25,   0], dtype=int32)
 
     References:

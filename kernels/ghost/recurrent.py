@@ -31,7 +31,7 @@ def lstm(x, kernel, recurrent, bias):
 
     Example:
       >>> x, weights, bias = jnp.ones((1, 2, 3)), jnp.zeros((3, 4)), jnp.zeros(4)
-
+      >>> bias = bias.at[2].set(jnp.inf)  # Every step: c = c / 2 + 1 / 2.
       >>> jnp.arctanh(2 * lstm(x, weights, jnp.zeros((1, 4)), bias)).round(4)
       Array([[[0.5 ],
               [0.75]]], dtype=float32)

@@ -104,7 +104,7 @@ def priv_unit_cap(size: int, epsilon: float, *, dtype=None) -> Cap:
     Example:
       >>> cap = priv_unit_cap(8, 5.0)
       >>> odds = cap.probability / (1 - cap.probability)
-
+      >>> round(odds * (1 - cap.fraction) / cap.fraction, 6) == round(math.exp(5.0), 6)
       True
     """
     not_traced("epsilon", epsilon)

@@ -140,7 +140,7 @@ def under_sample(key, labels, mask, num_classes, samples_per_class):
       ValueError: if shapes differ, the input is empty, or a number is below 1.
 
     Example:
-
+      >>> labels = jnp.array([1, 0, 0])
       >>> _, real = under_sample(jax.random.key(0), labels, jnp.ones(3, bool), 2, 2)
       >>> real
       Array([ True,  True,  True, False], dtype=bool)

@@ -85,7 +85,7 @@ def count_steps_jerk_pace(acceleration, rate_hz, lengths=None):
       ValueError: if a shape is wrong or ``rate_hz`` is too low for the filter.
 
     Example:
-
+      >>> seconds = jnp.arange(300) / 50  # Two steps per second for four seconds.
       >>> swing = jnp.where(seconds < 4, 3 * jnp.sin(4 * jnp.pi * seconds), 0)
       >>> count = jax.jit(count_steps_jerk_pace, static_argnums=1)
       >>> count(9.81 + swing[:, None], 50.0)

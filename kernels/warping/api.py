@@ -58,7 +58,7 @@ def dtw(
     Example:
       >>> x = jnp.array([[[0.0], [3.0], [3.0], [0.0]]])
       >>> y = jnp.array([[[0.0], [0.0], [3.0], [4.0]]])
-
+      >>> dtw(x, y), dtw(x, y, band=0)  # Only the last match costs; then also 0 and 3.
       (Array([4.], dtype=float32), Array([5.], dtype=float32))
 
     References:

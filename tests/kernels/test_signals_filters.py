@@ -263,7 +263,7 @@ def test_filters_say_what_was_wrong():
         signals.sosfiltfilt(good, x, jnp.array([9]))
     with pytest.raises(TypeError, match="lengths must be integers, got float32"):
         signals.sosfiltfilt(good, x, jnp.array(9.0))
-    with pytest.raises(TypeError, match="sections must be numbers on the host"):
+    with pytest.raises(TypeError, match="sections must be on the host"):
         jax.jit(signals.sosfilt)(good, x)
 
 
