@@ -152,7 +152,7 @@ def personal(
       >>> most = lambda client: jnp.maximum(client.own, jnp.max(client.rows))
       >>> algorithm = personal(
       ...     lambda key: (jnp.zeros(()), jnp.zeros(()), None),
-      ...     lambda client: Reply(most(client), most(client), {}), replaced,
+      ...     lambda client: Reply(most(client), most(client), {}), replace_params,
       ...     lambda client: client.own, num_clients=2, hyper={}, rounds=CohortConfig())
       >>> state = algorithm.init(jax.random.key(0))
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
