@@ -262,5 +262,5 @@ def test_a_client_unlike_the_others_is_refused_by_its_number(which, place):
     with tempfile.TemporaryDirectory() as folder:
         with pytest.raises(ValueError, match=f"client ({place}|1) "):
             fed.write_clients(folder, clients)
-        with pytest.raises(FileNotFoundError, match="holds no clients"):
+        with pytest.raises(FileNotFoundError, match="must hold clients"):
             fed.open_clients(folder)

@@ -46,8 +46,8 @@ def test_stack_pads_with_zeros_at_the_end():
 @pytest.mark.parametrize(
     ("clients", "message"),
     [
-        ([np.ones((2, 1)), np.ones((0, 1))], r"none were found for clients \[1\] of 2"),
-        ([], "every client needs at least one row.* of 0"),
+        ([np.ones((2, 1)), np.ones((0, 1))], r"got none for clients \[1\] of 2"),
+        ([], "every client must have at least one row.* of 0"),
         (
             [{"x": np.ones(2), "y": np.ones(3)}],
             r"arrays of client 0 must have the same number of rows, got \[2, 3\]",

@@ -277,5 +277,5 @@ def test_algorithms_that_no_device_can_run_are_refused():
     data, own = _own_rows(clients, 0), engine_exchange.initial_own(state)
     sent = engine_exchange.broadcast_state(state)
     message, weight, _ = jax.eval_shape(exchange.reply, key, sent, 0, 0, data, own)
-    with pytest.raises(ValueError, match="reads what clients keep, which never leaves"):
+    with pytest.raises(ValueError, match="must not use personal states on the server"):
         jax.eval_shape(exchange.merge, state, jnp.arange(3), message, weight)

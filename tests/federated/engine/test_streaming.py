@@ -91,7 +91,7 @@ def test_any_of_many_clients_is_read_as_it_was_written(tmp_path):
 def test_what_is_not_written(tmp_path, clients, message):
     with pytest.raises(ValueError, match=message):
         federated.write_clients(tmp_path, clients)
-    with pytest.raises(FileNotFoundError, match="holds no clients"):
+    with pytest.raises(FileNotFoundError, match="must hold clients"):
         federated.open_clients(tmp_path)
 
 
