@@ -197,7 +197,7 @@ def test_says_what_was_wrong(found):
     with pytest.raises(ValueError, match=r"members must be float\[2, 1\].*\(2, 3\)"):
         wrong(np.ones((2, 3)))
     for weight in (-1.0, np.nan):
-        with pytest.raises(ValueError, match="members must be finite and not negative"):
+        with pytest.raises(ValueError, match="members must be finite and >= 0"):
             wrong(np.array([[1.0], [weight]]))
     with pytest.raises(ValueError, match=r"rho must be > 2 beta, 0\.002, got"):
         found().init(jax.random.key(0), beta=1e-3, rho=1e-3)

@@ -197,5 +197,5 @@ def test_says_what_was_wrong():
     of_layer = lambda p, x, key: square(p["base"], x, key)
     wrong = federated.ldp_fl(zero, of_layer, one, radii={"head": 1.0}, num_clients=1)
     state, clients = wrong.init(jax.random.key(0)), federated.stack([jnp.array([4.0])])
-    with pytest.raises(ValueError, match=r"of the layers \['base'\], got \['head'\]"):
+    with pytest.raises(ValueError, match=r"the layers \['base'\], got \['head'\]"):
         wrong.update(jax.random.key(0), state, clients)
