@@ -409,7 +409,7 @@ def client_observer(
         def one_round(before, _):
             message = None
             if sees != "released":
-                message, _ = algorithm.sent(key, before, clients, client)
+                message, _ = algorithm.message(key, before, clients, client)
             after, _ = algorithm.update(key, before, clients)
             seen = SEEN[sees](before, after, message, client)
             return after, jnp.stack([jnp.asarray(x, jnp.float32) for x in seen])

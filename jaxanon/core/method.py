@@ -151,7 +151,7 @@ class Method(NamedTuple):
     @property
     def stages(self):
         """Stages of a round, which several devices may share; None without them."""
-        return None if self.federation is None else self.federation.algorithm.acts
+        return None if self.federation is None else self.federation.algorithm.stages
 
     def __reduce__(self):
         """Pickles name, spec, config and recipe, from which the registry rebuilds it.

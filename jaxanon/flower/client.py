@@ -20,16 +20,16 @@ from jaxanon.flower.records import JOIN, LEAVE, WORK, Payload
 from jaxanon.flower.settings import local
 
 
-def parts_of(method) -> engine_exchange.Parts:
+def split_algorithm(method) -> engine_exchange.Parts:
     """Splits a method's rounds into messages; a guarantee drops clients' losses.
 
     The noise of a guarantee covers the averaged update and no other statistics.
     """
-    parts = engine_exchange.parts_of(method.federation.algorithm)
+    parts = engine_exchange.split_algorithm(method.federation.algorithm)
     return parts if method.guarantee is None else _without_losses(parts)
 
 
-@functools.lru_cache(maxsize=8)  # As ``exchange.parts_of``.
+@functools.lru_cache(maxsize=8)  # As ``exchange.split_algorithm``.
 def _without_losses(parts):
     def without_losses(exchange):
         def reply(*args):
@@ -126,11 +126,11 @@ class Device:
         self._key = key if self._guarantee is None else _secret_key(key)
         state = jax.eval_shape(method.init, init_key)
         self._hyper = jax.jit(lambda key: method.init(key).hyper)(init_key)
-        self._like = engine_exchange.sent_out(state)
-        first = jax.eval_shape(engine_exchange.first_own, state)
-        self._own = engine_exchange.unpacked(payload.arrays, first)
+        self._like = engine_exchange.broadcast_state(state)
+        first = jax.eval_shape(engine_exchange.initial_own, state)
+        self._own = engine_exchange.unpack(payload.arrays, first)
         self._own = jax.tree.map(jnp.asarray, self._own)
-        exchanges = parts_of(method).exchanges
+        exchanges = split_algorithm(method).exchanges
         self._programs = [jax.jit(exchange.reply) for exchange in exchanges]
         self._terms, self._waiting = terms, None
 
@@ -143,7 +143,7 @@ class Device:
         """
         facts = payload.facts
         self._settle(facts["accepted"])
-        state = engine_exchange.unpacked(payload.arrays, self._like)
+        state = engine_exchange.unpack(payload.arrays, self._like)
         _check_hyper(state.hyper, self._hyper)
         state = state._replace(hyper=self._hyper)
         if self._guarantee is None:
@@ -158,7 +158,7 @@ class Device:
         message, weight, own = program(
             *(self._key, state, step, np.int32(self.client), self._rows, self._own)
         )
-        return Payload({"weight": float(weight)}, engine_exchange.packed(message)), own
+        return Payload({"weight": float(weight)}, engine_exchange.pack(message)), own
 
     def _reply_once(self, payload, state):
         """Replies without reusing noise for different requests."""

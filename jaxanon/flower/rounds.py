@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxanon.core.programs import sound
 from jaxanon.federated.engine import exchange as engine_exchange
-from jaxanon.flower.client import parts_of
+from jaxanon.flower.client import split_algorithm
 
 
 class TooFew(ValueError):
@@ -56,13 +56,13 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
       FloatingPointError: from ``update``, if the state is no longer finite.
     """
     num_clients = len(clients)
-    parts = parts_of(method)
+    parts = split_algorithm(method)
     programs = [
-        jax.jit(functools.partial(engine_exchange.merged, each))
+        jax.jit(functools.partial(engine_exchange.merge_messages, each))
         for each in parts.exchanges
     ]
-    ways = [jax.jit(each.way) for each in parts.exchanges]
-    legal = [jax.jit(each.legal) for each in parts.exchanges]
+    ways = [jax.jit(each.direction) for each in parts.exchanges]
+    legal = [jax.jit(each.is_valid) for each in parts.exchanges]
     end = jax.jit(parts.end)
     max_windows = int(np.asarray(jax.tree.leaves(rows)[0].shape)[1])
 
@@ -71,8 +71,8 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         """Returns the shapes of an exchange's message."""
         state = jax.eval_shape(method.init, key)
         number = jax.ShapeDtypeStruct((), np.int32)
-        own = jax.eval_shape(engine_exchange.first_own, state)
-        sent = engine_exchange.sent_out(state)
+        own = jax.eval_shape(engine_exchange.initial_own, state)
+        sent = engine_exchange.broadcast_state(state)
         reply = parts.exchanges[index].reply
         return jax.eval_shape(reply, key, sent, number, number, rows, own)[0]
 
@@ -89,11 +89,12 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
             raise ValueError(why) from error
 
     def _read(index, payload):
-        message = engine_exchange.unpacked(payload.arrays, like(index))
+        message = engine_exchange.unpack(payload.arrays, like(index))
         weight = payload.facts.get("weight")
         if not isinstance(weight, (int, float)):
             raise ValueError(f"its weight must be a number, got {weight!r}.")
-        engine_exchange.check_weight(weight, parts.exchanges[index].most(max_windows))
+        limit = parts.exchanges[index].max_weight(max_windows)
+        engine_exchange.check_weight(weight, limit)
         for path, value in jax.tree_util.tree_leaves_with_path(message[1]):
             if not np.all(np.abs(value) <= MOST_INFO):
                 raise ValueError(
@@ -119,7 +120,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
                 norms[client] = engine_exchange.norm(
                     ways[index](state, valid[client][0][0])
                 )
-        too_far = engine_exchange.too_far(norms, bounds.max_message_norm)
+        too_far = engine_exchange.find_oversized(norms, bounds.max_message_norm)
         for client, why in too_far.items():
             refuse(client, why)
             del valid[client]
@@ -128,7 +129,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
     def exchange(index, step, state, ids, ask, refuse, accepted):
         name = f"{int(state.round)}.{index}.{step}"
         facts = {"name": name, "exchange": index, "step": step}
-        arrays = engine_exchange.packed(engine_exchange.sent_out(state))
+        arrays = engine_exchange.pack(engine_exchange.broadcast_state(state))
         valid = valid_messages(index, state, ask(ids, facts, arrays), refuse)
         if len(valid) < bounds.min_replies:
             raise TooFew(

@@ -96,7 +96,7 @@ def serve(
         if on_claim is not None:
             on_claim()
         folder = Folder(output_dir, method, total, total // epochs, log)
-        first = exchange.packed(exchange.first_own(state))
+        first = exchange.pack(exchange.initial_own(state))
         digest = terms.digest(agreed)
         with contextlib.closing(folder):
             state = folder.begin(state)

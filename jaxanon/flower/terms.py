@@ -86,7 +86,7 @@ def terms(method, state, clients: list[int], max_windows: int, seed: int) -> dic
         "method": method.name,
         "settings": dataclasses.asdict(method.config),
         "spec": json.loads(method.spec.to_json()),
-        "architecture": checkpoint.architecture(exchange.sent_out(state)),
+        "architecture": checkpoint.architecture(exchange.broadcast_state(state)),
         "clients": clients,
         "max_windows": max_windows,
         "seed": seed,
@@ -160,7 +160,7 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
     method = registry.build(terms["method"], spec, **settings)
     # Only shapes matter here, so any key will do.
     state = jax.eval_shape(method.init, jax.random.key(len(terms["clients"])))
-    found = checkpoint.architecture(exchange.sent_out(state))
+    found = checkpoint.architecture(exchange.broadcast_state(state))
     if found != terms["architecture"]:
         raise ValueError(
             f"{terms['method']} has other arrays here than at the server, though both "

@@ -95,7 +95,7 @@ def _by_workers(method, data, devices):
         bad = jnp.where(sound(state), bad, jnp.minimum(bad, num - 1))
         return state, jax.tree.map(lambda leaf: leaf.mean(axis=0), each), bad
 
-    return DevicePlacement(call, sharded.place(data), lambda tree: tree)
+    return DevicePlacement(call, sharded.shard_clients(data), lambda tree: tree)
 
 
 def to_host(state):

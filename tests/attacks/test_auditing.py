@@ -11,7 +11,7 @@ from jaxanon import federated
 from jaxanon.attacks import auditing
 from jaxanon.federated import CohortConfig, PoissonSampling, Steps
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.personal import Reply, personal, replaced
+from jaxanon.federated.engine.personal import Reply, personal, replace_params
 from jaxanon.privacy import epsilon_spent, noise_multiplier_of_layers
 
 DELTA, RUNS = 1e-3, 10_000
@@ -165,7 +165,7 @@ def test_a_client_that_clips_its_mean_and_not_its_examples_is_caught():
     broken = personal(
         lambda key: (init_fn(key), None, None),
         client,
-        replaced,
+        replace_params,
         lambda client: client.params,
         num_clients=2,
         hyper={},

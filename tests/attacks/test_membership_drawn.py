@@ -223,7 +223,7 @@ def test_a_bound_or_noise_below_nothing_is_refused(bound, noise):
     send = lambda **options: attacks.client_gradient(
         jax.random.key(0), loss_fn, *case(0, 1), **options
     )
-    with pytest.raises(ValueError, match="max_norms must be > 0"):
+    with pytest.raises(ValueError, match="clip_norms must be > 0"):
         send(clip_norm=bound)
     with pytest.raises(ValueError, match="noise_multipliers must be >= 0"):
         send(clip_norm=1.0, noise_multiplier=noise)

@@ -25,14 +25,14 @@ def served(data):
     state = jax.jit(method.init)(jax.random.key(0))
     clients = terms.clients_of(method, data)
     agreed = terms.terms(method, state, clients, 20, 5)
-    first = exchange.packed(exchange.first_own(state))
+    first = exchange.pack(exchange.initial_own(state))
     return state, Payload({"terms": agreed}, first)
 
 
 def _asked(state, number=0, accepted=None):
     state = state._replace(round=np.int32(number))
     facts = {"name": f"{number}.0.0", "exchange": 0, "step": 0, "accepted": accepted}
-    return Payload(facts, exchange.packed(exchange.sent_out(state)))
+    return Payload(facts, exchange.pack(exchange.broadcast_state(state)))
 
 
 def _joined(data, payload, budget):

@@ -193,13 +193,13 @@ def _falls(payload):
 
 
 SPOILED = {
-    "has numbers that are not finite": _arrays(lambda a: np.full_like(a, np.nan)),
+    "must be finite, got NaN": _arrays(lambda a: np.full_like(a, np.nan)),
     "must be float32": _arrays(lambda a: a[None]),
-    "1 are missing": lambda payload: payload._replace(
+    "got 1 missing": lambda payload: payload._replace(
         arrays=dict([*payload.arrays.items()][1:])
     ),
     "its norm must be at most": _arrays(lambda a: 1e6 * a),
-    "its weight must be from 0": lambda payload: Payload(
+    "its weight must be in": lambda payload: Payload(
         {"weight": 1e9}, payload.arrays
     ),
     "its weight must be a number": lambda payload: Payload({}, payload.arrays),

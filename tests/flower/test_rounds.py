@@ -52,7 +52,7 @@ def _foreseen(data, name, **settings):
 
 @pytest.mark.parametrize("name", ["feddl", "fedmask", "clusterfl"])
 def test_servers_that_read_what_clients_keep_are_refused_at_once(name, data):
-    with pytest.raises(ValueError, match="reads what clients keep, which never leaves"):
+    with pytest.raises(ValueError, match="must not use personal states on the server"):
         _foreseen(data, name)
 
 
