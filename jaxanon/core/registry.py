@@ -292,8 +292,8 @@ def settings_of(name: str, recipe: str = RECOMMENDED):
       ValueError: if the name or the recipe is unknown.
 
     Example:
-      >>> settings_of("orf").share
-      0.5
+      >>> settings_of("blinder", "paper").gamma
+      0.2
     """
     own = entry(name)
     return _configured(own.name, own.config, recipe_of(own, recipe).settings)
