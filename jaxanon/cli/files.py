@@ -15,7 +15,7 @@ def refuse_folder(out: pathlib.Path, resume: bool) -> None:
     from jaxanon.datasets import writing
     from jaxanon.training import processes, run_folder
 
-    run_folder.refuse_taken(out, resume=resume)
+    run_folder.check_available(out, resume=resume)
     if processes.first():  # The others only read it.
         writing.refuse_unwritable_folder(out)
 

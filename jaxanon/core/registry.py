@@ -1,4 +1,4 @@
-"""The registry: names of methods, learners, controllers and data sets."""
+"""Registry of methods, learners, controllers and data sets by name."""
 
 import dataclasses
 import functools
@@ -22,13 +22,13 @@ class Entry(NamedTuple):
     builder: Callable  # (spec, config) -> Method
     config: type | None  # frozen dataclass of the settings
     kind: str  # one of ``KINDS``
-    epochs: int = 20  # that it is trained for by default
-    spec: type = Spec  # of ``builder``, with ``from_json``
+    epochs: int = 20  # default number of training epochs
+    spec: type = Spec  # class of the builder's ``spec``, with ``from_json``
 
 
 _ENTRIES: dict[str, Entry] = {}
 _PLUGINS: list[str] = []
-_LOADED = False  # Whether entry points are.
+_LOADED = False  # Whether the entry points have been imported.
 _BUILT_IN = ("jaxanon.methods", "jaxanon.learners", "jaxanon.energy")
 
 
@@ -44,23 +44,23 @@ def register(
     """Registers a method, a learner, a controller or a data set under a name.
 
     A registered method trains, resumes, reopens, sweeps, evaluates and exports like a
-    built-in one, from Python and from the command line. Another distribution registers
-    in a module that an entry point of the group ``jaxanon.plugins`` names.
+    built-in one, from Python and from the command line. Other distributions register in
+    a module that they list in the entry-point group ``jaxanon.plugins``.
 
     Args:
-      name: as ``build`` and the command line take it; letters, digits and underscores.
-      builder: ``(spec, config) -> Method``, whose ``name`` is this one; of kind
-        ``"dataset"`` a ``jaxanon.datasets.description.Dataset``. Without it, the
-        result is a decorator of the builder.
+      name: name for ``build`` and the command line; letters, digits and underscores.
+      builder: ``(spec, config) -> Method`` with the same ``name``; for the kind
+        ``"dataset"`` a ``jaxanon.datasets.description.Dataset``. If it is None,
+        ``register`` returns a decorator for the builder.
       config: frozen dataclass of the settings, each with a default; ``None`` for a
         method without settings.
       kind: ``"anonymizer"``, ``"learner"``, ``"controller"`` or ``"dataset"``.
-      epochs: that the method is trained for by default.
-      spec: class of the specs that ``builder`` takes, with ``to_json`` and
-        ``from_json``; controllers have other data than windows.
+      epochs: default number of training epochs.
+      spec: class of the builder's specs, with ``to_json`` and ``from_json``;
+        controllers use other data than windows.
 
     Returns:
-      ``(spec, **settings) -> Method``; of a data set, its description.
+      ``(spec, **settings) -> Method``; for a data set, its description.
 
     Raises:
       ValueError: if the kind is unknown, or the name is taken or not an identifier.
@@ -87,25 +87,25 @@ def register(
     if kind == "dataset":
         return datasets.register(name, cast(datasets.Dataset, builder))
     if builder is None:
-        given = {"config": config, "kind": kind, "epochs": epochs, "spec": spec}
-        return functools.partial(register, name, **given)
+        options = {"config": config, "kind": kind, "epochs": epochs, "spec": spec}
+        return functools.partial(register, name, **options)
     if not callable(builder):
         raise TypeError(f"builder must be (spec, config) -> Method, got {builder!r}.")
     if not str(getattr(builder, "__module__", "")).startswith("jaxanon."):
-        _load()  # A built-in name is taken, whoever comes first.
+        _load()  # Built-in names take precedence.
     old = _ENTRIES.get(name)
     if old is not None and _origin(old.builder) != _origin(builder):
         raise ValueError(
-            f"name must be new, got {name!r}, which {_origin(old.builder)} has; choose "
-            "another name."
+            f"name must be new, got {name!r}, which {_origin(old.builder)} already "
+            "uses; choose another name."
         )
     _ENTRIES[name] = Entry(name, builder, config, kind, epochs, spec)
 
     @functools.wraps(builder)
     def build(spec, **settings):
-        return _built(_ENTRIES[name], spec, settings)
+        return _build(_ENTRIES[name], spec, settings)
 
-    del build.__wrapped__  # Its signature is its own.
+    del build.__wrapped__  # Show the signature of ``build``, not of the builder.
     return build
 
 
@@ -115,11 +115,10 @@ def _origin(builder):
 
 
 def configured(config_class, settings):
-    """The dataclass of these settings.
+    """Builds a config from settings.
 
     Raises:
-      TypeError: for a name that is none of its fields, with those that there are; and
-        whatever the class itself refuses.
+      TypeError: if a setting is not a field of the class; the message lists the fields.
 
     Example:
       >>> @dataclasses.dataclass
@@ -168,33 +167,33 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 def registered(kind: str) -> tuple[str, ...]:
-    """Returns the names of a kind that are registered so far; loads no package."""
+    """Returns the names of a kind registered so far, without importing packages."""
     return tuple(each.name for each in _ENTRIES.values() if each.kind == kind)
 
 
 def entry(name: str, *kinds: str) -> Entry:
-    """Returns what is registered under a name.
+    """Returns the entry of a name.
 
     Args:
-      name: of a method, a learner or a controller.
-      *kinds: that the entry may be of; none: any.
+      name: name of a method, a learner or a controller.
+      *kinds: allowed kinds; any kind if omitted.
 
     Raises:
-      ValueError: if the name is unknown, or of another kind.
+      ValueError: if the name is unknown or has another kind.
     """
     _load()
     kinds = kinds or KINDS
     known = sorted(each.name for each in _ENTRIES.values() if each.kind in kinds)
     if name not in known:
-        what = "method" if "anonymizer" in kinds else kinds[0]
+        kind = "method" if "anonymizer" in kinds else kinds[0]
         raise ValueError(
-            f"{what} must be one of {known}, got {name!r}.{did_you_mean(name, known)}"
+            f"{kind} must be one of {known}, got {name!r}.{did_you_mean(name, known)}"
         )
     return _ENTRIES[name]
 
 
 def default_epochs(name: str | None) -> int:
-    """Returns the default epochs of a method, 20 if the name is not registered.
+    """Returns the default number of epochs of a method; 20 for unknown names.
 
     Example:
       >>> default_epochs("blinder"), default_epochs("obscurenet")
@@ -205,57 +204,59 @@ def default_epochs(name: str | None) -> int:
 
 
 def build(name: str, spec, **settings):
-    """Builds the method of a name for windows of ``spec``.
+    """Builds a registered method for windows of ``spec``.
 
     Args:
-      name: of ``names``.
+      name: registered name; see ``names``.
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of the method's config.
 
     Raises:
-      ValueError: if the name is unknown, or a setting is out of range.
-      TypeError: for an unknown setting.
+      ValueError: if the name is unknown or a setting is out of range.
+      TypeError: if a setting is unknown.
 
     Example:
       >>> from jaxanon.datasets import load
       >>> build("orf", load("smartwatch").spec).name
       'orf'
     """
-    return _built(entry(name), spec, settings)
+    return _build(entry(name), spec, settings)
 
 
-def _built(own, spec, settings):
-    if not isinstance(spec, own.spec):
+def _build(entry_, spec, settings):
+    if not isinstance(spec, entry_.spec):
         raise ValueError(
-            f"spec must be a {own.spec.__name__} for {own.name}, got a "
+            f"spec must be a {entry_.spec.__name__} for {entry_.name}, got a "
             f"{type(spec).__name__}."
         )
-    return own.builder(spec, _configured(own.name, own.config, settings))
+    config = _configured(entry_.name, entry_.config, settings)
+    return entry_.builder(spec, config)
 
 
 def rebuild(name: str, spec, config):
-    """Builds a method again from its name, spec and config.
+    """Rebuilds a method from its name, spec and config.
 
     Raises:
-      ValueError: if no method is registered under the name, or with another config.
+      ValueError: if the name is unknown or is registered with another config class.
     """
-    own = entry(name)
-    if type(config) is not (own.config or type(None)):
+    registered_entry = entry(name)
+    expected = registered_entry.config or type(None)
+    if type(config) is not expected:
         raise ValueError(
-            f"{name} is registered with {own.config}, got a {type(config).__name__}; "
-            "register your method under a name of its own."
+            f"config must be {expected.__name__} for {name}, got a "
+            f"{type(config).__name__}; register your method under another name."
         )
-    return own.builder(spec, config)
+    return registered_entry.builder(spec, config)
 
 
 def load_plugins(*modules: str) -> None:
     """Imports the entry points of the group ``jaxanon.plugins`` and named modules.
 
     Args:
-      *modules: dotted names, whose import registers.
+      *modules: dotted names of modules that register methods on import.
 
     Raises:
-      ImportError: if one cannot be imported.
+      ImportError: if a module cannot be imported.
     """
     _load()
     for module in modules:
@@ -270,7 +271,7 @@ def plugins() -> tuple[str, ...]:
 
 
 def _load():
-    """Imports the packages of the built-in names, and once all entry points."""
+    """Imports the built-in packages and, the first time, all entry points."""
     global _LOADED
     for package in _BUILT_IN:
         importlib.import_module(package)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.core.programs import sound
+from jaxanon.core.programs import state_is_finite
 from jaxanon.federated.engine import exchange as engine_exchange
 from jaxanon.flower.client import parts_of
 
@@ -155,7 +155,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
                 told = info if index == step == 0 else told
         after = end(after)
         told = {name: float(value) for name, value in told.items()}
-        if not (np.isfinite([*told.values()]).all() and bool(sound(after))):
+        if not (np.isfinite([*told.values()]).all() and bool(state_is_finite(after))):
             raise FloatingPointError(
                 f"the losses or parameters are no longer finite in round "
                 f"{int(after.round)}; lower the step size, or --max-message-norm."

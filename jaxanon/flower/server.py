@@ -20,7 +20,7 @@ from jaxanon.flower.rounds import Bounds, TooFew, rounds
 from jaxanon.flower.settings import Serving
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy import ledger
-from jaxanon.privacy.guarantee import paid_for
+from jaxanon.privacy.guarantee import epochs_within_budget
 from jaxanon.training import checkpoint, metrics_log, progress, run_folder, trainer
 
 TRIES = 3  # Of a round that too few answer.
@@ -73,7 +73,7 @@ def serve(
     checks.seed(seed)
     whole("epochs", epochs, least=1)
     terms.check_method(method)
-    epochs = paid_for(method, epochs)
+    epochs = epochs_within_budget(method, epochs)
     trainer.check_data(method, data)
     named = serving.client_keys
     known = None if named is None else keys.public_keys(named)
@@ -90,8 +90,8 @@ def serve(
     parts = rounds(method, run_key, clients, jax.eval_shape(lambda: one), bounds)
     total = epochs * method.schedule.rounds_per_epoch(one)
     port = server_transport.listen(*checks.host_and_port(serving.address))
-    with contextlib.closing(port), checkpoint.alone(out):
-        not_too_far = lambda: run_folder.not_past(out, total, epochs)
+    with contextlib.closing(port), checkpoint.lock_folder(out):
+        not_too_far = lambda: run_folder.check_not_past(out, total, epochs)
         run_folder.claim(out, config, resume=resume, check=not_too_far)
         if on_claim is not None:
             on_claim()
@@ -203,9 +203,9 @@ class Folder:
     def begin(self, state):
         """The state to go on from: the last checkpoint's, or the one given."""
         found = self._checkpoints.restore(state) or state
-        self._begun = ledger.begun(self.path, found)
+        self._begun = ledger.rounds_spent(self.path, found)
         self.state, self._saved = found, int(found.round)
-        self.history = self._checkpoints.go_on(self._saved)
+        self.history = self._checkpoints.truncate_after(self._saved)
         return self.state
 
     def asking(self) -> None:
@@ -249,12 +249,12 @@ class Folder:
 
     def _account(self, rounds, accountant):
         self._covered = rounds
-        self._told = ledger.told_of(self._method, self.state, rounds, accountant)
+        self._told = ledger.privacy_report(self._method, self.state, rounds, accountant)
 
     def _keep(self):
         if self._told is not None:
             about = {"done": int(self.state.round), "begun": self._begun}
-            ledger.keep_rounds(self.path, self._told, **about, asked=self.total)
+            ledger.write_rounds(self.path, self._told, **about, asked=self.total)
 
     def close(self) -> None:
         """Keeps the last good round, and lets go of the folder."""

@@ -97,7 +97,7 @@ class AtlasGuarantee(NamedTuple):
         releases = self.releases(rounds).values()
         return epsilon_spent(releases, self.delta, accountant=accountant)
 
-    def told(self, rounds: int, accountant: str = "pld") -> dict:
+    def report(self, rounds: int, accountant: str = "pld") -> dict:
         """What a report says of the guarantee after so many rounds.
 
         ``parts`` are what would be spent by each release alone, if there are two.
@@ -224,7 +224,7 @@ def _multipliers(config, steps, released, **each):
         alone = config.score_share * config.epsilon
         of_scores = noise_multiplier_for(alone, config.delta, **scores)
         beside = [SampledGaussian(noise_multiplier=of_scores, **scores)]
-    z = noise_multiplier_for(*budget, steps=steps, beside=beside, **each)
+    z = noise_multiplier_for(*budget, steps=steps, other_releases=beside, **each)
     return z, of_scores
 
 

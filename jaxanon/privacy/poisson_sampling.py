@@ -1,24 +1,29 @@
-"""A client's noisy steps: random samples, clipped examples, one sum's noise."""
+"""Poisson-sampled batches of a client's DP-SGD steps."""
 
 import dataclasses
 import math
 
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.privacy.sampled_gaussian import RARELY, SampledGaussian, beyond
+from jaxanon.privacy.sampled_gaussian import (
+    NEGLIGIBLE,
+    SampledGaussian,
+    overflow_probability,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PoissonSampling:
-    """Random samples of a client's rows, the lots of DP-SGD.
+    """Poisson sampling of a client's rows ("lots" in Abadi et al.).
 
-    Every row is in every lot with the same probability, whatever the others do, so
-    lots differ in size; steps are as long as if they did not. All of it is public, and
-    the same for clients with many rows and with few: how many there are is private.
+    Each row is in each batch with the same probability, independently of the others, so
+    that batch sizes vary; clipped sums are divided by the constant ``size``. All fields
+    are public and the same for all clients, whose numbers of rows are private.
 
     Raises:
-      TypeError: for what is no number, ``capacity`` or ``records`` that are not whole.
-      ValueError: for a number out of its range, or neither ``capacity`` nor
-        ``records``.
+      TypeError: if a field is not a number, or ``capacity`` or ``records`` is not
+        whole.
+      ValueError: if a field is out of range, or both ``capacity`` and ``records`` are
+        None.
 
     Example:
       >>> PoissonSampling(sampling_probability=0.1, size=20.0, records=200).largest
@@ -45,36 +50,36 @@ class PoissonSampling:
         check(self)
         if self.capacity is None and self.records is None:
             raise ValueError(
-                "records must be given, the most rows that a client has, or capacity, "
-                "the most that a lot has."
+                "records or capacity must be given, got None for both; records is the "
+                "maximum number of rows of a client, capacity that of a batch."
             )
 
     @property
     def largest(self) -> int:
-        """The capacity, as given or as it follows from ``records``."""
+        """Maximum batch size: ``capacity``, or a bound derived from ``records``."""
         if self.capacity is not None or self.records is None:
             return self.capacity or 0
-        # Bernstein's bound of a binomial's tail, at e^-32.3 = 1e-14.
+        # Bernstein's bound on a binomial tail of e^-32.3 = 1e-14.
         mean = self.sampling_probability * self.records
-        spread = mean * (1 - self.sampling_probability)
-        more = 32.3 / 3 + math.sqrt((32.3 / 3) ** 2 + 2 * 32.3 * spread)
-        return min(self.records, math.ceil(mean + more))
+        variance = mean * (1 - self.sampling_probability)
+        margin = 32.3 / 3 + math.sqrt((32.3 / 3) ** 2 + 2 * 32.3 * variance)
+        return min(self.records, math.ceil(mean + margin))
 
 
 def sampled_gaussian(
     lots: PoissonSampling, noise_multiplier: float, steps: int
 ) -> SampledGaussian:
-    """What so many noisy steps on lots cost, for ``jaxanon.privacy.epsilon_spent``.
+    """Returns the release of noisy steps, for ``jaxanon.privacy.epsilon_spent``.
 
     Args:
-      lots: ``PoissonSampling`` with ``records``, where a lot cannot hold all of them.
-      noise_multiplier: z > 0 of all groups together.
-      steps: of all rounds together, those that a client sat out too: that it did is
-        no secret.
+      lots: ``PoissonSampling``, with ``records`` if ``capacity`` is smaller.
+      noise_multiplier: joint noise multiplier z > 0 of all groups.
+      steps: number of steps in all rounds, including rounds that a client skipped,
+        because participation is public.
 
     Raises:
-      ValueError: for lots that leave rows out and don't say of how many, or leave them
-        out so often that it tells of how many there are.
+      ValueError: if ``records`` is missing, or batches exceed their maximum size often
+        enough to reveal a client's number of rows.
 
     Example:
       >>> lots = PoissonSampling(sampling_probability=0.1, size=20.0, records=200)
@@ -83,8 +88,8 @@ def sampled_gaussian(
     """
     if lots.records is None:
         raise ValueError(
-            f"lots hold {lots.largest} rows at most, and what leaving out others "
-            "costs depends on how many there are; give their records."
+            "records must be given to account for truncated batches, got None with "
+            f"batches of at most {lots.largest} rows."
         )
     bounded = lots.largest < lots.records
     release = SampledGaussian(
@@ -94,12 +99,13 @@ def sampled_gaussian(
         capacity=lots.largest if bounded else None,
         records=lots.records if bounded else None,
     )
-    # What cutting costs does not grow with the rows: for a client with some of them it
-    # may be more than for one with all.
-    if beyond(release) > RARELY:
+    # The cost of truncation is not monotone in the number of rows: clients with fewer
+    # rows than ``records`` may pay more.
+    probability = overflow_probability(release)
+    if probability > NEGLIGIBLE:
         raise ValueError(
-            f"lots of {lots.largest} rows at most are cut with probability up to "
-            f"{beyond(release):.1e}, and what that costs depends on how many rows each "
-            "client has; leave capacity out, or take a larger one."
+            "capacity must be large enough that batches are almost never truncated, "
+            f"got {lots.largest}, exceeded with probability up to {probability:.1e}; "
+            "omit capacity or raise it."
         )
     return release

@@ -102,7 +102,7 @@ def tried(run, held: Data, judges, seed: int) -> Score | None:
     Returns:
       ``Score``; None if the member diverged.
     """
-    if not programs.sound(run.state):
+    if not programs.state_is_finite(run.state):
         return None
     try:
         one = protocol.prepare_evaluation(run, seed, held, (ATTACKER,), 1.0, _quiet)

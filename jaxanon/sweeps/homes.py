@@ -107,7 +107,7 @@ def search(
         "seeds": int(seeds),
         "fingerprint": run_folder.fingerprint(homes, built),
     }
-    with checkpoint.alone(out):
+    with checkpoint.lock_folder(out):
         found: dict[int, dict] = {}
         if out is not None:
             folder.claim(out, described, resume=resume)

@@ -95,7 +95,7 @@ def _sound(run, seed, data):
 def _all_finite(run):
     """Whether a member's last losses and its state are finite."""
     losses = run.history[-1]["losses"].values()
-    return all(map(math.isfinite, losses)) and programs.sound(run.state)
+    return all(map(math.isfinite, losses)) and programs.state_is_finite(run.state)
 
 
 def chunks(indices: list[int], size: int) -> list[list[int]]:

@@ -17,7 +17,7 @@ from jaxanon.datasets.extras import need
 from jaxanon.energy import Homes
 from jaxanon.evaluation import attackers
 from jaxanon.kernels.checks import whole
-from jaxanon.privacy.guarantee import paid_for
+from jaxanon.privacy.guarantee import epochs_within_budget
 from jaxanon.sweeps import folder, program, ray_backend, scheduler, space
 from jaxanon.sweeps import halving as sweeps_halving
 from jaxanon.sweeps import homes as sweeps_homes
@@ -198,7 +198,7 @@ def sweep(
         )
     paid = []
     for group in plan.groups:
-        paid.append(paid_for(group.method, epochs, stacklevel=3))
+        paid.append(epochs_within_budget(group.method, epochs, stacklevel=3))
     if len({*paid}) > 1:
         raise ValueError(
             f"epochs must be at most {min(paid)}, which every budget of the grid pays "
@@ -231,7 +231,7 @@ def sweep(
         for each in every:
             sweeps_halving.held_out(each)  # Refuses what could not be compared.
     described = _describe(plan.groups[0].method, prints, grid, seeds, epochs, halving)
-    with checkpoint.alone(out):
+    with checkpoint.lock_folder(out):
         if out is not None:
             folder.claim(out, described, resume=resume)
         job = sweeps_members.Job(

@@ -130,7 +130,7 @@ def make_told(folder):
     from jaxanon.privacy import ledger
     from jaxanon.training import profiling
 
-    ledger.keep(folder, {"epsilon": 1.5, "rounds": {"done": 3, "asked": 4}})
+    ledger.write_report(folder, {"epsilon": 1.5, "rounds": {"done": 3, "asked": 4}})
     told = dict.fromkeys(profiling.KEYS, 1)
     (folder / profiling.FILE).write_text(json.dumps(told))
 

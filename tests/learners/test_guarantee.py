@@ -80,7 +80,7 @@ def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_
     assert f"scores left {true['noise_multiplier']:.3g} where they left least" in page
     # Masks that learn: of the state, and no more than what is claimed.
     learned = trained("atlas", epochs=2, reading="C")
-    told = ledger.of_run(learned.method, learned.state).told(2)
+    told = ledger.of_run(learned.method, learned.state).report(2)
     least = float(learned.state.own.least.min())
     assert least < 0.7  # As training begins scores are 0.6.
     assert told["true"]["noise_multiplier"] == pytest.approx(
@@ -171,12 +171,12 @@ def test_a_batch_is_of_the_records_at_most(small):
 
 
 def test_where_renyi_cannot_tell_the_other_accountant_does(tmp_path):
-    def told(done, accountant="pld"):
+    def report(done, accountant="pld"):
         if accountant == "rdp":
             raise ValueError("these lots have no divergence")
         return {"accountant": accountant, "epsilon": float(done)}
 
-    guarantee = types.SimpleNamespace(told=told)
+    guarantee = types.SimpleNamespace(report=report)
     guarantee.trained_with = lambda state: guarantee
     method = types.SimpleNamespace(guarantee=guarantee)
     state = types.SimpleNamespace(round=2)

@@ -92,18 +92,21 @@ def test_a_capacity_may_matter_at_less_noise_than_a_budget_asks_for():
 def test_a_budget_is_shared_with_what_is_released_beside_it():
     beside = [SampledGaussian(noise_multiplier=4.0)]
     alone = noise_multiplier_for(2.0, 1e-5, accountant="rdp")
-    shared = noise_multiplier_for(2.0, 1e-5, beside=beside, accountant="rdp")
+    shared = noise_multiplier_for(2.0, 1e-5, other_releases=beside, accountant="rdp")
     # Squares of 1 / z add up.
     assert shared == pytest.approx(1 / math.sqrt(alone**-2 - 1 / 16), rel=3e-3)
     with pytest.raises(ValueError, match="spends 16.* of epsilon 2 already"):
         noise_multiplier_for(
-            2.0, 1e-5, beside=[SampledGaussian(noise_multiplier=0.36)], accountant="rdp"
+            2.0,
+            1e-5,
+            other_releases=[SampledGaussian(noise_multiplier=0.36)],
+            accountant="rdp",
         )
 
 
 @pytest.mark.parametrize("beside", [[], [SampledGaussian(noise_multiplier=1e4)]])
 def test_an_epsilon_of_thousands_is_accounted_for_as_tightly(beside):
-    found = noise_multiplier_for(3e3, 1e-5, beside=beside)
+    found = noise_multiplier_for(3e3, 1e-5, other_releases=beside)
     assert exact(found, 1e-5) <= 3e3 < exact(0.998 * found, 1e-5)
 
 

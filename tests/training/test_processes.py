@@ -250,20 +250,23 @@ def test_an_error_of_one_s_own_is_no_lost_process(monkeypatch):
         ("RESOURCE_EXHAUSTED: Out of memory", jax.errors.JaxRuntimeError),
         ("UNKNOWN: Gloo all-reduce failed", training_processes.ProcessLost),
     ):
-        with pytest.raises(kind, match=text), training_processes.told_when_lost("here"):
+        with (
+            pytest.raises(kind, match=text),
+            training_processes.raise_on_lost_process("here"),
+        ):
             raise jax.errors.JaxRuntimeError(text)
 
 
 def test_alone_a_process_asks_nobody(data):
     assert training_processes.first() and not training_processes.several()
-    assert training_processes.by_first(lambda: 3) == 3
+    assert training_processes.run_on_first(lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
-        training_processes.by_first(lambda: 1 / 0)
-    assert training_processes.as_first_has({"w": 1.0}) == {"w": 1.0}
+        training_processes.run_on_first(lambda: 1 / 0)
+    assert training_processes.broadcast_from_first({"w": 1.0}) == {"w": 1.0}
     training_processes.check_alike({})
     with (
         pytest.raises(jax.errors.JaxRuntimeError),
-        training_processes.told_when_lost("here"),
+        training_processes.raise_on_lost_process("here"),
     ):
         raise jax.errors.JaxRuntimeError("of another kind")
 
@@ -357,7 +360,7 @@ for make, size, copies in (
 print("PLACED", flush=True)
 
 try:
-    processes.by_first(lambda: open("/no such file"))
+    processes.run_on_first(lambda: open("/no such file"))
 except (processes.Stopped, FileNotFoundError) as error:
     print(type(error).__name__, "FileNotFoundError" in repr(error), flush=True)
 data = ja.load("smartwatch", public="exercise", private=["side"])
@@ -443,9 +446,9 @@ def test_one_of_several_leaves_at_once(monkeypatch, capsys, error, code, said):
     monkeypatch.setattr(training_processes, "several", lambda: True)
     monkeypatch.setattr(training_processes, "PARTING_S", 0.0)
     monkeypatch.setattr(training_processes.os, "_exit", left.append)
-    with training_processes.leaving_on_errors():
+    with training_processes.exit_on_error():
         raise error
     assert left == [code] and said in capsys.readouterr().err
     monkeypatch.setattr(training_processes, "several", lambda: False)
-    with pytest.raises(type(error)), training_processes.leaving_on_errors():
+    with pytest.raises(type(error)), training_processes.exit_on_error():
         raise error

@@ -25,17 +25,17 @@ def fresh(x):
 
 def test_compiling_is_heard_while_somebody_listens(tmp_path):
     watch = profiling.ProfileTimer(tmp_path / "a")
-    with profiling.listening(watch):
+    with profiling.listen(watch):
         jax.jit(lambda x: fresh(x) + 1)(jnp.ones((3, 3))).block_until_ready()
     heard = watch.compile_s
     assert heard > 0
     jax.jit(lambda x: fresh(x) + 2)(jnp.ones((3, 3))).block_until_ready()
     assert watch.compile_s == heard
-    with pytest.raises(ZeroDivisionError), profiling.listening(watch):
-        watch.called(3, 1 / 0, 3)
+    with pytest.raises(ZeroDivisionError), profiling.listen(watch):
+        watch.record_call(3, 1 / 0, 3)
     jax.jit(lambda x: fresh(x) + 3)(jnp.ones((3, 3))).block_until_ready()
     assert watch.compile_s == heard
-    with profiling.listening(None):
+    with profiling.listen(None):
         pass
     # It may lie in a run's folder, which has to be empty when it is claimed.
     assert not (tmp_path / "a").exists()
@@ -44,7 +44,7 @@ def test_compiling_is_heard_while_somebody_listens(tmp_path):
 def told_of(folder, *calls):
     watch = profiling.ProfileTimer(folder / "trace")
     for call in calls:
-        watch.called(*call)
+        watch.record_call(*call)
     watch.write(folder)
     told = profiling.read(folder)
     assert told == profiling.read(folder / "trace")

@@ -20,7 +20,7 @@ from jaxanon.training import checkpoint, run_folder, trainer
 HOLD = """
 import pathlib, sys
 from jaxanon.training import checkpoint
-with checkpoint.alone(pathlib.Path(sys.argv[1])):
+with checkpoint.lock_folder(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -100,7 +100,7 @@ def test_a_kill_gives_the_folder_free(held, data):
 
 def test_what_is_no_run_is_left_as_it_is(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with checkpoint.alone(tmp_path), checkpoint.alone(None):
+    with checkpoint.lock_folder(tmp_path), checkpoint.lock_folder(None):
         with pytest.raises(FileExistsError, match="is not empty and holds no run"):
             run_folder.claim(tmp_path, {}, resume=True)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
@@ -113,7 +113,7 @@ def test_windows_locks_a_byte(tmp_path, monkeypatch):
     library.LK_NBLCK, library.locking = 2, lambda *words: asked.append(words[1:])
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setitem(sys.modules, "msvcrt", library)
-    with checkpoint.alone(tmp_path / "run"):
+    with checkpoint.lock_folder(tmp_path / "run"):
         assert asked == [(2, 1)]
 
     def taken(*words):
@@ -121,7 +121,7 @@ def test_windows_locks_a_byte(tmp_path, monkeypatch):
 
     library.locking = taken
     with pytest.raises(FileExistsError, match="by one process at a time"):
-        with checkpoint.alone(tmp_path / "run"):
+        with checkpoint.lock_folder(tmp_path / "run"):
             pass
 
 
@@ -131,10 +131,10 @@ def test_a_place_without_locks_is_warned_of(tmp_path, monkeypatch):
 
     monkeypatch.setattr(checkpoint, "_lock", unable)
     with pytest.warns(UserWarning, match="cannot be locked .*not supported"):
-        with checkpoint.alone(tmp_path / "run"):
+        with checkpoint.lock_folder(tmp_path / "run"):
             pass
     monkeypatch.undo()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with checkpoint.alone(tmp_path / "run"):
+        with checkpoint.lock_folder(tmp_path / "run"):
             pass
