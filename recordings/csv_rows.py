@@ -202,8 +202,8 @@ class Rows:
             # Do not quote the line: it may contain raw samples.
             raise ValueError(
                 f"{name}, line {max(1, self._line - len(self._first))}: the header "
-                "must name the columns, such as 'time,acc x [g],acc y [g]'; insert such a "
-                "line before the rows."
+                "must name the columns, such as 'time,acc x [g],acc y [g]'; insert "
+                "such a line before the rows."
             )
         self._order = [*times, *others]
         split = [split_unit(names[index]) for index in others]

@@ -52,7 +52,7 @@ DATASET = Dataset(
         "other": _preset("with what has no annotation", keep=tuple(ACTIVITIES)),
     },
     splits=("time block", "subject"),
-    test_share=0.2,
+    test_fraction=0.2,
     whole_days=True,
     builder="jaxanon.datasets.casas.casas_dataset_builder:Builder",
     locate=locate,

@@ -36,5 +36,5 @@ DATASET = Dataset(
     builder="jaxanon.datasets.households.households_dataset_builder:Builder",
     locate=locate,
     files=FILES,
-    test_share=0.2,
+    test_fraction=0.2,
 )

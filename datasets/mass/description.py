@@ -41,5 +41,5 @@ DATASET = Dataset(
     builder="jaxanon.datasets.mass.mass_dataset_builder:Builder",
     locate=locate,
     files=FILES,
-    test_share=0.2,
+    test_fraction=0.2,
 )

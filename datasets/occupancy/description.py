@@ -28,7 +28,7 @@ DATASET = Dataset(
         ),
     },
     splits=("time block",),
-    test_share=0.25,
+    test_fraction=0.25,
     builder="jaxanon.datasets.occupancy.occupancy_dataset_builder:Builder",
     locate=locate,
     files=FILES,

@@ -55,5 +55,5 @@ DATASET = Dataset(
     builder="jaxanon.datasets.pecan_street.pecan_street_dataset_builder:Builder",
     locate=locate,
     files=FILES,
-    test_share=0.2,
+    test_fraction=0.2,
 )

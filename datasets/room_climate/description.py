@@ -43,7 +43,7 @@ DATASET = Dataset(
         ),
     },
     splits=("time block", "subject"),
-    test_share=0.25,
+    test_fraction=0.25,
     builder="jaxanon.datasets.room_climate.room_climate_dataset_builder:Builder",
     locate=locate,
     files=FILES,

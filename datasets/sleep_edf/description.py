@@ -53,5 +53,5 @@ DATASET = Dataset(
     locate=locate,
     files=ARRAYS,
     last_train_trial=1,
-    test_share=0.2,
+    test_fraction=0.2,
 )

@@ -51,7 +51,7 @@ DATASET = Dataset(
         "other": _preset("with a class of everything else", tuple(ACTIVITIES)),
     },
     splits=("time block", "subject"),
-    test_share=0.2,
+    test_fraction=0.2,
     whole_days=True,
     builder="jaxanon.datasets.smart_homes.smart_homes_dataset_builder:Builder",
     locate=locate,

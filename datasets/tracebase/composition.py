@@ -9,7 +9,7 @@ from jaxanon.datasets.recordings import Recording
 
 DAY = 1440  # Minutes.
 FEWEST_DAYS = 5  # Of a device that enters.
-TEST_SHARE = 0.2
+TEST_FRACTION = 0.2
 ALWAYS = "Refrigerator"
 
 
@@ -155,12 +155,12 @@ def _types(random, pools, names, count):
 
 
 def _train_days(days):
-    return days - round(TEST_SHARE * days)
+    return days - round(TEST_FRACTION * days)
 
 
 def _days(random, traces, train, days):
     """So many days of one device: of earlier traces, then of its last."""
-    boundary = len(traces) - max(1, round(TEST_SHARE * len(traces)))
+    boundary = len(traces) - max(1, round(TEST_FRACTION * len(traces)))
     parts = []
     for pool, count in ((traces[:boundary], train), (traces[boundary:], days - train)):
         start = random.integers(len(pool))

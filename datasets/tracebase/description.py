@@ -80,5 +80,5 @@ DATASET = Dataset(
     builder="jaxanon.datasets.tracebase.tracebase_dataset_builder:Builder",
     locate=locate,
     files=FILES,
-    test_share=0.2,
+    test_fraction=0.2,
 )

@@ -75,5 +75,5 @@ DATASET = Dataset(
     locate=locate,
     files=f"{SIGNALS}|{LABELS}",
     last_train_trial=1,
-    test_share=0.2,
+    test_fraction=0.2,
 )

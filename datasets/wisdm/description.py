@@ -50,5 +50,5 @@ DATASET = Dataset(
     builder=f"{BUILDERS}:Builder",
     locate=locate,
     files=WATCH,
-    test_share=0.2,
+    test_fraction=0.2,
 )

@@ -67,7 +67,7 @@ def anonymize(
         raise ValueError(
             "a budget is of noise that nobody knows; leave --seed out, or --budget."
         )
-    writing.refuse_unwritable(output, overwrite)
+    writing.check_writable(output, overwrite)
 
     import jax
 

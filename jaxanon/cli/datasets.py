@@ -21,7 +21,7 @@ def show_all() -> None:
 
     rows = datasets.describe()
     console.datasets(
-        rows, {row["name"]: datasets.whereabouts(row["name"]) for row in rows}
+        rows, {row["name"]: datasets.data_locations(row["name"]) for row in rows}
     )
 
 
@@ -56,7 +56,7 @@ def export(
     from jaxanon import datasets
     from jaxanon.datasets import writing
 
-    writing.refuse_unwritable(output, overwrite)
+    writing.check_writable(output, overwrite)
     options = cli_data.DataOptions(
         dataset=name,
         preset=preset,

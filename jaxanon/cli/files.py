@@ -17,7 +17,7 @@ def refuse_folder(out: pathlib.Path, resume: bool) -> None:
 
     run_folder.check_available(out, resume=resume)
     if processes.first():  # The others only read it.
-        writing.refuse_unwritable_folder(out)
+        writing.check_writable_folder(out)
 
 
 def read_windows(path: pathlib.Path):

@@ -109,7 +109,7 @@ class AtlasGuarantee(NamedTuple):
         sums = "every client's clipped update" if whole else "clipped sums over lots"
         return {
             "mechanism": f"Gaussian noise on {sums}",
-            "released": "What clients send",
+            "released": "Everything that clients send",
             "neighbours": CLIENT if whole else f"{EXAMPLE} more or less",
             "sampling_probability": _share(self.lots),
             "noise_multiplier": self.noise_multiplier,

@@ -42,7 +42,7 @@ class PerWeight(NamedTuple):
         claimed = {} if self.holds else {"claimed": self.weight_epsilon}
         return claimed | {
             "mechanism": "one of two values for every weight",
-            "released": "What clients send",
+            "released": "Everything that clients send",
             "neighbours": "any two sets of windows of a client",
             "weight_epsilon": self.weight_epsilon,
             "steps": rounds * self.weights,
@@ -88,7 +88,7 @@ class Guarantee(NamedTuple):
     unit: str  # unit added or removed between neighbours, such as "an example"
     most_windows: int | None = None  # assumed maximum number of windows of a client
     mechanism: str = "Gaussian noise on sums of clipped gradients of Poisson samples"
-    released: str = "What clients send"
+    released: str = "Everything that clients send"
     rounds_per_epoch: int = 1
     setting: str = "rounds"  # name of the setting that bounds the epochs
     not_covered: tuple[str, ...] = NOT_COVERED

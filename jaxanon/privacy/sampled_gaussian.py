@@ -15,7 +15,7 @@ DEFAULT_INTERVAL = 1e-4
 
 MAX_ERROR = 1e-5  # Relative to max(ε, 1).
 
-MAX_FRACTION = 0.02  # Of the standard deviation of a step's losses.
+MAX_FRACTION = 0.02  # Interval over the standard deviation of a step's losses.
 
 MAX_CELLS = 20_000  # Per standard deviation of all losses, below the default interval.
 

@@ -125,7 +125,7 @@ def join(
     except (jax.errors.JaxRuntimeError, TimeoutError) as error:
         raise ConnectionError(
             f"all {num_processes} processes must join within {joining_s} s, but "
-            f"process {process_id} waited in vain at {coordinator}; start each with "
+            f"process {process_id} waited in vain at {coordinator}. Start each with "
             "the same coordinator and num_processes and its own process_id, and open "
             f"the port of process 0. {checks.first_line(error)[:200]}"
         ) from error

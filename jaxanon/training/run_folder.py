@@ -239,7 +239,7 @@ def _unseen(method, data) -> dict[str, list[str]]:
 
 
 def settings_of(method) -> dict:
-    """Returns a method's settings by name; none for a method without a config."""
+    """Returns a method's settings by name; empty without a config."""
     return {} if method.config is None else dataclasses.asdict(method.config)
 
 

@@ -180,7 +180,7 @@ def test_every_window_goes_to_one_client(clients, alpha, counts, seed):
         parts.append(Recording(values, 1 + number // 2, labels))
         start += 2 * count
     try:
-        found = partition.dealt(
+        found = partition.deal_to_clients(
             parts, "object", clients=clients, alpha=alpha, length=2, seed=seed
         )
     except ValueError as error:
@@ -212,7 +212,7 @@ def test_every_window_goes_to_one_client(clients, alpha, counts, seed):
 
 
 def test_the_shares_are_dirichlet():
-    drawn = partition.shares(np.random.default_rng(0), 4000, 5, 0.5)
+    drawn = partition.draw_fractions(np.random.default_rng(0), 4000, 5, 0.5)
     # Mean 1/K, variance (1/K)(1 - 1/K)/(K alpha + 1).
     np.testing.assert_allclose(drawn.mean(axis=0), 0.2, atol=0.02)
     np.testing.assert_allclose(drawn.var(axis=0), 0.2 * 0.8 / 3.5, rtol=0.08)
@@ -221,7 +221,9 @@ def test_the_shares_are_dirichlet():
 def test_too_many_clients_are_refused():
     part = Recording(np.zeros((3, 1)), 1, {"object": 0, "subject": 0})
     with pytest.raises(ValueError, match="4 clients with alpha 1.0 leave somebody wit"):
-        partition.dealt([part], "object", clients=4, alpha=1.0, length=1, seed=0)
+        partition.deal_to_clients(
+            [part], "object", clients=4, alpha=1.0, length=1, seed=0
+        )
 
 
 def test_says_what_is_damaged(batches, tmp_path):

@@ -195,7 +195,9 @@ def test_what_is_listed_agrees_with_itself_and_says_where_it_is(row, bare, tmp_p
     assert all(number >= 0 for number in row["attributes"].values())
     assert "subject" in row["attributes"] and row["presets"]
     before = sorted(tmp_path.rglob("*"))
-    found = {datasets.whereabouts(row["name"], at) for at in (tmp_path, str(tmp_path))}
+    found = {
+        datasets.data_locations(row["name"], at) for at in (tmp_path, str(tmp_path))
+    }
     assert len(found) == 1 and found.pop().strip()
     assert sorted(tmp_path.rglob("*")) == before  # Nothing was read or written.
 
@@ -207,7 +209,7 @@ def test_what_is_listed_agrees_with_itself_and_says_where_it_is(row, bare, tmp_p
 def test_there_is_no_data_set_of_another_name(name):
     if name not in datasets.names():
         with pytest.raises(ValueError, match="there is no data set .*; choose one of"):
-            datasets.whereabouts(name)
+            datasets.data_locations(name)
 
 
 def test_names_are_those_that_are_listed():

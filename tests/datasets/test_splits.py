@@ -26,7 +26,7 @@ def test_trials_up_to_the_bound_train():
 
 @given(st.integers(2, 40), st.floats(0.01, 0.99), st.integers(0, 9))
 def test_held_out_subjects_are_some_but_not_all(count, share, seed):
-    out = splits.held_out(np.repeat(np.arange(count), 3), share, seed)
+    out = splits.draw_test_subjects(np.repeat(np.arange(count), 3), share, seed)
     assert (
         len(np.unique(out)) == len(out) == min(max(1, round(share * count)), count - 1)
     )

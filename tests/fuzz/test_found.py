@@ -290,4 +290,4 @@ def test_a_place_that_cannot_be_listed_is_named(tmp_path):
     data[at] = 0  # The directory of the archive begins otherwise.
     (tmp_path / "all.zip").write_bytes(data)
     with pytest.raises(ValueError, match="motion_sense, looked for in .*BadZipFile"):
-        store.located(registry.find("motion_sense"), tmp_path, tmp_path)
+        store.locate(registry.find("motion_sense"), tmp_path, tmp_path)

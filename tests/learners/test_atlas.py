@@ -94,7 +94,7 @@ def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_pa
     assert "last fit without noise" in guaranteed(privacy)[1]
     assert privacy["epsilon"] == pytest.approx(asked["epsilon"], rel=1e-5)
     kept = guaranteed(privacy)[0]
-    assert kept.startswith("What clients send keeps epsilon")
+    assert kept.startswith("Everything that clients send keeps epsilon")
     assert all(word in kept for word in words)
     again = run_folder.open_run(tmp_path / "run")
     assert again.method.config == run.method.config

@@ -8,7 +8,7 @@ import pytest
 from gaussian import exact
 
 from jaxanon.privacy import SampledGaussian, epsilon_spent, noise_multiplier_for
-from jaxanon.privacy.calibration import WIDTH, _calibrated
+from jaxanon.privacy.calibration import TOLERANCE, _calibrate
 
 
 @hypothesis.settings(max_examples=6)
@@ -70,8 +70,8 @@ def test_what_fits_is_found_though_more_noise_may_tell_more():
     for high in (2.0, 3.7):
         for beyond in (-0.5, 0.5):
             over = lambda x, beyond=beyond: beyond if 1.0002 < x < 1.2 else 1 - x
-            found = _calibrated(over, 0.0, high)
-            assert over(found) <= 0 < over(found - 2 * WIDTH)
+            found = _calibrate(over, 0.0, high)
+            assert over(found) <= 0 < over(found - 2 * TOLERANCE)
 
 
 def test_a_capacity_may_matter_at_less_noise_than_a_budget_asks_for():
