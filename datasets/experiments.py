@@ -79,7 +79,7 @@ def _skew(random, rows, label, ratio, name):
 
 
 def hold_out_subjects(data: Data, fraction: float, seed: int) -> Data:
-    """Holds out ``fraction`` of the training subjects and tests on unseen subjects only.
+    """Holds out ``fraction`` of the training subjects and tests on unseen subjects.
 
     The training side keeps the windows of the remaining subjects and recomputes
     statistics from them. The test side keeps the windows of all other subjects. This is

@@ -58,7 +58,7 @@ def tokens_of(arrays: Arrays, windows: np.ndarray) -> int:
 
 
 def classes_of(arrays: Arrays):
-    """Returns class names and ``int32[N]`` labels of each attribute, ``subject`` last."""
+    """Returns class names and ``int32[N]`` labels by attribute, ``subject`` last."""
     count = len(arrays["windows"])
     names = {key.removesuffix(ENDING): key for key in arrays if key.endswith(ENDING)}
     others = (*RESERVED, *names.values(), *target_names(arrays))

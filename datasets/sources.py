@@ -27,8 +27,8 @@ def find(name: str, source, pattern: str) -> Path | None:
             exists = Path(source).expanduser().exists()
             why = "" if exists else ", because it does not exist"
             raise FileNotFoundError(
-                f"source {str(source)!r} has no file of {name}{why}; pass the folder or "
-                "zip archive with the original layout, see the data set's README.md."
+                f"source {str(source)!r} has no file of {name}{why}; pass the folder "
+                "or zip archive with the original layout, see the data set's README.md."
             )
         return path
     roots = [Path(__file__).parents[1].parent / "shared/data", Path("../shared/data")]

@@ -131,6 +131,6 @@ def check_writable_folder(folder: str | os.PathLike) -> None:
             pass
     except OSError as error:
         raise PermissionError(
-            f"{nearest} must be writable, got: {error.strerror}; choose another folder, "
-            "or copy it to a writable one."
+            f"{nearest} must be writable, got: {error.strerror}; choose another "
+            "folder, or copy it to a writable one."
         ) from error

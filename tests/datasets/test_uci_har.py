@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jaxanon.datasets import load
 from jaxanon.datasets.uci_har.description import CHANNELS
-from jaxanon.datasets.uci_har.uci_har_dataset_builder import joined, runs
+from jaxanon.datasets.uci_har.uci_har_dataset_builder import join_windows, runs
 
 # Who did what over how many windows; the second run of a sort is not of the first's.
 RUNS = {
@@ -127,7 +127,7 @@ def test_joined_and_cut_again_windows_are_the_same(lengths):
     )
     found = runs(windows, {"subject": np.zeros(len(windows))})
     assert [last - first for first, last in found] == lengths
-    again = [cut(joined(windows[first:last])) for first, last in found]
+    again = [cut(join_windows(windows[first:last])) for first, last in found]
     np.testing.assert_array_equal(np.concatenate(again), windows)
 
 

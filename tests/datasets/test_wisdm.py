@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jaxanon.datasets import load, registry, store
 from jaxanon.datasets.wisdm import reading
-from jaxanon.datasets.wisdm.reading import Piece, aligned, read_tasks
+from jaxanon.datasets.wisdm.reading import Piece, align, read_tasks
 
 MS = 1_000_000
 RANDOM = np.random.default_rng(0)
@@ -149,7 +149,7 @@ def test_the_nearest_row_is_found(accel, gyro):
         Piece(np.sort(times) * 10 * MS, np.sort(times)[:, None] + np.zeros(3))
         for times in (accel, gyro)
     ]
-    pieces = aligned([sides[0]], [sides[1]])
+    pieces = align([sides[0]], [sides[1]])
     want = []  # By looking at every pair.
     for time in sorted(accel):
         nearest = min(sorted(gyro), key=lambda other: abs(other - time))
