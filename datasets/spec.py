@@ -81,8 +81,8 @@ class Spec:
         if self.tokens < 0 or (self.tokens and (self.mean, self.std) != ((0,), (1,))):
             raise ValueError(
                 "tokens must be 0, or the number of values of one channel with mean 0 "
-                f"channel {channel!r} must have a finite mean and std > 0 over "
-                f"the training rows, got mean {mean} and std {std}; drop constant "
+                f"and std 1, got {self.tokens!r} for channels {self.channels} with "
+                f"mean {self.mean} and std {self.std}."
             )
         if self.split not in SPLITS:
             raise ValueError(f"split must be one of {SPLITS}, got {self.split!r}.")
