@@ -138,7 +138,7 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_data_are_read(
     (tmp_path / "config.json").write_text("{}")
     monkeypatch.setattr(train.cli_data, "load", None)
     said = refused("train", "orf", "--dataset", "smartwatch", "--out", str(tmp_path))
-    assert "holds a run already; go on with it by resume=True (--resume)" in said
+    assert "already holds a run; continue it with resume=True (--resume)" in said
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_folder_is_refused_before_data_are_looked_for(words, tmp_path, capsys)
     place.mkdir()
     (place / "config.json").touch()
     file.touch()
-    for out, message in ((place, "holds a run already"), (file / "in", "is no folder")):
+    for out, message in ((place, "already holds a run"), (file / "in", "is no folder")):
         assert app.main([*words, "--dataset", "none", "--out", str(out)]) == 2
         assert message in " ".join(capsys.readouterr().err.split())
 

@@ -138,7 +138,7 @@ def test_what_noisy_steps_of_fedsgd_ldp_need(ask):
 @pytest.mark.parametrize("words", ["--epsilon 11", "ldp_fl --weights 9 --epsilon 11"])
 def test_an_epsilon_that_promises_nothing_is_told_of(words, ask):
     status, told = ask(words)
-    assert status == 0 and "Warning: epsilon 11 is above 10, and promises next" in told
+    assert status == 0 and "Warning: epsilon 11 is should be at most 10 next" in told
 
 
 @pytest.mark.parametrize("learner", ["", "atlas --guarantee client --rounds 1 "])

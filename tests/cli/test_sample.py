@@ -135,7 +135,7 @@ def test_many_are_made_in_parts_and_labels_are_checked(hub, opened, monkeypatch)
     labels = np.arange(7) % 2
     made = run.sample(jax.random.key(0), {"activity": labels})
     assert made.shape == (7, 8, 2) and not np.allclose(made[0], made[6])
-    with pytest.raises(ValueError, match=r"labels\['activity'\] must lie in \[0, 2\)"):
+    with pytest.raises(ValueError, match=r"labels\['activity'\] must be in \[0, 2\)"):
         run.sample(jax.random.key(0), {"activity": np.array([0, 2])})
     with pytest.raises(ValueError, match="N at least 1"):
         run.sample(jax.random.key(0), {})

@@ -168,7 +168,7 @@ def test_strangers_are_tested_and_the_others_train(train, test, fraction, seed, 
 @given(sides(), st.sampled_from([0, 1, -0.5, 1.5, math.nan, math.inf]))
 def test_a_fraction_is_neither_nobody_nor_everybody(train, fraction):
     data = Data(spec_of(train, 0), train, train)
-    with pytest.raises(ValueError, match=r"fraction must lie in \(0, 1\), got"):
+    with pytest.raises(ValueError, match=r"fraction must be in \(0, 1\), got"):
         datasets.hold_out_subjects(data, fraction, 0)
 
 

@@ -76,7 +76,7 @@ def test_held_out_people_are_tested_and_never_trained_on():
 def test_hold_out_says_what_was_wrong():
     data = load("smartwatch")
     for fraction in (0, 1, -0.5, float("nan")):
-        with pytest.raises(ValueError, match=r"fraction must lie in \(0, 1\), got"):
+        with pytest.raises(ValueError, match=r"fraction must be in \(0, 1\), got"):
             hold_out_subjects(data, fraction, 0)
     rows = data.test.labels["subject"] < 0
     empty = Windows(

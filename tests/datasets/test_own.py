@@ -93,11 +93,11 @@ def test_split_by_subject(own, saved):
         ),
         ({"act": np.zeros(40)}, r"act must be int\[40\], one .* got float64\[40\]"),
         ({"sex_names": np.array(["f"])}, "sex_names names the classes of 'sex', which"),
-        ({"act_names": np.array(["a"])}, r"act must lie in 0..0, .* got 0..1"),
+        ({"act_names": np.array(["a"])}, r"act must be in 0..0, .* got 0..1"),
         ({"act_names": np.array(["a", "a"])}, "act_names must differ from each other"),
         ({"act_names": np.array(["a", ""])}, "act_names must .* none be empty"),
         ({"channels": np.array(["x", "x"])}, "channels must differ from each other"),
-        ({"act": np.repeat([-1, 0], 20)}, r"act must lie in 0..1, .* got -1..0"),
+        ({"act": np.repeat([-1, 0], 20)}, r"act must be in 0..1, .* got -1..0"),
         (
             {"subject": np.repeat([0, 2], 20), "subject_names": np.array(list("abc"))},
             r"subjects \['b'\] have no window; leave them out of subject_names",

@@ -52,15 +52,21 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(folder, settings, w
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "it must have one column 'x'; its first line names \\[\\]"),
-        ("x,y,act\n1,2\n", "line 2 must have 3 cells of text, as the first .* got 2"),
-        ("x,y,act\n1,2,a\0\n", "line 2 must have 3 cells of text"),
+        ("", "it must have exactly one column 'x', got first line names \\[\\]"),
+        ("x,y,act\n1,2\n", "line 2 must have 3 text cells, as the first .* got 2"),
+        ("x,y,act\n1,2,a\0\n", "line 2 must have 3 text cells"),
         ("x,y,act\n1_0,2,sit\n", "line 2: x must be a number"),
         ("x,y,act\n1e39,2,sit\n", "line 2: x must be a number"),
-        ("x,y,act\n1;5,2,sit\n", "line 2: x must be a number with a point, or empty"),
-        ("x,y,act\ninf,2,sit\n", "line 2: x must be a number with a point"),
+        (
+            "x,y,act\n1;5,2,sit\n",
+            "line 2: x must be a number with a decimal point, or empty",
+        ),
+        ("x,y,act\ninf,2,sit\n", "line 2: x must be a number with a decimal point"),
         ("x,y,x,act\n1,2,3,sit\n", "it must have one column 'x'"),
-        ('x,y,act\n1,2,sit\n1,2,"sit\n', "no CSV file in UTF-8, after line 2"),
+        (
+            'x,y,act\n1,2,sit\n1,2,"sit\n',
+            "a CSV file in UTF-8, got other bytes after line 2",
+        ),
         ("x,y,act\n", "the longest has 0 rows"),
     ],
 )

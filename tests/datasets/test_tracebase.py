@@ -210,5 +210,5 @@ def test_days_to_test_with_may_be_of_any_number():
     made = tracebase.compose(traces, 1, days=7, num_types=1, test_days=4)
     assert made.train_minutes == 3 * DAY
     assert made.power[0, : 3 * DAY].max() <= 7 and made.power[0, 3 * DAY :].min() >= 8
-    with pytest.raises(ValueError, match=r"test_days must lie in \[1, 6\], below days"):
+    with pytest.raises(ValueError, match=r"test_days must be in \[1, 6\], below days"):
         tracebase.compose(traces, 1, days=7, num_types=1, test_days=7)

@@ -90,9 +90,9 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
     again = lambda homes=homes, **more: train(
         SETTINGS, homes, **{"seed": 3, "out": run.folder} | more
     )
-    with pytest.raises(FileExistsError, match="holds a run already"):
+    with pytest.raises(FileExistsError, match="already holds a run"):
         again()
-    with pytest.raises(ValueError, match="another run: seed was 3 there and is 4 now"):
+    with pytest.raises(ValueError, match="seed must be 3 as in the run .* got 4"):
         again(seed=4, resume=True)
     other = homes._replace(power=homes.power + 1)
     with pytest.raises(ValueError, match="another run: data.fingerprint was"):
@@ -109,7 +109,7 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
         run_folder.open_run(tmp_path)
     old = config | {"architecture": ["another"]}
     (tmp_path / "config.json").write_text(json.dumps(old))
-    with pytest.raises(ValueError, match="a checkpoint of another architecture"):
+    with pytest.raises(ValueError, match="must hold the architecture"):
         run_folder.open_run(tmp_path)
     for damaged in ({"spec": {}}, {"method": "blinder"}):
         (tmp_path / "config.json").write_text(json.dumps(config | damaged))

@@ -54,9 +54,9 @@ def test_windows_that_are_not_numbers(cases, value):
 @pytest.mark.parametrize(
     ("part", "attribute", "labels", "message"),
     [
-        ("train", "side", np.full(96, 2), r"'side'\] must lie in \[0, 2\), got 2"),
-        ("test", "activity", np.full(96, -1), r"'activity'\] must lie in \[0, 2\)"),
-        ("test", "subject", np.full(96, 3), r"'subject'\] must lie in \[0, 3\), got 3"),
+        ("train", "side", np.full(96, 2), r"'side'\] must be in \[0, 2\), got 2"),
+        ("test", "activity", np.full(96, -1), r"'activity'\] must be in \[0, 2\)"),
+        ("test", "subject", np.full(96, 3), r"'subject'\] must be in \[0, 3\), got 3"),
         ("test", "side", np.zeros(5, int), r"must be int\[96\], one per window.*\[5\]"),
         ("test", "side", np.zeros(96), r"must be int\[96\].*float64\[96\]"),
     ],

@@ -108,7 +108,9 @@ def test_of_other_generators_what_they_make_is_all_there_is(cases, judges):
     data = cases.data()
     run = generator(data, data.train.windows, losses=False)
     assert list(found(run, data, judges)) == [("nearest synthetic window", "of 400")]
-    with pytest.raises(TypeError, match="memory has no losses of windows; train priv"):
+    with pytest.raises(
+        TypeError, match="memory cannot compute losses of windows; train priv"
+    ):
         run.window_losses(jax.random.key(0), data.test.windows, data.test.labels)
 
 

@@ -154,7 +154,7 @@ def test_samples_of_bounded_size():
     ]
     assert free <= told[0] <= 1.005 * free and told[1] > 1.05 * free
     bounded = SampledGaussian(**sizes, capacity=20, records=200)
-    with pytest.raises(ValueError, match="accounted for by pld alone"):
+    with pytest.raises(ValueError, match="must be 'pld' for a capacity"):
         epsilon_spent([bounded], 1e-5, accountant="rdp")
 
 
@@ -187,7 +187,7 @@ def test_ten_thousand_steps_are_accounted_for_while_one_waits():
 
 
 def test_a_capacity_needs_its_records():
-    with pytest.raises(ValueError, match="capacity and records go together"):
+    with pytest.raises(ValueError, match="capacity and records must be given together"):
         SampledGaussian(noise_multiplier=1.0, capacity=3)
 
 
@@ -202,6 +202,6 @@ def test_says_what_was_wrong_with_a_budget():
 
 
 def test_a_delta_that_gives_a_record_away():
-    with pytest.warns(UserWarning, match="delta 0.01 is no less than 1 / 100"):
+    with pytest.warns(UserWarning, match="delta should be well below 1 / 100"):
         warn_of_delta(0.01, 100)
     warn_of_delta(0.001, 100)  # Without a word, or this test fails.

@@ -50,7 +50,7 @@ def test_a_planted_leap_is_found_wherever_it_is(values, at, down):
 
 def test_the_warning_names_the_steps():
     with pytest.warns(
-        UserWarning, match="'critic' leapt to 1.0e.08 .* round 20.*"
+        UserWarning, match="'critic' spiked to 1.0e.08 .* round 20.*"
     ) as w:
         hyper = {"alpha": 1, "step_size": 2, "critic_step_size": 3}
         metrics_log.warn(_history(2.0, 1e8, name="critic"), hyper, stacklevel=1)

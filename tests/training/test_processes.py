@@ -240,7 +240,7 @@ def test_what_is_said_of_processes_that_end(capsys):
     )
     killed = "import os; os.kill(os.getpid(), 9)"
     assert watched(killed, "") == 137
-    told = "process 0 of 2 was lost, and all are ended; go on by the same command with"
+    told = "process 0 of 2 was lost, so all were ended; continue with the same"
     assert told in capsys.readouterr().err
 
 

@@ -101,7 +101,7 @@ def test_a_kill_gives_the_folder_free(held, data):
 def test_what_is_no_run_is_left_as_it_is(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with checkpoint.lock_folder(tmp_path), checkpoint.lock_folder(None):
-        with pytest.raises(FileExistsError, match="is not empty and holds no run"):
+        with pytest.raises(FileExistsError, match="must be empty or hold a run"):
             run_folder.claim(tmp_path, {}, resume=True)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -130,7 +130,7 @@ def test_a_place_without_locks_is_warned_of(tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(checkpoint, "_lock", unable)
-    with pytest.warns(UserWarning, match="cannot be locked .*not supported"):
+    with pytest.warns(UserWarning, match="without locks .*not supported"):
         with checkpoint.lock_folder(tmp_path / "run"):
             pass
     monkeypatch.undo()
