@@ -64,7 +64,8 @@ def doing(activities: Spans, origin: int, minutes: int) -> np.ndarray:
 
     Args:
       activities: annotated activities.
-      origin, minutes: as in ``states``.
+      origin: second at which the first minute begins.
+      minutes: number of minutes.
 
     Returns:
       ``int[minutes]``.

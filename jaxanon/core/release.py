@@ -92,8 +92,8 @@ def open_budget(
       total: total ε of the stream; for an existing file the same value, or None.
 
     Raises:
-      ValueError: as ``neighbours`` and ``jaxanon.edge.Budget``.
-      FileNotFoundError: as ``jaxanon.edge.Budget``.
+      ValueError: if the run has no guarantee, or the file is of another budget.
+      FileNotFoundError: if a known budget file is missing.
       TimeoutError: if another process holds the file for a minute.
     """
     return Budget(path, total, neighbours(run), wait_s=60.0)
@@ -115,10 +115,12 @@ def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[st
       ``(safe, statements)``: the windows, and sentences about the cost.
 
     Raises:
-      ValueError, TypeError: as ``neighbours``, ``Budget.charge`` and
-        ``Run.anonymize``.
+      ValueError: if the run has no guarantee, the budget is of other neighbours, or
+        windows are invalid.
+      TypeError: if key or windows have the wrong type.
       jaxanon.edge.Exhausted: if the budget is too small; nothing is charged.
-      FileNotFoundError, TimeoutError: as ``Budget.charge``.
+      FileNotFoundError: if the budget file is missing.
+      TimeoutError: if another process holds the budget file.
     """
     budget.check_neighbours(neighbours(run))
     _, epsilon = _guaranteed(run)

@@ -31,11 +31,11 @@ def epsilon_spent(
 
     Args:
       releases: releases of the same records; each may depend on earlier ones.
-      delta: δ in (0, 1); below 1e-15 "pld" overstates ε considerably.
-      accountant: "pld" (privacy loss distributions) is tight up to a pessimistic
-        discretization; "rdp" (Rényi) is a faster, larger upper bound. A capacity that
-        samples rarely exceed costs 1 % of δ; one that they often exceed requires "pld"
-        and takes minutes.
+      delta: δ in (0, 1). The accountant "pld" overstates ε considerably below 1e-15.
+      accountant: "pld" or "rdp". Privacy loss distributions ("pld") are tight up to a
+        pessimistic discretization. Rényi divergences ("rdp") are a faster, larger upper
+        bound. A capacity that samples rarely exceed costs 1 % of δ. One that they often
+        exceed requires "pld" and takes minutes.
 
     Returns:
       ε >= 0; 0 without releases.
@@ -94,11 +94,12 @@ def steps_within(
     Args:
       epsilon: ε > 0.
       delta: δ in (0, 1).
-      noise_multiplier, sampling_probability: as in ``SampledGaussian``.
+      noise_multiplier: z > 0, the standard deviation of the noise over the clip norm.
+      sampling_probability: q in (0, 1], the probability of a record per step.
       accountant: "pld" or "rdp", as in ``epsilon_spent``.
 
     Raises:
-      ValueError: as ``epsilon_spent``.
+      ValueError: if an argument is out of range, or the accountant is unknown.
 
     Example:
       >>> steps_within(5.0, 1e-5, noise_multiplier=1.0)
@@ -177,8 +178,8 @@ WEAK = 10.0
 def warn_of_epsilon(epsilon: float) -> None:
     """Warns if ε exceeds 10, where the guarantee is weak.
 
-    By definition, an output may then be more than e^10 = 22,000 times as likely with a
-    record as without it. "How to DP-fy ML" considers ε up to 10 reasonable and larger
+    An output may then be more than e^10 = 22,000 times as likely with a record as
+    without it. The guide "How to DP-fy ML" considers ε up to 10 reasonable and larger
     values weak. Noise may still help at larger ε; ``jaxanon.attacks.auditing``
     estimates how much.
 

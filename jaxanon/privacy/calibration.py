@@ -40,16 +40,16 @@ def noise_multiplier_for(
     Args:
       epsilon: total ε > 0 of all steps.
       delta: δ in (0, 1).
-      sampling_probability, steps, capacity, records: as in ``SampledGaussian``.
+      sampling_probability, steps, capacity, records: fields of ``SampledGaussian``.
       other_releases: further releases of the same records, within the same ε.
-      accountant: "pld" or "rdp", as in ``epsilon_spent``.
+      accountant: "pld" or "rdp"; see ``epsilon_spent``.
 
     Returns:
       z > 0, at most 0.1 % above the optimum and never below it.
 
     Raises:
-      ValueError: as ``epsilon_spent``; if ``other_releases`` alone spend ε; or if no
-        noise multiplier between 1e-3 and 1e6 fits.
+      ValueError: if an argument is out of range, ``other_releases`` alone spend ε, or
+        no noise multiplier between 1e-3 and 1e6 fits.
 
     Example:
       >>> z = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.05, steps=100)

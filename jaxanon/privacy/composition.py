@@ -57,7 +57,8 @@ def parallel(releases: Mapping[float, int]) -> float:
       ε >= 0; 0 without releases.
 
     Raises:
-      ValueError, TypeError: as ``sequential``.
+      ValueError: if an ε is not > 0 and finite, or a count is below 0.
+      TypeError: if an ε is not a number, or a count is not whole.
 
     Example:
       >>> parallel({0.1: 3, 2.0: 1})

@@ -84,8 +84,8 @@ def rebuilt_error(
 
     Args:
       inputs: number of values in a window d >= 1.
-      features: number of features k, from 1 to ``inputs``.
-      sensitivity: L1 sensitivity of the features, > 0.
+      features: number of features k in [1, ``inputs``].
+      sensitivity: L1 sensitivity, > 0.
       epsilon: ε per window, > 0.
 
     Returns:

@@ -241,8 +241,8 @@ def epochs_within_budget(method, epochs: int, *, stacklevel: int = 2) -> int:
 
     Args:
       method: ``Method``; without a budget the result is ``epochs``.
-      epochs: requested number of epochs; a warning reports a reduction.
-      stacklevel: stack level of the warning, as seen by the caller.
+      epochs: requested epochs; a warning reports a reduction.
+      stacklevel: stack level of the warning.
     """
     guarantee = method.guarantee
     if guarantee is None or guarantee.rounds is None:
@@ -272,7 +272,7 @@ def multiplier_for(
       steps: number of steps, >= 1.
 
     Raises:
-      ValueError: as ``sampled_gaussian`` and ``privacy.noise_multiplier_for``.
+      ValueError: if an argument is out of range, or no noise multiplier fits.
 
     Example:
       >>> lots = PoissonSampling(sampling_probability=0.05, size=10.0, records=200)

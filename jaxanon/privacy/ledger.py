@@ -37,8 +37,8 @@ def write(
       folder: folder of the run.
       method: ``Method``.
       state: training state of the method.
-      asked: total number of rounds requested.
-      accountant: accountant; "rdp" is fast and gives a larger bound than "pld".
+      asked: requested rounds.
+      accountant: "rdp" (fast) or "pld" (a smaller bound).
     """
     done = int(state.round)
     report = privacy_report(method, state, done, accountant)
@@ -73,7 +73,7 @@ def write_rounds(
       folder: folder of the run.
       report: result of ``privacy_report``.
       done: completed rounds of the state.
-      begun: rounds that clients were invited to, which count as spent even if they
+      begun: rounds that clients were invited to. They count as spent even if they
         failed.
       asked: total number of rounds requested.
     """

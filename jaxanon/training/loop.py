@@ -37,7 +37,7 @@ def run(loop: Loop, state, history: list, show: bool, watch):
       The final state.
 
     Raises:
-      FloatingPointError: as ``training.train``.
+      FloatingPointError: if a loss or the square of a parameter is not finite.
       ProcessLost: if one of several processes is lost.
     """
     method = loop.method

@@ -10,9 +10,9 @@ import pytest
 from jaxanon.datasets import load, registry, store
 from jaxanon.datasets.room_climate.description import ACTIVITIES, CHANNELS
 from jaxanon.datasets.room_climate.room_climate_dataset_builder import (
-    UNTOLD,
+    UNLABELLED,
+    interpolate,
     read_measurement,
-    regular,
 )
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared/data"
@@ -114,16 +114,21 @@ def test_rows_are_put_into_the_order_of_time():
     there = read_measurement("f", "\n".join(text).encode())
     back = read_measurement("f", "\n".join(text[::-1]).encode())
     assert (np.diff(back[:, 1]) > 0).all()
-    for one, other in zip(regular(there), regular(back), strict=True):
+    for one, other in zip(interpolate(there), interpolate(back), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_an_activity_counts_and_somebody_without_one_is_not_told():
     rows = read_measurement("f", "\n".join(lines()).encode())
     rows = rows[rows[:, 2] < 20]  # Five rows of every node: 0.1 s to 16.3 s.
-    for people, activity, label in ((0, 0, 0), (2, 0, UNTOLD), (0, 4, 4), (1, 4, 4)):
+    for people, activity, label in (
+        (0, 0, 0),
+        (2, 0, UNLABELLED),
+        (0, 4, 4),
+        (1, 4, 4),
+    ):
         rows[:, 8:10] = people, activity
-        values, found = regular(rows)
+        values, found = interpolate(rows)
         assert found.tolist() == [label] * 5 and values.shape == (5, 12)
 
 
