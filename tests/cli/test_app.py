@@ -94,7 +94,7 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
         ("train nobody --out x", "no method 'nobody'. Methods that"),
         ("train blinder --out x --latent 0", "latent must be >= 1, got 0"),
         ("sweep blinder --out x --dataset nowhere --seeds 0", "seeds must be >= 1"),
-        ("train blinder --out x --dataset nowhere", "there is no data set 'nowhere'"),
+        ("train blinder --out x --dataset nowhere", "dataset must be one of"),
         ("train blinder --out x --dataset no.npz", "'no.npz' does not exist"),
         ("train blinder --out x --private side,", "--private must be names with comm"),
         ("train blinder --out x --private age", "'age' is neither an attribute of the"),

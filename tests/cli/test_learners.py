@@ -106,7 +106,7 @@ def test_numbers_are_predicted_and_not_kept(file, tmp_path, capsys):
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert report["unit"] == "W" and list(report["baselines"]) == ["mean"]
     assert app.main(["train", "blinder", *named, "--out", str(tmp_path / "no")]) == 2
-    assert "predict it by a learner" in capsys.readouterr().err
+    assert "predict a target by a learner" in capsys.readouterr().err
 
 
 @pytest.mark.slow

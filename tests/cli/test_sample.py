@@ -60,7 +60,7 @@ def test_streams_are_as_long_as_asked_for(sample, tmp_path, capsys):
     assert np.load(tmp_path / "made.npz")["windows"].shape == (1, 21, 2)
     assert sample("--label", "fast", "--seconds", 5, out="short.npz") == 2
     said = capsys.readouterr().err
-    assert "seconds must be a window's at least, 8 s at 1 Hz (rate_hz" in said
+    assert "seconds must be at least a window's 8 s at 1 Hz (rate_hz" in said
 
 
 def test_windows_obey_and_avoid_as_told(sample, tmp_path):

@@ -131,7 +131,7 @@ def test_strangers_are_tested_and_the_others_train(train, test, fraction, seed, 
     tested = set(test.labels["subject"].tolist())
     call = lambda: datasets.hold_out_subjects(data, fraction, seed)
     if len(people) < 2:
-        with pytest.raises(ValueError, match="needs at least 2 subjects"):
+        with pytest.raises(ValueError, match="requires at least 2 subjects"):
             call()
         return
     number = min(max(1, round(fraction * len(people))), len(people) - 1)
@@ -141,9 +141,9 @@ def test_strangers_are_tested_and_the_others_train(train, test, fraction, seed, 
         # Nobody is left to test with; or one window alone trains, and has no spread.
         alone = min(np.unique(train.labels["subject"], return_counts=True)[1]) == 1
         nobody = len(people - tested) >= number and not tested - people
-        assert (nobody and "have no test windows; raise" in str(error)) or (
-            alone and "one that is constant" in str(error)
-        )
+        assert (
+            nobody and "must have a test window, got none; raise" in str(error)
+        ) or (alone and "drop constant" in str(error))
         return
     training = set(less.train.labels["subject"].tolist())
     assert training < people and len(people) - len(training) == number
@@ -208,7 +208,7 @@ def test_what_is_listed_agrees_with_itself_and_says_where_it_is(row, bare, tmp_p
 )
 def test_there_is_no_data_set_of_another_name(name):
     if name not in datasets.names():
-        with pytest.raises(ValueError, match="there is no data set .*; choose one of"):
+        with pytest.raises(ValueError, match="dataset must be one of .*, got"):
             datasets.data_locations(name)
 
 

@@ -82,5 +82,7 @@ def test_hold_out_says_what_was_wrong():
     empty = Windows(
         data.test.windows[rows], {a: v[rows] for a, v in data.test.labels.items()}
     )
-    with pytest.raises(ValueError, match="have no test windows; raise fraction"):
+    with pytest.raises(
+        ValueError, match="must have a test window, got none; raise fraction"
+    ):
         hold_out_subjects(data._replace(test=empty), 0.5, 0)

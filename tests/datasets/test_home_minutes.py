@@ -115,7 +115,7 @@ def test_names_of_different_homes_meet():
 
 def test_strange_names_are_refused():
     with pytest.raises(
-        ValueError, match="home B has the sensor 'robot', which is none"
+        ValueError, match="home B must have a sensor of the original data, got 'robot'"
     ):
         type_of("B", "robot")
     with pytest.raises(ValueError, match="home B has the activity 'flying'"):

@@ -43,7 +43,7 @@ BUILDERS = (
         ({"private": "age"}, r"private must be one of \['exercise', .* got 'age'"),
         ({"private": ["side", "age"]}, r"private must be one of .* got 'age'"),
         ({"private": []}, "private must be a tuple with at least one attribute"),
-        ({"private": "exercise"}, "an attribute is kept or hidden"),
+        ({"private": "exercise"}, "must not repeat an attribute or contain"),
         ({"preset": "mag4"}, r"preset must be one of \['raw6', .*\], got 'mag4'"),
         ({"split": "trial"}, r"split must be one of \['time block', 'subject'\], got"),
         ({"split": "window"}, r"split must be one of .*, got 'window'"),

@@ -173,7 +173,7 @@ def spoil_bytes(name, end):
         ),
         (
             spoil_stages([edfio.EdfAnnotation(1.0, 3.0, "Arousal")]),
-            "Base.edf holds no annotation 'Sleep stage ...'; is it whole",
+            "Base.edf must hold annotations 'Sleep stage ...', got none",
         ),
         (
             spoil_stages(scored(30, "W" * 40)),
@@ -181,7 +181,7 @@ def spoil_bytes(name, end):
         ),
         (
             spoil_signals(lambda s: signal(s.label, s.data, "furlong")),
-            r"EEG C4-CLE in 'furlong'; it must be one of \['uV', 'µV', 'mV', 'V'\]",
+            r"EEG C4-CLE in one of the units \['uV', 'µV', 'mV', 'V'\], got 'furlong'",
         ),
         (
             spoil_bytes("01-01-0002 PSG.edf", -700),

@@ -70,7 +70,7 @@ def test_no_window_reaches_over_what_is_missing(folder, line, told):
     lines = (folder / "ann.csv").read_text().splitlines()
     lines[5] = line  # The fifth row, of x = 4.
     (folder / "ann.csv").write_text("\n".join(lines))
-    with pytest.warns(UserWarning, match=f"1 of 16 rows lack .*{told}; they are left"):
+    with pytest.warns(UserWarning, match=f"dropped 1 of 16 rows .*{told}; no window"):
         arrays = made(folder, "ann")
     np.testing.assert_array_equal(arrays["windows"][:, 0, 0], [0, 5, 10, 12])
     assert arrays["act_names"].tolist() == ["sit", "walk"]
@@ -165,7 +165,7 @@ def test_every_window_is_of_consecutive_rows_of_one_act(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         if not expected:
-            with pytest.raises(ValueError, match="ann.csv': no stretch of rows"):
+            with pytest.raises(ValueError, match="ann.csv': a stretch of one person"):
                 made(folder, "ann", length=length, stride=stride)
             return
         arrays = made(folder, "ann", length=length, stride=stride)

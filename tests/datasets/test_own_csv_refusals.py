@@ -17,9 +17,9 @@ def folder(tmp_path):
     [
         (
             {"channels": ["x", "z"]},
-            r"ann.csv': it must have one column 'z'; .*\['x', 'y",
+            r"ann.csv': it must have exactly one column 'z', .*\['x', 'y",
         ),
-        ({"channels": []}, "channels is empty"),
+        ({"channels": []}, "channels must name at least one column"),
         (
             {"labels": ["act_names"]},
             "labels: an attribute cannot be called 'act_names'",
@@ -39,7 +39,7 @@ def folder(tmp_path):
             {"people": {"bob": {"gender": "male"}}},
             "ann.csv: people says nothing of 'ann'",
         ),
-        ({"people": {"ann": {"act": "run"}}}, "nothing that is a column"),
+        ({"people": {"ann": {"act": "run"}}}, "no other attribute or column"),
         ({"time": "act"}, "line 2: act must be a number"),
     ],
 )
@@ -62,7 +62,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(folder, settings, w
             "line 2: x must be a number with a decimal point, or empty",
         ),
         ("x,y,act\ninf,2,sit\n", "line 2: x must be a number with a decimal point"),
-        ("x,y,x,act\n1,2,3,sit\n", "it must have one column 'x'"),
+        ("x,y,x,act\n1,2,3,sit\n", "it must have exactly one column 'x'"),
         (
             'x,y,act\n1,2,sit\n1,2,"sit\n',
             "a CSV file in UTF-8, got other bytes after line 2",
@@ -79,11 +79,11 @@ def test_damage_is_told_with_its_line(folder, text, why):
 def test_files_are_looked_for_and_never_replaced_unasked(folder):
     with pytest.raises(FileNotFoundError, match="nobody.csv"):
         made(folder, "nobody")
-    with pytest.raises(ValueError, match="there are no paths"):
+    with pytest.raises(ValueError, match="paths must have at least one CSV file"):
         made(folder)
     (folder / "in").mkdir()
     (folder / "in" / "ann.csv").write_text((folder / "ann.csv").read_text())
-    with pytest.raises(ValueError, match="two files have the same name"):
+    with pytest.raises(ValueError, match="paths must have distinct file names"):
         made(folder, "ann", "in/ann")
     (folder / "ann.csv").rename(folder / "in" / "bob.csv")
     (folder / "in" / "ann.csv").rename(folder / "ann.csv")
@@ -91,7 +91,7 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
     (folder / "own.npz").unlink()
     with pytest.raises(ValueError, match=r"must end in \.npz"):
         import_csv([folder / "ann.csv"], folder / "own.npy", **CHOICE)
-    with pytest.raises(ValueError, match="a file is named twice"):
+    with pytest.raises(ValueError, match="paths must be distinct"):
         import_csv(
             [folder / "ann.csv"] * 2, folder / "own.npz", subject="act", **CHOICE
         )
@@ -104,7 +104,7 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
         with pytest.raises(TypeError, match="must be a whole number of samples"):
             made(folder, "ann", **wrong)
     (folder / "ann.csv").write_bytes(b"x,y,act\n\xff\xfe,1,sit\n")
-    with pytest.raises(ValueError, match="it is no CSV file in UTF-8"):
+    with pytest.raises(ValueError, match="it must be a CSV file in UTF-8"):
         made(folder, "ann")
     (folder / "own.npz").touch()
     with pytest.raises(FileExistsError, match="own.npz exists"):
@@ -120,7 +120,10 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
         ("subject\nann\n", "people.csv, line 2: a line must name a person"),
         ("subject,gender\n", "people.csv names nobody"),
         ("subject,split\nann,1\n", "people.csv: an attribute .* called 'split'"),
-        ("subject,act\nann,run\n", "people.csv must say .* nothing that is a column"),
+        (
+            "subject,act\nann,run\n",
+            "people.csv must give .* no other attribute or column",
+        ),
         ("subject,gender\nbob,male\n", "ann.csv: people says nothing of 'ann'"),
     ],
 )
@@ -144,7 +147,10 @@ def timed(folder, name, hz, *, scale=1.0, digits=6, rows=400, kept=None):
         ({"hz": 55}, r"ann.csv at 50 Hz, .*bob.csv at 55 Hz; resample them"),
         ({"hz": 6.4, "digits": 1}, r"bob.csv at 5 to 6.4\d* Hz, .*ann.csv at 50 Hz; r"),
         ({"hz": 50, "scale": 1000}, r"bob.csv at 0.05 Hz, .*; are times in millisec"),
-        ({"hz": 50, "scale": 1e9, "digits": 0}, r"bob.csv at 5e-08 Hz, .*Bring them"),
+        (
+            {"hz": 50, "scale": 1e9, "digits": 0},
+            r"bob.csv at 5e-08 Hz, .*convert times to seconds",
+        ),
     ],
 )
 @pytest.mark.parametrize("rate_hz", [None, 50.0])

@@ -76,6 +76,6 @@ def test_whoever_is_new_only_tests_and_open_names_are_numbered_as_they_come():
     assert test.labels["subject"].tolist() == [0] * 3 + [1] * 3 + [2] * 6
     assert mean == (101.5,)  # Of rows 100 to 103, none of those who are new.
     with pytest.raises(
-        ValueError, match=r"with place in \('there',\), on whom this pr"
+        ValueError, match=r"with place in \('there',\), the test classes of this pr"
     ):
         cut_and_split(dataset, preset, parts[1:], "time block", 0)

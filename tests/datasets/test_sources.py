@@ -80,7 +80,7 @@ def test_a_source_without_the_files_is_refused(tmp_path):
         FileNotFoundError, match=r"source .* holds no file of motion_se"
     ):
         load("motion_sense", source=tmp_path)
-    with pytest.raises(FileNotFoundError, match="there is no such place"):
+    with pytest.raises(FileNotFoundError, match="because it does not exist"):
         load("motion_sense", source=tmp_path / "nowhere")
 
 
@@ -111,7 +111,7 @@ def test_motion_sense_is_downloaded_when_it_is_nowhere(
     (folder / people.name).write_bytes(people.read_bytes())
     signals = motion_sense_folder / "A_DeviceMotion_data"
     archive = zipped(signals, folder / "A_DeviceMotion_data.zip")
-    with pytest.raises(ValueError, match="is not the archive that this loader knows"):
+    with pytest.raises(ValueError, match="must have the expected content, but differs"):
         load("motion_sense", data_dir=tmp_path)
     monkeypatch.setattr(location, "COMPLETE", location.fingerprint(archive))
     got = load("motion_sense", data_dir=tmp_path)

@@ -142,7 +142,7 @@ def test_windows_are_of_the_composed_homes(folder):
 
 def test_channels_of_types_need_all_of_them(folder):
     with pytest.raises(
-        ValueError, match="tracebase is not complete; choose preset day24"
+        ValueError, match="tracebase must be complete, .*; choose the preset day24"
     ):
         load("tracebase", source=folder, preset="types24")
 
@@ -185,7 +185,9 @@ def test_says_what_is_missing(folder, tmp_path, monkeypatch):
     with pytest.raises(ImportError, match=r"needs pyarrow, .* 'jaxanon\[energy\]'"):
         load("tracebase", source=path)
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
-    with pytest.raises(FileNotFoundError, match=r"tracebase was not found; make trace"):
+    with pytest.raises(
+        FileNotFoundError, match=r"tracebase was not found; create trace"
+    ):
         load("tracebase")
 
 

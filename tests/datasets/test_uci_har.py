@@ -151,10 +151,14 @@ def change(old, new):
         ),
         ("y", change("5", "1.5"), "from 1 to 6, got 1.5 in line 1"),
         ("subject", change("3", "31"), "from 1 to 30, got 31 in line 33"),
-        ("y", lambda text: text[:-8], "one line a window, got .*'y_train.txt': 59"),
+        ("y", lambda text: text[:-8], "one line per window, got .*'y_train.txt': 59"),
         ("total_acc_y", lambda text: text[:-40], "acc_y_train.txt is truncated or dam"),
         ("body_acc_x", lambda text: "", "must hold 128 numbers a row, got None"),
-        ("body_gyro_z", lambda text: "nan" + text[16:], "holds NaN or infinity; get"),
+        (
+            "body_gyro_z",
+            lambda text: "nan" + text[16:],
+            "must be finite, got NaN or infinity; download",
+        ),
     ],
 )
 def test_says_which_file_is_damaged(copy, file, spoil, message):
@@ -169,7 +173,8 @@ def test_says_which_files_are_missing(copy, tmp_path, monkeypatch):
     (copy / "test" / INERTIAL / "total_acc_z_test.txt").unlink()
     (copy / "test" / "y_test.txt").unlink()
     with pytest.raises(
-        ValueError, match=r"lacks the files \['total_acc_z_test.txt', 'y_test.txt'\]"
+        ValueError,
+        match=r"must have the files \['total_acc_z_test.txt', 'y_test.txt'\]",
     ):
         load("uci_har", source=copy)
     with pytest.raises(FileNotFoundError, match="holds no file of uci_har"):

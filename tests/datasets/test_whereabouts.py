@@ -26,9 +26,9 @@ def bare(tmp_path, monkeypatch):
 def test_what_is_not_there_says_how_to_get_it_or_that_it_will_come(tmp_path):
     for name in ("motion_sense", "cifar10"):
         said = datasets.data_locations(name, tmp_path)
-        assert said == "downloaded when it is first used"
-    assert "ask for MASS" in datasets.data_locations("mass")
-    with pytest.raises(ValueError, match="there is no data set 'nothing'"):
+        assert said == "downloaded on first use"
+    assert "request MASS" in datasets.data_locations("mass")
+    with pytest.raises(ValueError, match="dataset must be one of .* got 'nothing'"):
         datasets.data_locations("nothing")
     with pytest.raises(ValueError, match=r"of \.csv\. Did you mean 'motion_sense'\?"):
         datasets.data_locations("Motion-Sens")
@@ -52,6 +52,6 @@ def test_afterwards_downloads_are_allowed_again(tmp_path):
         location.locate(None, tmp_path)
     with (
         download.disabled(),
-        pytest.raises(download.NotFetched, match="not downloaded"),
+        pytest.raises(download.NotFetched, match="has not been downloaded"),
     ):
         location.locate(None, tmp_path)

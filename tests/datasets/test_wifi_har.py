@@ -165,11 +165,13 @@ def test_says_who_and_what_is_missing(copy, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"E2_S13.* of subject 13, whom .*'11', '12'"):
         load("wifi_har", source=copy)
     for row in ("12,heavy,170", "12,nan,170", "12,80,-1", "99,80,170", "12"):
-        with pytest.raises(ValueError, match=r"people.csv has a row .*; write a file"):
+        with pytest.raises(
+            ValueError, match=r"people.csv must hold .* the row .*; write a file"
+        ):
             read_people(f"subject,weight,height\n{row}\n".encode())
     people.unlink()
     with pytest.raises(
-        FileNotFoundError, match=r"people.csv is neither .*'subject,wei"
+        FileNotFoundError, match=r"people.csv .* must be in .*'subject,wei"
     ):
         load("wifi_har", source=copy)
     with pytest.raises(FileNotFoundError, match="holds no file of wifi_har"):

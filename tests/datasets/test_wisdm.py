@@ -135,7 +135,7 @@ def test_who_lacks_a_sensor_is_left_out_with_a_warning(copy):
     (copy / "raw/watch/gyro/data_1601_gyro_watch.txt").unlink()
     one = lines(1650, "A", np.array([7]), np.zeros((1, 3)))
     write(copy, "gyro", 1650, one)
-    with pytest.warns(UserWarning, match=r"users \['1601', '1650'\] have no row of"):
+    with pytest.warns(UserWarning, match=r"dropped users \['1601', '1650'\]"):
         data = load("wisdm", source=copy)
     assert data.spec.classes["subject"] == ("1600",)
 
@@ -177,14 +177,29 @@ def test_rows_are_sorted_and_of_two_at_one_time_the_first_stays():
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda text: text[:-1], "accel_watch.txt is truncated or damaged (a row does"),
-        (lambda text: text[:-12], "accel_watch.txt is truncated or damaged"),
-        (lambda text: "", "is truncated or damaged (it holds no row)"),
-        (lambda text: text.replace(",H,", ",N,"), "of activity ['N']; the letters are"),
-        (lambda text: text.replace(",H,", ",hot,"), "of activity ['ho']; the letters"),
-        (lambda text: text.replace("1601,L", "1602,L"), "rows of user [1602]; get it"),
-        (lambda text: text.replace(",3000.0,", ",nan,"), "holds NaN or infinity; get"),
-        (lambda text: text.replace(",3000.0,", ",inf,"), "holds NaN or infinity; get"),
+        (lambda text: text[:-1], "is truncated or damaged (a row does"),
+        (lambda text: text[:-12], "is truncated or damaged"),
+        (lambda text: "", "is truncated or damaged (it has no rows)"),
+        (
+            lambda text: text.replace(",H,", ",N,"),
+            "activities with the letters ABCDEFGHIJKLMOPQRS, got ['N']",
+        ),
+        (
+            lambda text: text.replace(",H,", ",hot,"),
+            "activities with the letters ABCDEFGHIJKLMOPQRS, got ['ho']",
+        ),
+        (
+            lambda text: text.replace("1601,L", "1602,L"),
+            "only rows of user 1601, got [1602]",
+        ),
+        (
+            lambda text: text.replace(",3000.0,", ",nan,"),
+            "got NaN or infinity; download",
+        ),
+        (
+            lambda text: text.replace(",3000.0,", ",inf,"),
+            "got NaN or infinity; download",
+        ),
         (lambda text: text.replace(",3000.0,", ",x,"), "is truncated or damaged"),
     ],
 )

@@ -119,7 +119,7 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
         again(seed=0.5, out=None)
     with pytest.raises(ValueError, match="epochs must be 2, as the settings"):
         again(epochs=3, out=None)
-    with pytest.raises(ValueError, match="for another data set: .'homes', 'devices'."):
+    with pytest.raises(ValueError, match="with other .'homes', 'devices'."):
         trainer.train(run.method, take(homes, 0, 2), progress=False)
 
 
@@ -335,5 +335,5 @@ def test_words_where_there_is_nothing_to_tell(report):
 
 
 def test_a_seed_that_would_be_another_s_is_refused():
-    with pytest.raises(ValueError, match="seed must be from 0 to"):
+    with pytest.raises(ValueError, match="seed must be between 0 and"):
         evaluation_energy.evaluate(None, None, seed=-1)

@@ -141,8 +141,10 @@ def test_another_split_of_what_the_run_was_trained_on(cases):
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_seeds_that_would_be_another_s(cases, seed):
-    refuses(cases, "seed must be from 0 to 4294967295, got", cases.data(), seed=seed)
-    with pytest.raises(ValueError, match="seed must be from 0 to"):
+    refuses(
+        cases, "seed must be between 0 and 4294967295, got", cases.data(), seed=seed
+    )
+    with pytest.raises(ValueError, match="seed must be between 0 and"):
         train_raw_classifiers(cases.data(), seed=seed)
 
 

@@ -125,7 +125,7 @@ def test_losses_of_many_windows_are_those_of_each(cases, monkeypatch):
     assert whole["now"].shape == (96,)
     np.testing.assert_allclose(parts["later"], whole["later"], rtol=1e-5)
     none = data.test.windows[:0], data.test.labels
-    with pytest.raises(ValueError, match="windows must be at least one, got none"):
+    with pytest.raises(ValueError, match="windows must have at least 1 row, got 0"):
         run.window_losses(jax.random.key(0), *none)
 
 

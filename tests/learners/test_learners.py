@@ -201,7 +201,7 @@ def test_another_split_is_no_test_of_a_run(small, data):
     told = ja.evaluate(run, fewer)["dataset"]
     assert told["fingerprint"] == run_folder.fingerprint(fewer)
     assert told["fingerprint"] != run.config["data"]["fingerprint"]
-    with pytest.raises(ValueError, match="seed must be from 0 to"):
+    with pytest.raises(ValueError, match="seed must be between 0 and"):
         ja.evaluate(run, data, seed=-1)
 
 

@@ -225,7 +225,7 @@ def test_training_refuses_targets_that_are_none(change, message, data):
 
 @pytest.mark.parametrize("name", methods.NAMES)
 def test_anonymizers_refuse_a_number_and_name_the_remedy(name, data):
-    message = "'power' of 'linear' is a number and has no classes.*predict it by a lear"
+    message = "target 'power' of 'linear'.*predict a target by a lear"
     needed = {"hide": ("a",)} if name == "occupancy_gan" else {}
     builders = getattr(methods, name), functools.partial(methods.build, name)
     for build in builders:

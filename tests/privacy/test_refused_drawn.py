@@ -73,7 +73,7 @@ def test_layers_that_are_no_mechanism(own, wrong, data):
         (lambda: joint(z, [*scores, 1.0]), f"scores must be {len(z)}, one for each"),
         (lambda: joint(z, reading=str(wrong)), "reading must be one of"),
         (lambda: privacy.sequential({wrong: 1}), "epsilon must be finite and > 0"),
-        (lambda: privacy.sequential({1.0: -1 - place}), "a count of windows must be"),
+        (lambda: privacy.sequential({1.0: -1 - place}), "releases must have"),
         (lambda: privacy.sequential({1.0: wrong}), "must be whole"),
         (lambda: privacy.rebuilt_error(place, place + 1, 1.0, 1.0), "inputs|features"),
     ]:

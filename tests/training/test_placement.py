@@ -51,7 +51,7 @@ def test_devices_that_there_are_not(data):
     many = placement.num_devices() + 1
     with pytest.raises(ValueError, match=f"most the {many - 1} .* are, got {many}"):
         trainer.train(tiny(data), data, devices=many, progress=False)
-    with pytest.raises(ValueError, match=r"devices must be at least 1 .* got 0"):
+    with pytest.raises(ValueError, match=r"devices must be between 1 and .* got 0"):
         trainer.train(tiny(data), data, devices=0, progress=False)
 
 

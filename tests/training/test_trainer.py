@@ -165,7 +165,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(
             path.write_bytes(b"rubbish")
     with (
         pytest.warns(UserWarning, match="cannot be read"),
-        pytest.raises(ValueError, match="no checkpoint in .* can be read .* anew"),
+        pytest.raises(ValueError, match="all checkpoints in .* are damaged .* retrain"),
     ):
         run_folder.open_run(out)
 
@@ -194,7 +194,7 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
     (tmp_path / "notes.txt").write_text("mine")
     idle = method._replace(init=None, prepare=None)  # It is refused before any work.
     for one in (method, idle):
-        with pytest.raises(FileExistsError, match="not empty and holds no run"):
+        with pytest.raises(FileExistsError, match="must be empty or hold a run"):
             train(one, data, tmp_path)
     with pytest.raises(FileExistsError, match="already holds a run"):
         train(idle, data, out)
