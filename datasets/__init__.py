@@ -1,10 +1,10 @@
 """Data sets of sensor windows, by name or from a file, split and stacked by client."""
 
 from jaxanon.datasets.clients import Clients, by_client
+from jaxanon.datasets.custom_csv import import_csv
 from jaxanon.datasets.experiments import hold_out_subjects, imbalance
 from jaxanon.datasets.exporting import export
 from jaxanon.datasets.loading import load
-from jaxanon.datasets.own_csv import import_csv
 from jaxanon.datasets.registry import data_locations, describe, names
 from jaxanon.datasets.spec import Data, Spec, Windows
 

@@ -78,7 +78,7 @@ def _arrays(data: Data, split: str) -> dict[str, np.ndarray]:
 
 
 def _targets(targets, sides, statistics: bool) -> dict[str, np.ndarray]:
-    """Returns the targets' values and descriptions, in the layout of ``own``."""
+    """Returns the targets' values and descriptions, in the layout of ``custom``."""
     each = targets.values()
     arrays = {
         "targets": np.array([*targets]),

@@ -4,7 +4,7 @@ import os
 
 from jaxanon.datasets import registry, store
 from jaxanon.datasets.choices import choose
-from jaxanon.datasets.own import load_file
+from jaxanon.datasets.custom import load_file
 from jaxanon.datasets.pipeline import cut_and_split
 from jaxanon.datasets.spec import Data, Spec
 from jaxanon.datasets.targets import Target, moments
@@ -25,7 +25,7 @@ def load(
 
     Args:
       name_or_npz: a name in ``datasets.names()``, or the path of an ``.npz`` file in
-        the layout of ``jaxanon.datasets.own``. For a file, ``public`` and ``private``
+        the layout of ``jaxanon.datasets.custom``. For a file, ``public`` and ``private``
         are required unless the file sets them.
       public: attribute that anonymized windows preserve, or target that learners
         predict; the default depends on the data set.

@@ -118,7 +118,7 @@ def import_csv(
     import numpy as np
 
     from jaxanon import datasets
-    from jaxanon.datasets import own
+    from jaxanon.datasets import custom
 
     path = datasets.import_csv(
         paths,
@@ -134,7 +134,7 @@ def import_csv(
         stride=stride,
         overwrite=overwrite,
     )
-    arrays = own.read_arrays(path)
+    arrays = custom.read_arrays(path)
     for name, classes in arrays.items():
         if name.endswith("_names"):
             counts = np.bincount(arrays[name.removesuffix("_names")])

@@ -32,7 +32,7 @@ def read_windows(path: pathlib.Path):
     """
     import numpy as np
 
-    from jaxanon.datasets.own import read_arrays
+    from jaxanon.datasets.custom import read_arrays
 
     if path.suffix == ".npz":
         arrays = read_arrays(path)

@@ -106,8 +106,8 @@ class DevicePlacement(NamedTuple):
 
     call: Callable  # (key, state, data, num) -> (state, mean info, bad)
     data: Any  # training data, placed for ``call``
-    put: Callable  # (tree) -> tree; places a key or a state for ``call``
-    collect: Callable = lambda tree: tree  # inverse of ``put`` for a state
+    place: Callable  # (tree) -> tree; places a key or a state for ``call``
+    collect: Callable = lambda tree: tree  # inverse of ``place`` for a state
 
 
 class StateByLeaves:

@@ -10,7 +10,7 @@ from jaxanon import federated
 from jaxanon.attacks import attacker_data
 from jaxanon.core.run import Run
 from jaxanon.datasets import Data, Windows
-from jaxanon.datasets.own_split import share_samples
+from jaxanon.datasets.custom_split import share_samples
 from jaxanon.datasets.spec import take
 from jaxanon.learners.learner import population_of
 from jaxanon.privacy import ledger

@@ -8,7 +8,7 @@ import numpy as np
 from jaxanon.attacks import attacker_data
 from jaxanon.core import programs
 from jaxanon.datasets import Data
-from jaxanon.datasets.own_split import TEST, TRAIN, by_time_block
+from jaxanon.datasets.custom_split import TEST, TRAIN, by_time_block
 from jaxanon.datasets.spec import take
 from jaxanon.evaluation import attackers, protocol
 

@@ -44,7 +44,7 @@ def run(loop: Loop, state, history: list, show: bool, watch):
     total = loop.epochs * loop.per_epoch
     done, last_save = int(state.round), time.monotonic()
     hyper = [*state.hyper]
-    state, key = loop.devices.put(state), loop.devices.put(loop.key)
+    state, key = loop.devices.place(state), loop.devices.place(loop.key)
     with progress.rounds(
         total,
         done,

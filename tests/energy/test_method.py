@@ -210,7 +210,7 @@ def test_the_method_is_of_the_registry(run, homes):
     told = json.loads((run.folder / "config.json").read_text())["architecture"]
     assert told[0] == ".slot: int32[]"  # As version 0.1 described it.
     spread = run.method.place(run.method.prepare(homes), 2)
-    kept = spread.collect(spread.put(run.state))
+    kept = spread.collect(spread.place(run.state))
     assert bits(kept) == bits(run.state)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxanon.datasets.own_arrays import integers
+from jaxanon.datasets.custom_arrays import integers
 from jaxanon.datasets.splits import TEST_FRACTION, draw_test_subjects
 
 TRAIN, TEST, OMITTED = 0, 1, 2

@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxanon.datasets.choices import choose
-from jaxanon.datasets.own_arrays import (
+from jaxanon.datasets.custom_arrays import (
     Arrays,
     classes_of,
     distinct,
@@ -41,7 +41,7 @@ from jaxanon.datasets.own_arrays import (
     tokens_of,
     windows_of,
 )
-from jaxanon.datasets.own_split import by_subject, by_time_block, given
+from jaxanon.datasets.custom_split import by_subject, by_time_block, given
 from jaxanon.datasets.sources import naming
 from jaxanon.datasets.spec import Data, Spec, Windows, take
 from jaxanon.datasets.targets import Target, moments

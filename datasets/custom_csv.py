@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxanon.datasets import csv_tables, writing
-from jaxanon.datasets.own_arrays import ENDING, RESERVED, distinct
+from jaxanon.datasets.custom_arrays import ENDING, RESERVED, distinct
 from jaxanon.datasets.recordings import Recording
 from jaxanon.datasets.sources import naming
 from jaxanon.datasets.windows import cut_each

@@ -6,8 +6,8 @@ import warnings
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from custom_csv import made, recorded
 from hypothesis import given
-from own_csv import made, recorded
 
 from jaxanon.cli import app
 from jaxanon.datasets import load

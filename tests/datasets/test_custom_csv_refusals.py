@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from own_csv import CHOICE, made, recorded
+from custom_csv import CHOICE, made, recorded
 
 from jaxanon.datasets import import_csv
 

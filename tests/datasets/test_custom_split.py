@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxanon.datasets.own_split import (
+from jaxanon.datasets.custom_split import (
     OMITTED,
     TEST,
     TRAIN,
