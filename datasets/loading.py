@@ -25,8 +25,8 @@ def load(
 
     Args:
       name_or_npz: a name in ``datasets.names()``, or the path of an ``.npz`` file in
-        the layout of ``jaxanon.datasets.custom``. For a file, ``public`` and ``private``
-        are required unless the file sets them.
+        the layout of ``jaxanon.datasets.custom``. For a file, ``public`` and
+        ``private`` are required unless the file sets them.
       public: attribute that anonymized windows preserve, or target that learners
         predict; the default depends on the data set.
       private: attribute or attributes that anonymized windows hide; the default depends
