@@ -188,7 +188,7 @@ def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatc
             "give both --noise-multiplier and --score-multiplier",
         ),
         ("atlas --rounds 1 --noise-multiplier 0", "must be finite and > 0, got 0.0"),
-        ("gone/run", "gone/run does not exist; name the folder of a run"),
+        ("gone/run", "gone/run does not exist; give the folder of a run"),
         ("run --epsilon 1", "what run spent is in it; leave the options out"),
         ("run --delta 1e-6", "what run spent is in it; leave the options out"),
         ("run --records 9", "what run spent is in it; leave the options out"),

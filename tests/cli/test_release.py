@@ -132,7 +132,7 @@ def test_says_what_was_wrong_and_writes_nothing(
 def test_noise_of_a_known_seed_guarantees_nothing(anonymize, tmp_path, capsys):
     assert anonymize("--epsilon", 1.0, "--seed", 3) == 0
     told = capsys.readouterr().out
-    assert "No guarantee: the noise of a known seed can be taken off." in told
+    assert "No guarantee: noise of a known seed can be subtracted." in told
     first = np.load(tmp_path / "safe.npy")
     assert anonymize("--epsilon", 1.0, "--seed", 3) == 0
     np.testing.assert_array_equal(first, np.load(tmp_path / "safe.npy"))

@@ -152,7 +152,7 @@ def test_many_are_made_in_parts_and_labels_are_checked(hub, opened, monkeypatch)
         params=jax.tree.map(lambda x: x * np.nan, run.state.params)
     )
     with pytest.raises(
-        FloatingPointError, match="privatehub made windows that are not"
+        FloatingPointError, match="privatehub computed windows that are not"
     ):
         dataclasses.replace(run, state=state).sample(
             jax.random.key(0), {"activity": [0]}

@@ -190,7 +190,7 @@ def test_data_are_told_in_a_line():
     data = datasets.Data(SPEC, windows, windows._replace(windows=np.zeros((1, 4, 2))))
     assert repr(windows) == "Windows(shape=(3, 4, 2), labels=['activity'])"
     assert repr(data) == (
-        "Data('toy', windows of 4 x 2, 3 to train on and 1 to test with, split by "
+        "Data('toy', windows of 4 x 2, 3 for training and 1 for testing, split by "
         "'given', public='activity', private=('gender',))"
     )
     # Whatever stands in for the arrays.

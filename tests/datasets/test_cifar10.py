@@ -220,7 +220,7 @@ def test_the_shares_are_dirichlet():
 
 def test_too_many_clients_are_refused():
     part = Recording(np.zeros((3, 1)), 1, {"object": 0, "subject": 0})
-    with pytest.raises(ValueError, match="4 clients with alpha 1.0 leave somebody wit"):
+    with pytest.raises(ValueError, match="got 4 clients with alpha 1.0"):
         partition.deal_to_clients(
             [part], "object", clients=4, alpha=1.0, length=1, seed=0
         )
@@ -231,10 +231,12 @@ def test_says_what_is_damaged(batches, tmp_path):
     for bad in (b"", content[:-1], b"\x0b" + content[1:]):
         (tmp_path / "data_batch_1.bin").write_bytes(bad)
         with pytest.raises(
-            ValueError, match="data_batch_1.bin is not of photographs o"
+            ValueError, match="data_batch_1.bin must hold photographs o"
         ):
             load("cifar10", source=tmp_path)
-    with pytest.raises(ValueError, match="holds no test_batch of CIFAR-10; get https"):
+    with pytest.raises(
+        ValueError, match="has no test_batch of CIFAR-10; download https"
+    ):
         published_images(tmp_path, "test")
 
 

@@ -125,7 +125,7 @@ def test_statistics_are_of_training_minutes(folder):
 
 def test_months_are_clients_where_there_is_enough_of_them(folder):
     # May has less than five days here, June a bit more than five: neither has seven.
-    with pytest.raises(ValueError, match="households holds no recording"):
+    with pytest.raises(ValueError, match="households must hold a recording"):
         load("households", source=folder, preset="months24")
 
 

@@ -179,7 +179,7 @@ def test_zip_inner_folder_and_other_spellings_give_the_same(
 
 def test_says_what_is_missing(copy, tmp_path, monkeypatch):
     file_of(copy, "STU", "10").unlink()
-    with pytest.raises(ValueError, match="STU_10_1_annotated.csv is missing, though"):
+    with pytest.raises(ValueError, match="STU_10_1_annotated.csv is missing; unpack"):
         load("mobi_act", source=copy)
     (copy / "Readme.txt").write_text("a copy without its table")
     with pytest.raises(ValueError, match="Readme.txt must hold a table of subjects"):
@@ -201,7 +201,7 @@ def test_says_what_is_missing(copy, tmp_path, monkeypatch):
 def test_says_who_is_unknown(copy):
     file_of(copy, "WAL", "9").rename(file_of(copy, "WAL", "68"))
     with pytest.raises(
-        ValueError, match=r"WAL_68_1_a.* of subject 68, whom Readme.txt"
+        ValueError, match=r"WAL_68_1_a.* a subject in Readme.txt, .*, got 68"
     ):
         load("mobi_act", source=copy)
     for line in (
@@ -237,7 +237,9 @@ def test_says_which_file_is_damaged(copy):
     with pytest.raises(ValueError, match=r"JOG_21.* lacks the columns \['gyro_y'\]"):
         load("mobi_act", source=copy)
     path.write_text(whole.splitlines()[0] + "\n")
-    with pytest.raises(ValueError, match="JOG_21_1_annotated.csv holds no row; it is"):
+    with pytest.raises(
+        ValueError, match="JOG_21_1_annotated.csv is truncated, it has no rows"
+    ):
         load("mobi_act", source=copy)
     number = whole.splitlines()[7].split(",")[4]
     path.write_text(whole.replace(f",{number},", ",nan,", 1))

@@ -138,7 +138,9 @@ def test_says_which_file_is_damaged(copy):
     with pytest.raises(ValueError, match=r"jog_9/sub_2.csv does not hold 12 numbers"):
         load("motion_sense", source=copy)
     path.write_text(path.read_text().splitlines()[0] + "\n")
-    with pytest.raises(ValueError, match=r"jog_9/sub_2.csv holds no row; it is trunc"):
+    with pytest.raises(
+        ValueError, match=r"jog_9/sub_2.csv is truncated, it has no rows"
+    ):
         load("motion_sense", source=copy)
 
 
@@ -155,7 +157,7 @@ def test_says_who_is_missing(copy):
 
 
 def test_says_what_is_wrong_in_a_file():
-    with pytest.raises(ValueError, match=r"a.csv has columns .*wanted"):
+    with pytest.raises(ValueError, match=r"a.csv must have the columns .*got"):
         read_signal("a.csv", b",x,y\n0,1,2\n")
     with pytest.raises(ValueError, match="must hold code, weight"):
         read_people(b"code,weight,height,age,gender\n1,heavy,170,20,1\n")
@@ -180,5 +182,5 @@ def test_without_the_activities_of_the_preset(copy):
     for folder in (copy / "A_DeviceMotion_data").iterdir():
         if folder.name not in ("sit_5", "sit_13"):
             shutil.rmtree(folder)
-    with pytest.raises(ValueError, match="holds no recording with activity in"):
+    with pytest.raises(ValueError, match="must hold a recording with activity in"):
         load("motion_sense", source=copy)

@@ -175,7 +175,7 @@ def test_says_what_is_twice_there_or_missing(folder, tmp_path, monkeypatch):
     copy = shutil.copytree(folder, tmp_path / "copy")
     (path,) = copy.rglob("*A-measurement01.csv")
     twin = shutil.copy(path, copy / "room_climate-location_A-measurement1.csv")
-    with pytest.raises(ValueError, match="A-measurement1.csv is there twice; leave"):
+    with pytest.raises(ValueError, match="A-measurement1.csv twice; remove"):
         load("room_climate", source=copy)
     pathlib.Path(twin).unlink()
     shutil.rmtree(copy / "datasets-location_B")
@@ -186,7 +186,9 @@ def test_says_what_is_twice_there_or_missing(folder, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="holds no file of room_climate"):
         load("room_climate", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
-    with pytest.raises(FileNotFoundError, match="room_climate was not found; get http"):
+    with pytest.raises(
+        FileNotFoundError, match="room_climate was not found; download http"
+    ):
         load("room_climate")
 
 

@@ -115,12 +115,12 @@ def test_says_which_file_is_wrong(folder, tmp_path, monkeypatch):
     path = folder / "SC4001E0.npz"
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
-    with pytest.raises(ValueError, match=r"SC4001E0.npz is no whole .npz file"):
+    with pytest.raises(ValueError, match=r"SC4001E0.npz is a damaged .npz file"):
         load("sleep_edf", source=folder)
     (folder / "deeper").mkdir()
     for place in (folder, folder / "deeper"):
         (place / "SC4001E0.npz").write_bytes(whole)
-    with pytest.raises(ValueError, match="holds night SC4001E0 a second time"):
+    with pytest.raises(ValueError, match="got SC4001E0 again"):
         load("sleep_edf", source=folder)
     np.savez(tmp_path / "mine.npz", SC4831E0_X=np.zeros((3, 72)), SC4831E0_y=[0, 0, 0])
     with pytest.raises(ValueError, match="nights must be named SC4001E0 to SC4822G0"):
@@ -130,5 +130,7 @@ def test_says_which_file_is_wrong(folder, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"gone.npz' is not a file"):
         load("sleep_edf", source=tmp_path / "gone.npz")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
-    with pytest.raises(FileNotFoundError, match=r"sleep_edf was not found; get the fo"):
+    with pytest.raises(
+        FileNotFoundError, match=r"sleep_edf was not found; download the fo"
+    ):
         load("sleep_edf")

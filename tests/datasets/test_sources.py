@@ -105,7 +105,9 @@ def test_motion_sense_is_downloaded_when_it_is_nowhere(
 ):
     folder, url = server
     monkeypatch.setattr(location, "HOME", url)
-    with pytest.raises(FileNotFoundError, match=r"downloading .*; get A_DeviceMotion"):
+    with pytest.raises(
+        FileNotFoundError, match=r"downloading .*; download A_DeviceMotion"
+    ):
         load("motion_sense", data_dir=tmp_path)
     people = motion_sense_folder / "data_subjects_info.csv"
     (folder / people.name).write_bytes(people.read_bytes())
@@ -130,6 +132,6 @@ def test_an_answer_that_breaks_off_leaves_nothing(tmp_path, monkeypatch):
         __exit__ = lambda self, *error: None
 
     monkeypatch.setattr("urllib.request.urlopen", lambda url, timeout: Answer())
-    with pytest.raises(FileNotFoundError, match="4 of 10 bytes came"):
+    with pytest.raises(FileNotFoundError, match="received 4 of 10 bytes"):
         fetch("http://host/a.zip", tmp_path / "a.zip", "ask")
     assert list(tmp_path.iterdir()) == []

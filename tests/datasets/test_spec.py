@@ -40,12 +40,15 @@ def test_counts_classes_of_every_attribute():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"units": ("g",)}, "units must have one entry per channel: got 1"),
-        ({"mean": (0.0,) * 3}, "mean must have one entry per channel: got 3"),
+        ({"units": ("g",)}, "units must have one entry per channel, got 1"),
+        ({"mean": (0.0,) * 3}, "mean must have one entry per channel, got 3"),
         ({"rate_hz": 0.0}, "rate_hz must be > 0, got 0.0"),
         ({"time": -1}, "time must be > 0, got -1"),
-        ({"std": (1.0, 0.0)}, "channel 'y' has mean .* and std 0.0 .* constant"),
-        ({"mean": (float("nan"), 0.0)}, "channel 'x' has mean nan"),
+        (
+            {"std": (1.0, 0.0)},
+            "channel 'y' must .* got mean .* and std 0.0; drop constant",
+        ),
+        ({"mean": (float("nan"), 0.0)}, "channel 'x' must .* got mean nan"),
         (
             {"tokens": 7},
             "tokens must be 0, or the number of values of one channel with",
@@ -116,7 +119,7 @@ def test_says_what_does_not_fit_of_a_number(change, message):
     "change, message",
     [
         ({"std": 0.0}, "got mean 0.3.* and std 0.0; drop constant targets"),
-        ({"mean": float("inf")}, "a target has mean inf"),
+        ({"mean": float("inf")}, "a target must .* got mean inf"),
         ({"samples": 0}, "samples must be at least 1, got 0"),
     ],
 )

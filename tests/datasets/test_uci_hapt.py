@@ -94,7 +94,7 @@ def test_zip_gives_the_same(uci_hapt_folder, zipped, tmp_path):
     "line, message",
     [
         ("1 1 13 1 200", "experiment 1, user 1, rows 1-200: there is no activity 13"),
-        ("1 31 1 1 200", "there is no subject 31"),
+        ("1 31 1 1 200", "subject must be from 1 to 30, got 31"),
         ("1 1 1 2900 3001", "acc_exp01_user01.txt has 3000 rows; it is truncated"),
         ("1 1 1 0 200", "acc_exp01_user01.txt has 3000 rows"),
         ("9 1 1 1 200", "acc_exp09_user01.txt has no such file"),

@@ -30,7 +30,7 @@ def test_what_is_not_there_says_how_to_get_it_or_that_it_will_come(tmp_path):
     assert "request MASS" in datasets.data_locations("mass")
     with pytest.raises(ValueError, match="dataset must be one of .* got 'nothing'"):
         datasets.data_locations("nothing")
-    with pytest.raises(ValueError, match=r"of \.csv\. Did you mean 'motion_sense'\?"):
+    with pytest.raises(ValueError, match=r"to \.npz\. Did you mean 'motion_sense'\?"):
         datasets.data_locations("Motion-Sens")
 
 

@@ -118,7 +118,9 @@ def test_zips_give_the_same(wifi_har_folder, zipped, tmp_path):
     alone = load("wifi_har", source=named, private="subject", split="released")
     assert alone.spec.classes["subject"] == ("12",)
     named.write_bytes(named.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="Subject 12.zip is no whole zip; download"):
+    with pytest.raises(
+        ValueError, match="Subject 12.zip is a damaged zip archive; download"
+    ):
         load("wifi_har", source=many)
 
 
@@ -155,7 +157,9 @@ def test_says_which_file_is_damaged(copy):
     with pytest.raises(ValueError, match=r"A07_T17.csv lacks 1 of 90 .* csi_1_2_7 the"):
         load("wifi_har", source=copy)
     path.write_text(whole.splitlines()[0])
-    with pytest.raises(ValueError, match=r"A07_T17.csv holds no packet; it is truncat"):
+    with pytest.raises(
+        ValueError, match=r"A07_T17.csv is truncated, it has no packets"
+    ):
         load("wifi_har", source=copy)
 
 

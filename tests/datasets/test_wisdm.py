@@ -221,14 +221,14 @@ def test_says_whose_file_is_one_too_many(copy, tmp_path, monkeypatch):
     shutil.move(
         accel / "data_1601_accel_watch.txt", accel / "data_1599_accel_watch.txt"
     )
-    with pytest.raises(ValueError, match="is of user 1599; users are 1600 to 1650"):
+    with pytest.raises(ValueError, match="a user from 1600 to 1650, got 1599"):
         load("wisdm", source=copy)
     with pytest.raises(FileNotFoundError, match="holds no file of wisdm"):
         load("wisdm", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     for preset in ("watch", "watch-accel"):
         with pytest.raises(
-            FileNotFoundError, match=r"wisdm was not found; get .*dataset/507"
+            FileNotFoundError, match=r"wisdm was not found; extract .*dataset/507"
         ):
             load("wisdm", preset=preset)
 

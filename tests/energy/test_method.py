@@ -95,7 +95,7 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
     with pytest.raises(ValueError, match="seed must be 3 as in the run .* got 4"):
         again(seed=4, resume=True)
     other = homes._replace(power=homes.power + 1)
-    with pytest.raises(ValueError, match="another run: data.fingerprint was"):
+    with pytest.raises(ValueError, match="data.fingerprint must be"):
         again(homes=other, resume=True)
     with pytest.raises(
         ValueError, match="not the homes that the run in .* was trained"

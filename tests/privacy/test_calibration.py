@@ -120,9 +120,9 @@ def test_says_what_was_wrong_with_a_budget():
         noise_multiplier_for(0.0, 1e-5)
     with pytest.raises(ValueError, match=r"below 1e\+06, got 1e-06 for 1000 steps"):
         noise_multiplier_for(1e-6, 1e-9, steps=1000)
-    with pytest.raises(ValueError, match="larger epsilon, or accountant 'pld'"):
+    with pytest.raises(ValueError, match="larger epsilon, or use accountant 'pld'"):
         noise_multiplier_for(1e-6, 1e-9, steps=1000, accountant="rdp")
     for epsilon in (6e5, 1e300):  # By Rényi's orders the first needs 1.3e-3.
-        with pytest.raises(ValueError, match="0.001, which hides nothing; take a sma"):
+        with pytest.raises(ValueError, match="multiplier of 0.001 keeps; take a sma"):
             noise_multiplier_for(epsilon, 1e-5)
     assert noise_multiplier_for(4e5, 1e-5) > 1e-3

@@ -57,6 +57,6 @@ def test_devices_that_there_are_not(data):
 
 def test_a_method_that_one_device_has_to_train(data, monkeypatch):
     monkeypatch.setattr(placement, "num_devices", lambda: 2)
-    with pytest.raises(ValueError, match="dysan cannot be shared out to devices"):
+    with pytest.raises(ValueError, match="devices must be 1 for dysan"):
         placement.check_devices(methods.dysan(data.spec), 2)
     placement.check_devices(methods.dysan(data.spec), None)
