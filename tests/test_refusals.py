@@ -203,5 +203,5 @@ def test_too_large_for_float32(finished):
         ValueError, match="as float32, got NaN or infinity in .* first at index 0"
     ):
         finished.anonymize(jax.random.key(0), windows)
-    with pytest.raises(ValueError, match=r"a single window is windows\[None\]"):
+    with pytest.raises(ValueError, match=r"a single window as windows\[None\]"):
         finished.anonymize(jax.random.key(0), windows[0])

@@ -55,7 +55,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(folder, settings, w
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "it must have exactly one column 'x', got first line names \\[\\]"),
+        ("", "it must have exactly one column 'x', got the columns \\[\\]"),
         ("x,y,act\n1,2\n", "line 2 must have 3 text cells, as the first .* got 2"),
         ("x,y,act\n1,2,a\0\n", "line 2 must have 3 text cells"),
         ("x,y,act\n1_0,2,sit\n", "line 2: x must be a number"),

@@ -63,13 +63,10 @@ def test_each_person_has_the_ratio_or_it_is_out_of_reach(before, ratio, seed):
     except ValueError as error:
         short = [who for who, of in there.items() if min(of.values()) < ratio]
         lone = [who for who, of in there.items() if len(of) < 2]
-        told = (
-            f"ratio {ratio} is out of reach: subject ",
-            "must have at least 2 classes, got 1",
-        )
-        assert any(f"{told[0]}{who} " in str(error) for who in short) or any(
-            f"subject {who} {told[1]}" in str(error) for who in lone
-        )
+        told = "majority class of subject ", "must have at least 2 classes, got 1"
+        assert any(
+            f"{told[0]}{who}, got {ratio};" in str(error) for who in short
+        ) or any(f"subject {who} {told[1]}" in str(error) for who in lone)
         return
     rows = rows_of(after)
     assert (np.diff(rows) > 0).all()
