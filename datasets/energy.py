@@ -34,8 +34,8 @@ def stretches(
       ``(first, rows)`` of each stretch, with one row per minute from ``first`` on.
 
     Example:
-      >>> found = stretches(np.array([3, 5, 9]), np.array([[1.0], [2.0], [4.0]]), 1)
-      >>> [(first, rows.ravel().tolist()) for first, rows in found]
+      >>> parts = stretches(np.array([3, 5, 9]), np.array([[1.0], [2.0], [4.0]]), 1)
+      >>> [(first, rows.ravel().tolist()) for first, rows in parts]
       [(3, [1.0, 1.0, 2.0]), (9, [4.0])]
     """
     steps = np.diff(minutes)

@@ -67,7 +67,7 @@ def read_each(sources: Sequence[Path], pattern: str) -> Iterator:
 
 
 @contextlib.contextmanager
-def opened(source: Path, name: str) -> Iterator[Any]:
+def open_file(source: Path, name: str) -> Iterator[Any]:
     """Opens a file of ``listing`` for reading bytes.
 
     Extracts it from a zip archive, and decompresses it if its name ends in ``.gz``.

@@ -69,7 +69,7 @@ def read_homes(source: tuple[Path, ...], states: dict[int, str]) -> dict:
     for path in source:
         for entry in sources.listing([path], SIGNALS):
             file_region = region_of(re.search(SIGNALS, entry[0]))
-            with sources.opened(path, entry[0]) as file:
+            with sources.open_file(path, entry[0]) as file:
                 for home, minutes, rows in read_blocks(entry[0], file):
                     region = states.get(home, file_region)
                     if region is None:

@@ -73,6 +73,6 @@ def _find(category, table, home, name):
         if re.fullmatch(pattern, name.strip().lower()):
             return index
     raise ValueError(
-        f"home {home} must have a {category} of the original data, got {name!r}; "
+        f"home {home} must have a known {category}, got {name!r}; "
         "download its files again."
     )

@@ -134,8 +134,8 @@ def of_steps(config) -> Guarantee | None:
 
     Example:
       >>> from jaxanon.learners.private import PrivateConfig
-      >>> found = of_steps(PrivateConfig(epsilon=4.0, rounds=2))
-      >>> 3.9 < found.epsilon(2) <= 4.0
+      >>> guarantee = of_steps(PrivateConfig(epsilon=4.0, rounds=2))
+      >>> 3.9 < guarantee.epsilon(2) <= 4.0
       True
     """
     if config.epsilon == 0:
@@ -164,8 +164,8 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
 
     Example:
       >>> from jaxanon.learners.private import DPFedAvgConfig
-      >>> found = of_clients(DPFedAvgConfig(epsilon=8.0, rounds=2, cohort=0.5), 10)
-      >>> found.lots.size, 7.9 < found.epsilon(2) <= 8.0
+      >>> guarantee = of_clients(DPFedAvgConfig(epsilon=8.0, rounds=2, cohort=0.5), 10)
+      >>> guarantee.lots.size, 7.9 < guarantee.epsilon(2) <= 8.0
       (5.0, True)
     """
     if config.epsilon == 0:
@@ -221,8 +221,8 @@ def of_weights(config, weights: int, num_clients: int) -> PerWeight | None:
 
     Example:
       >>> from jaxanon.learners.private import LdpFlConfig
-      >>> found = of_weights(LdpFlConfig(epsilon=4.0, rounds=2), 500, 9)
-      >>> found.holds, 3.9 < found.epsilon(2) <= 4.0
+      >>> guarantee = of_weights(LdpFlConfig(epsilon=4.0, rounds=2), 500, 9)
+      >>> guarantee.holds, 3.9 < guarantee.epsilon(2) <= 4.0
       (True, True)
     """
     if config.epsilon == 0:

@@ -254,7 +254,10 @@ def test_a_folder_is_refused_before_data_are_looked_for(words, tmp_path, capsys)
     place.mkdir()
     (place / "config.json").touch()
     file.touch()
-    for out, message in ((place, "already holds a run"), (file / "in", "is no folder")):
+    for out, message in (
+        (place, "already holds a run"),
+        (file / "in", "must be a folder"),
+    ):
         assert app.main([*words, "--dataset", "none", "--out", str(out)]) == 2
         assert message in " ".join(capsys.readouterr().err.split())
 

@@ -189,7 +189,7 @@ def test_a_few_damaged_lines_are_left_out_and_many_refused():
 
 
 def test_says_where_to_get_it(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match="holds no file of casas"):
+    with pytest.raises(FileNotFoundError, match="has no file of casas"):
         load("casas", source=tmp_path)
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(

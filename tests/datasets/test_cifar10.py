@@ -257,6 +257,6 @@ def test_a_download_that_is_another_file_is_refused(archive, tmp_path, monkeypat
         FileNotFoundError, match=r"downloading .* failed .*pass source="
     ):
         location.locate(None, tmp_path / "another")
-    with pytest.raises(FileNotFoundError, match="holds no file of cifar10"):
+    with pytest.raises(FileNotFoundError, match="has no file of cifar10"):
         monkeypatch.undo()
         load("cifar10", source=tmp_path / "nowhere")

@@ -76,7 +76,10 @@ def test_split_by_subject(own, saved):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"windows": None}, r"must hold 'windows', .*it holds \['act', 'act_names'"),
+        (
+            {"windows": None},
+            r"must hold 'windows', .*got the arrays \['act', 'act_names'",
+        ),
         (
             {"windows": np.ones((40, 8))},
             r"must be a non-empty float.*, got shape \(40, 8\); for",
@@ -89,29 +92,35 @@ def test_split_by_subject(own, saved):
         ({"subject": None}, "must hold 'subject', .*got the attributes .*'act'"),
         (
             {"subject": np.arange(39)},
-            "subject must have an entry for each of the 40 windows, got 39",
+            "subject must have one entry for each of the 40 windows, got 39",
         ),
         ({"act": np.zeros(40)}, r"act must be int\[40\], one .* got float64\[40\]"),
-        ({"sex_names": np.array(["f"])}, "sex_names names the classes of 'sex', which"),
+        (
+            {"sex_names": np.array(["f"])},
+            "sex_names must belong to an attribute of the file, got no array 'sex'",
+        ),
         ({"act_names": np.array(["a"])}, r"act must be in 0..0, .* got 0..1"),
-        ({"act_names": np.array(["a", "a"])}, "act_names must differ from each other"),
+        ({"act_names": np.array(["a", "a"])}, "act_names must be distinct"),
         (
             {"act_names": np.array(["a", ""])},
             "act_names must be distinct and not empty",
         ),
-        ({"channels": np.array(["x", "x"])}, "channels must differ from each other"),
+        ({"channels": np.array(["x", "x"])}, "channels must be distinct"),
         ({"act": np.repeat([-1, 0], 20)}, r"act must be in 0..1, .* got -1..0"),
         (
             {"subject": np.repeat([0, 2], 20), "subject_names": np.array(list("abc"))},
             r"subject_names must list only .*, got also \['b'\]",
         ),
         ({"split": np.repeat([0, 2], 20)}, r"split must be 0 .* got also \[2\]"),
-        ({"split": np.zeros(39, int)}, "split must have an entry for each of the 40"),
+        ({"split": np.zeros(39, int)}, "split must have one entry for each of the 40"),
         ({"split": np.zeros(40)}, r"split must be int\[40\]"),
-        ({"split": np.zeros(40, int)}, "split='given' gives no test windows out of 40"),
+        (
+            {"split": np.zeros(40, int)},
+            "split='given' must give test windows, got none out of 40",
+        ),
         (
             {"split": np.ones(40, int)},
-            "split='given' gives no training windows out of 40",
+            "split='given' must give training windows, got none out of 40",
         ),
         ({"channels": np.array(["x"])}, r"channels must have one entry .* 2 channels"),
         ({"units": np.array(["g"])}, r"units must have one entry .* shape \(1,\)"),
@@ -146,7 +155,7 @@ def test_attributes_must_be_chosen_from_the_file(own, saved):
         load(saved(own), private="subject")
     with pytest.raises(
         ValueError,
-        match="private .--private. must be given .*hide .learners: nothing is h",
+        match="private .--private. must be given .*hide .unused by learners",
     ):
         load(saved(own), public="act")
     with pytest.raises(
@@ -164,7 +173,7 @@ def test_splits_that_a_file_cannot_have(own, saved):
         load(saved(own), split="given", **CHOICE)
     with pytest.raises(ValueError, match=r"split must be one of .* got 'window'"):
         load(saved(own), split="window", **CHOICE)
-    with pytest.raises(ValueError, match="preset does not apply to a file of your own"):
+    with pytest.raises(ValueError, match="preset must be None for an .npz file"):
         load(saved(own), preset="raw", **CHOICE)
     with pytest.raises(ValueError, match="source does not apply to a file of your own"):
         load(saved(own), source="there", **CHOICE)

@@ -129,7 +129,9 @@ def test_times_without_fractions_are_told(folder):
 
 def test_files_that_are_too_short_together_are_told_of_together(folder):
     (folder / "bob.csv").write_text((folder / "ann.csv").read_text())
-    with pytest.raises(ValueError, match="bob.csv' and 1 more: no stretch of rows"):
+    with pytest.raises(
+        ValueError, match="bob.csv' and 1 more: a stretch of one person"
+    ):
         made(folder, "bob", "ann", length=100)
 
 

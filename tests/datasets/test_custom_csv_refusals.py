@@ -24,10 +24,16 @@ def folder(tmp_path):
             {"labels": ["act_names"]},
             "labels must not use reserved names .*, got 'act_names'",
         ),
-        ({"people": {"ann": {"windows": "2"}}}, "people: an .* be called 'windows'"),
-        ({"people": {"ann": {"side": ""}}}, r"people must say \['side'\] of everybody"),
+        (
+            {"people": {"ann": {"windows": "2"}}},
+            "people must not use reserved .* got 'windows'",
+        ),
+        (
+            {"people": {"ann": {"side": ""}}},
+            r"people must give each person a class of \['side'\]",
+        ),
         ({"channels": ["act", "y"], "labels": ["x"]}, "line 2: act must be a number"),
-        ({"channels": ["x", "x"]}, "channels and labels must differ"),
+        ({"channels": ["x", "x"]}, "channels and labels must be distinct"),
         (
             {"labels": ["subject"]},
             "labels must not use reserved names .*, got 'subject'",
@@ -56,7 +62,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(folder, settings, w
     ("text", "why"),
     [
         ("", "it must have exactly one column 'x', got the columns \\[\\]"),
-        ("x,y,act\n1,2\n", "line 2 must have 3 text cells, as the first .* got 2"),
+        ("x,y,act\n1,2\n", "line 2 must have 3 text cells, .* got 2"),
         ("x,y,act\n1,2,a\0\n", "line 2 must have 3 text cells"),
         ("x,y,act\n1_0,2,sit\n", "line 2: x must be a number"),
         ("x,y,act\n1e39,2,sit\n", "line 2: x must be a number"),
@@ -110,7 +116,7 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
     with pytest.raises(ValueError, match="it must be a CSV file in UTF-8"):
         made(folder, "ann")
     (folder / "own.npz").touch()
-    with pytest.raises(FileExistsError, match="own.npz exists"):
+    with pytest.raises(FileExistsError, match="own.npz already exists"):
         made(folder, "ann")
 
 
@@ -118,11 +124,14 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
     ("text", "why"),
     [
         ("subject,gender\nann,female\nann,male\n", "people.csv, line 3: a line must"),
-        ("subject,gender\nann,\n", "people.csv, line 2: a line must name a person"),
-        ("subject,gender\n,male\n", "people.csv, line 2: a line must name a person"),
-        ("subject\nann\n", "people.csv, line 2: a line must name a person"),
+        ("subject,gender\nann,\n", "people.csv, line 2: a line must have a new person"),
+        (
+            "subject,gender\n,male\n",
+            "people.csv, line 2: a line must have a new person",
+        ),
+        ("subject\nann\n", "people.csv, line 2: a line must have a new person"),
         ("subject,gender\n", "people.csv must have at least one person"),
-        ("subject,split\nann,1\n", "people.csv: an attribute .* called 'split'"),
+        ("subject,split\nann,1\n", "people.csv must not use reserved .* got 'split'"),
         (
             "subject,act\nann,run\n",
             "people.csv must give .* no other attribute or column",
@@ -152,7 +161,10 @@ def timed(folder, name, hz, *, scale=1.0, digits=6, rows=400, kept=None):
         ({"hz": 25}, r"bob.csv at 25 Hz, .*ann.csv at 50 Hz; resample them"),
         ({"hz": 55}, r"ann.csv at 50 Hz, .*bob.csv at 55 Hz; resample them"),
         ({"hz": 6.4, "digits": 1}, r"bob.csv at 5 to 6.4\d* Hz, .*ann.csv at 50 Hz; r"),
-        ({"hz": 50, "scale": 1000}, r"bob.csv at 0.05 Hz, .*; are times in millisec"),
+        (
+            {"hz": 50, "scale": 1000},
+            r"bob.csv at 0.05 Hz, .*; convert times to seconds",
+        ),
         (
             {"hz": 50, "scale": 1e9, "digits": 0},
             r"bob.csv at 5e-08 Hz, .*convert times to seconds",

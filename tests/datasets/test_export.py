@@ -50,7 +50,7 @@ def test_a_side_too_short_to_be_split(data, tmp_path):
     # 4 windows a recording, each sharing samples with all the others.
     path = export(data, "test", tmp_path / "test.npz")
     with pytest.raises(
-        ValueError, match="split='time block' gives no training windows"
+        ValueError, match="split='time block' must give training windows, got none"
     ):
         load(path)
 
@@ -65,7 +65,9 @@ def test_whoever_is_on_the_other_side_is_not_exported(watch_file, tmp_path):
 def test_nothing_is_overwritten_without_being_asked(data, tmp_path):
     path = export(data, "train", tmp_path / "x.npz")
     before = path.read_bytes()
-    with pytest.raises(FileExistsError, match=r"x.npz exists; pass overwrite=True"):
+    with pytest.raises(
+        FileExistsError, match=r"x.npz already exists; pass overwrite=True"
+    ):
         export(data, "test", path)
     assert path.read_bytes() == before
     export(data, "test", path, overwrite=True)

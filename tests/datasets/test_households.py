@@ -139,8 +139,11 @@ def test_a_zip_gives_the_same(folder, zipped, tmp_path):
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda text: text[:-30], "does not hold a time and 5 numbers in each row"),
-        (lambda text: text.replace("Dishwasher", "Dish"), r"lacks the columns \['Dish"),
+        (lambda text: text[:-30], "must hold a time and 5 numbers in each row"),
+        (
+            lambda text: text.replace("Dishwasher", "Dish"),
+            r"must have the columns \['Dish",
+        ),
         (
             lambda text: text.replace(",2.0,", ",nan,"),
             "NaN, infinity, or ti",

@@ -55,9 +55,7 @@ def test_wrong_choices(choice, message):
 
 
 def test_an_unknown_name():
-    with pytest.raises(
-        ValueError, match=r"no data set 'mnist'; choose one of \['smart"
-    ):
+    with pytest.raises(ValueError, match=r"dataset must be one of \['smart"):
         load("mnist")
 
 

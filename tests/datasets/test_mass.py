@@ -177,7 +177,7 @@ def spoil_bytes(name, end):
         ),
         (
             spoil_stages(scored(30, "W" * 40)),
-            r"ends after 933 s, but 01-01-0002 Base.ed",
+            r"must last 1201.5 s like the stages in 01-01-0002 Base.ed",
         ),
         (
             spoil_signals(lambda s: signal(s.label, s.data, "furlong")),
@@ -185,14 +185,20 @@ def spoil_bytes(name, end):
         ),
         (
             spoil_bytes("01-01-0002 PSG.edf", -700),
-            "PSG.edf is truncated or no EDF file",
+            "PSG.edf is truncated or not an EDF file",
         ),
-        (spoil_bytes("01-01-0002 PSG.edf", 300), "PSG.edf is truncated or no EDF file"),
+        (
+            spoil_bytes("01-01-0002 PSG.edf", 300),
+            "PSG.edf is truncated or not an EDF file",
+        ),
         (
             spoil_bytes("01-01-0002 Base.edf", -20),
-            "Base.edf is truncated or no EDF fil",
+            "Base.edf is truncated or not an EDF fil",
         ),
-        (spoil_bytes("01-01-0002 Base.edf", 0), "Base.edf is truncated or no EDF file"),
+        (
+            spoil_bytes("01-01-0002 Base.edf", 0),
+            "Base.edf is truncated or not an EDF file",
+        ),
         (
             lambda folder: shutil.copytree(folder, folder / "again"),
             r"files must be unique, got .*01-01-0002 \w+.edf and",
@@ -222,7 +228,9 @@ def test_gaps_are_refused(copy):
     late = content.replace(b"+7\x14\x14", b"+8\x14\x14", 1)
     assert late != content
     path.write_bytes(late)
-    with pytest.raises(ValueError, match=r"PSG.edf has gaps \(EDF\+D\), which this"):
+    with pytest.raises(
+        ValueError, match=r"PSG.edf must be continuous, got an EDF\+D file"
+    ):
         load("mass", source=copy)
 
 
@@ -233,7 +241,7 @@ def test_without_edfio_says_what_to_install(written, monkeypatch):
 
 
 def test_says_where_to_ask(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match="holds no file of mass"):
+    with pytest.raises(FileNotFoundError, match="has no file of mass"):
         load("mass", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(FileNotFoundError, match=r"mass was not found; request MASS at"):

@@ -189,7 +189,7 @@ def test_says_what_is_missing(copy, tmp_path, monkeypatch):
         FileNotFoundError, match=r"Readme.txt .*not found.*request MobiAct"
     ):
         load("mobi_act", source=copy)
-    with pytest.raises(FileNotFoundError, match="holds no file of mobi_act"):
+    with pytest.raises(FileNotFoundError, match="has no file of mobi_act"):
         load("mobi_act", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(
@@ -229,12 +229,12 @@ def test_says_which_file_is_damaged(copy):
     whole = path.read_text()
     for cut_off in (2, 10, 60):  # In the label, before it, and in a number.
         path.write_text(whole[:-cut_off])
-        with pytest.raises(
-            ValueError, match="JOG_21_1_annotated.csv does not hold 6 num"
-        ):
+        with pytest.raises(ValueError, match="JOG_21_1_annotated.csv must hold 6 num"):
             load("mobi_act", source=copy)
     path.write_text(whole.replace("gyro_y", "gyro_w"))
-    with pytest.raises(ValueError, match=r"JOG_21.* lacks the columns \['gyro_y'\]"):
+    with pytest.raises(
+        ValueError, match=r"JOG_21.* must have the columns \['gyro_y'\]"
+    ):
         load("mobi_act", source=copy)
     path.write_text(whole.splitlines()[0] + "\n")
     with pytest.raises(
@@ -245,5 +245,5 @@ def test_says_which_file_is_damaged(copy):
     path.write_text(whole.replace(f",{number},", ",nan,", 1))
     with pytest.raises(ValueError, match="JOG_21.*NaN or infinity"):
         load("mobi_act", source=copy)
-    with pytest.raises(ValueError, match="a.csv lacks the columns"):
+    with pytest.raises(ValueError, match="a.csv must have the columns"):
         read_signal("a.csv", b"")

@@ -126,7 +126,7 @@ def swap(text, number, old, new):
     [
         (
             lambda text: [*text[:3], text[3][:-9]],
-            r"line 4, does .*\(it has 17 cells of",
+            r"line 4, must .*\(it has 17 of 19",
         ),
         (lambda text: swap(text, 3, "1.125", "warm"), r"line 3, .*float: 'warm'"),
         (
@@ -142,9 +142,9 @@ def swap(text, number, old, new):
         (lambda text: text[:1], "Estimation.csv is truncated, it has no rows"),
         (
             lambda text: swap(text, 1, "S5_CO2,", "CO,"),
-            r"lacks the columns \['S5_CO2'\]",
+            r"must have the columns \['S5_CO2'\]",
         ),
-        (lambda text: [], r"lacks the columns \['Date', 'Time', .*\], it has \[\]"),
+        (lambda text: [], r"must have the columns \['Date', 'Time', .*\], got \[\]"),
         (
             lambda text: swap(text, 3, "1.125", "inf"),
             r"line 3, .*\(a reading is infinite\)",
@@ -173,7 +173,7 @@ def test_says_what_is_twice_there_or_missing(folder, tmp_path, monkeypatch):
         ValueError, match=r"must hold exactly one table, got \['one/Occ.*remove"
     ):
         load("occupancy", source=tmp_path / "copy")
-    with pytest.raises(FileNotFoundError, match="holds no file of occupancy"):
+    with pytest.raises(FileNotFoundError, match="has no file of occupancy"):
         load("occupancy", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(

@@ -137,8 +137,14 @@ def test_clocks_go_back_once_a_year():
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda t: t.replace("localminute", "minute"), r"lacks the columns \['localm"),
-        (lambda t: t.replace("grid", "net"), r"lacks the columns \['use or grid'\]"),
+        (
+            lambda t: t.replace("localminute", "minute"),
+            r"must have the columns \['localm",
+        ),
+        (
+            lambda t: t.replace("grid", "net"),
+            r"must have the columns \['use or grid'\]",
+        ),
         (lambda t: t.replace(SERVER, "", 1), "must have an offset from UTC"),
         (lambda t: t[:-40] + "\n", "1minute_data_austin.csv is truncated or damaged"),
         (lambda t: t.replace(",0.5", ",half", 1), "austin.csv is truncated or damaged"),
@@ -158,7 +164,7 @@ def test_says_what_is_missing(folder, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="must be named after a region.* list home 26"):
         load("pecan_street", source=tmp_path / "some")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match="pecan_street needs pyarrow"):
+    with pytest.raises(ImportError, match="pecan_street requires pyarrow"):
         load("pecan_street", source=tmp_path / "some")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(

@@ -183,7 +183,7 @@ def test_says_what_is_twice_there_or_missing(folder, tmp_path, monkeypatch):
         FileNotFoundError, match=r"of the rooms \['B'\] of room_climate"
     ):
         load("room_climate", source=copy)
-    with pytest.raises(FileNotFoundError, match="holds no file of room_climate"):
+    with pytest.raises(FileNotFoundError, match="has no file of room_climate"):
         load("room_climate", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(

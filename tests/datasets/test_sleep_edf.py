@@ -95,7 +95,7 @@ def test_says_when_a_night_is_too_short(folder):
 @pytest.mark.parametrize(
     "arrays, message",
     [
-        ({"y": None}, r"night 'SC4001E0': it must have both X and y; get"),
+        ({"y": None}, r"night 'SC4001E0': it must have both X and y; download"),
         ({"X": np.zeros((226, 71))}, r"X must be float\[epochs, 72\] .* \(226, 71\)"),
         ({"X": np.zeros((224, 72))}, r"shapes \(224, 72\) and \(225,\)"),
         ({"X": np.zeros((0, 72)), "y": np.zeros(0, int)}, r"shapes \(0, 72\) and"),
@@ -125,7 +125,7 @@ def test_says_which_file_is_wrong(folder, tmp_path, monkeypatch):
     np.savez(tmp_path / "mine.npz", SC4831E0_X=np.zeros((3, 72)), SC4831E0_y=[0, 0, 0])
     with pytest.raises(ValueError, match="nights must be named SC4001E0 to SC4822G0"):
         load("sleep_edf", source=tmp_path / "mine.npz")
-    with pytest.raises(FileNotFoundError, match="holds no file of sleep_edf"):
+    with pytest.raises(FileNotFoundError, match="has no file of sleep_edf"):
         load("sleep_edf", source=tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match=r"gone.npz' is not a file"):
         load("sleep_edf", source=tmp_path / "gone.npz")

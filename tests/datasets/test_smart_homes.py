@@ -236,7 +236,7 @@ def test_says_what_is_missing(copy, tmp_path, monkeypatch):
     (copy / "OrdonezB_ADLs.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"lacks \['OrdonezB_ADLs.txt'\] of sm"):
         load("smart_homes", source=copy)
-    with pytest.raises(FileNotFoundError, match="holds no file of smart_homes"):
+    with pytest.raises(FileNotFoundError, match="has no file of smart_homes"):
         load("smart_homes", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(FileNotFoundError, match="smart_homes was not found; put house"):

@@ -140,5 +140,7 @@ def test_refuses_another_file(tmp_path, watch_file, save_watch):
         load("smartwatch", source=path)
     watch["X"][3][5, 2] = np.inf
     save_watch(path, watch)
-    with pytest.raises(ValueError, match=r"of smartwatch .* holds NaN or infinity"):
+    with pytest.raises(
+        ValueError, match=r"of smartwatch .* must be finite, got NaN or infinity"
+    ):
         load("smartwatch", source=path)

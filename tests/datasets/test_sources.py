@@ -76,9 +76,7 @@ def test_shared_data_beside_the_current_folder(nowhere, tmp_path, monkeypatch):
 
 
 def test_a_source_without_the_files_is_refused(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"source .* holds no file of motion_se"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"source .* has no file of motion_se"):
         load("motion_sense", source=tmp_path)
     with pytest.raises(FileNotFoundError, match="because it does not exist"):
         load("motion_sense", source=tmp_path / "nowhere")

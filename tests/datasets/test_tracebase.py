@@ -160,7 +160,7 @@ def trace(day, kind="Lamp"):
         ({"days": 0}, "days must be a multiple of 5, got 0"),
         (
             {"num_types": 2},
-            "num_types must be at most 1, the types of which a device ha",
+            "num_types must be at most 1, the number of types with a device",
         ),
     ],
 )
@@ -179,10 +179,10 @@ def test_says_what_is_missing(folder, tmp_path, monkeypatch):
         load("tracebase", source=path)
     table = parquet.read_table(folder / path.name)
     parquet.write_table(table.drop_columns(["device"]), path)
-    with pytest.raises(ValueError, match=r"lacks the columns \['device'\]"):
+    with pytest.raises(ValueError, match=r"must have the columns \['device'\]"):
         load("tracebase", source=path)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ImportError, match=r"needs pyarrow, .* 'jaxanon\[energy\]'"):
+    with pytest.raises(ImportError, match=r"requires pyarrow, .* 'jaxanon\[energy\]'"):
         load("tracebase", source=path)
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(

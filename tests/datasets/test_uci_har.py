@@ -153,7 +153,7 @@ def change(old, new):
         ("subject", change("3", "31"), "from 1 to 30, got 31 in line 33"),
         ("y", lambda text: text[:-8], "one line per window, got .*'y_train.txt': 59"),
         ("total_acc_y", lambda text: text[:-40], "acc_y_train.txt is truncated or dam"),
-        ("body_acc_x", lambda text: "", "must hold 128 numbers a row, got None"),
+        ("body_acc_x", lambda text: "", "must hold 128 numbers per row, got None"),
         (
             "body_gyro_z",
             lambda text: "nan" + text[16:],
@@ -177,7 +177,7 @@ def test_says_which_files_are_missing(copy, tmp_path, monkeypatch):
         match=r"must have the files \['total_acc_z_test.txt', 'y_test.txt'\]",
     ):
         load("uci_har", source=copy)
-    with pytest.raises(FileNotFoundError, match="holds no file of uci_har"):
+    with pytest.raises(FileNotFoundError, match="has no file of uci_har"):
         load("uci_har", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(

@@ -216,14 +216,14 @@ def test_says_which_file_is_damaged_and_how(copy, spoil, message):
 def test_says_whose_file_is_one_too_many(copy, tmp_path, monkeypatch):
     accel = copy / "raw/watch/accel"
     shutil.copy(accel / "data_1600_accel_watch.txt", copy)
-    with pytest.raises(ValueError, match="the second file of the kind of user 1600"):
+    with pytest.raises(ValueError, match="the only file of its kind of user 1600"):
         load("wisdm", source=copy, preset="watch-accel")
     shutil.move(
         accel / "data_1601_accel_watch.txt", accel / "data_1599_accel_watch.txt"
     )
     with pytest.raises(ValueError, match="a user from 1600 to 1650, got 1599"):
         load("wisdm", source=copy)
-    with pytest.raises(FileNotFoundError, match="holds no file of wisdm"):
+    with pytest.raises(FileNotFoundError, match="has no file of wisdm"):
         load("wisdm", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     for preset in ("watch", "watch-accel"):

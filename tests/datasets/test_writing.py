@@ -50,7 +50,7 @@ def test_what_is_there_is_replaced_when_asked_alone(tmp_path):
     writing.check_writable(target, overwrite=False)
     target.touch()
     writing.check_writable(target, overwrite=True)
-    said = r"x\.npz exists; pass overwrite=True \(--overwrite\) to replace it, or move"
+    said = r"x\.npz already exists; pass overwrite=True \(--overwrite\) to replace it, or move"
     with pytest.raises(FileExistsError, match=said):
         writing.check_writable(target, overwrite=False)
 
@@ -65,10 +65,12 @@ def test_where_nothing_can_be_written_it_is_refused_before():
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "a.npz").touch()
-    with pytest.raises(NotADirectoryError, match=r"a\.npz is no folder; name one"):
+    with pytest.raises(
+        NotADirectoryError, match=r"a\.npz must be a folder, got a file"
+    ):
         writing.check_writable(tmp_path / "a.npz" / "b" / "c.npy", overwrite=True)
     (tmp_path / "link").symlink_to(tmp_path / "gone")
-    with pytest.raises(NotADirectoryError, match="link is no folder"):
+    with pytest.raises(NotADirectoryError, match="link must be a folder"):
         writing.check_writable_folder(tmp_path / "link")
     (tmp_path / "link").unlink()
     writing.check_writable_folder(tmp_path / "new" / "run")
@@ -76,7 +78,7 @@ def test_a_file_is_no_folder(tmp_path):
 
 
 def test_a_folder_is_no_file_s_name(tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with pytest.raises(IsADirectoryError, match="must be a file, got a folder"):
         writing.check_writable(tmp_path, overwrite=True)
 
 
