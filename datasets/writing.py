@@ -106,7 +106,7 @@ def check_writable(path: str | os.PathLike, overwrite: bool) -> None:
         raise IsADirectoryError(f"{path} must be a file, got a folder.")
     if path.exists() and not overwrite:
         raise FileExistsError(
-            f"{path} already exists; pass overwrite=True (--overwrite) to replace it, "
+            f"{path} exists; pass overwrite=True (--overwrite) to replace it, "
             "or move it."
         )
     check_writable_folder(path.absolute().parent)

@@ -116,7 +116,7 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
     with pytest.raises(ValueError, match="it must be a CSV file in UTF-8"):
         made(folder, "ann")
     (folder / "own.npz").touch()
-    with pytest.raises(FileExistsError, match="own.npz already exists"):
+    with pytest.raises(FileExistsError, match="own.npz exists"):
         made(folder, "ann")
 
 

@@ -65,9 +65,7 @@ def test_whoever_is_on_the_other_side_is_not_exported(watch_file, tmp_path):
 def test_nothing_is_overwritten_without_being_asked(data, tmp_path):
     path = export(data, "train", tmp_path / "x.npz")
     before = path.read_bytes()
-    with pytest.raises(
-        FileExistsError, match=r"x.npz already exists; pass overwrite=True"
-    ):
+    with pytest.raises(FileExistsError, match=r"x.npz exists; pass overwrite=True"):
         export(data, "test", path)
     assert path.read_bytes() == before
     export(data, "test", path, overwrite=True)

@@ -50,7 +50,7 @@ def test_what_is_there_is_replaced_when_asked_alone(tmp_path):
     writing.check_writable(target, overwrite=False)
     target.touch()
     writing.check_writable(target, overwrite=True)
-    said = r"x\.npz already exists; pass overwrite=True \(--overwrite\) to replace it, or move"
+    said = r"x\.npz exists; pass overwrite=True \(--overwrite\) to replace it, or move"
     with pytest.raises(FileExistsError, match=said):
         writing.check_writable(target, overwrite=False)
 

@@ -33,7 +33,7 @@ def test_suspicion_is_chosen_anew_where_there_is_something_to_hide():
                 run.adjusted(suspicion=1.0)
         else:
             with pytest.raises(
-                ValueError, match=r"told .*guidance', .*\] anew, .*suspicion"
+                ValueError, match=r"one of .*guidance', .*\] for this run .*suspicion"
             ):
                 run.adjusted(suspicion=0.25)
 
