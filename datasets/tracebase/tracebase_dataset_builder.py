@@ -64,7 +64,7 @@ def read_traces(content: bytes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         file = parquet.ParquetFile(io.BytesIO(content))
         titles = file.schema_arrow.names
         if missing := [name for name in COLUMNS if name not in titles]:
-            raise ValueError(f"it lacks the columns {missing}")
+            raise ValueError(f"it must have the columns {missing}")
         table = file.read(columns=list(COLUMNS))
     except (OSError, ValueError) as error:
         raise ValueError(

@@ -175,7 +175,7 @@ def test_splits_that_a_file_cannot_have(own, saved):
         load(saved(own), split="window", **CHOICE)
     with pytest.raises(ValueError, match="preset must be None for an .npz file"):
         load(saved(own), preset="raw", **CHOICE)
-    with pytest.raises(ValueError, match="source does not apply to a file of your own"):
+    with pytest.raises(ValueError, match="source must be None for an .npz file"):
         load(saved(own), source="there", **CHOICE)
     one = np.zeros(40, int)
     with pytest.raises(ValueError, match="requires at least 2 subjects"):
