@@ -59,7 +59,7 @@ def test_what_is_there_is_replaced_when_asked_alone(tmp_path):
 def test_where_nothing_can_be_written_it_is_refused_before():
     place = "/proc/self"  # Not even root may write there.
     for path in (f"{place}/x.npz", f"{place}/not/there/x.npz"):
-        with pytest.raises(PermissionError, match=rf"nothing .* into {place} \("):
+        with pytest.raises(PermissionError, match=rf"{place} must be writable"):
             writing.check_writable(path, overwrite=True)
 
 
