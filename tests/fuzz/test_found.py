@@ -56,7 +56,7 @@ def test_own_arrays_with_a_false_header_are_refused(content, tmp_path):
         ("mean", np.array(["a", "b"]), "could not convert"),
         # SystemError: no letters have these numbers.
         ("act_names", np.frombuffer(b"\xff" * 8, "<U1"), "damaged or of another"),
-        ("windows", np.zeros((4, 2)), "windows must be float"),
+        ("windows", np.zeros((4, 2)), "windows must be a non-empty float"),
     ],
 )
 def test_errors_of_own_data_name_the_file(name, value, why, own, tmp_path):
@@ -141,7 +141,7 @@ def test_a_config_of_other_types_describes_no_run(lacks, tmp_path):
     told |= {"data": {}, "architecture": []}
     for value in (None, "x", 3.5):
         (tmp_path / "config.json").write_text(json.dumps(told | {lacks: value}))
-        with pytest.raises(ValueError, match=f"it lacks .'{lacks}'"):
+        with pytest.raises(ValueError, match=f"lacks .'{lacks}'"):
             run_folder.read_config(tmp_path)
 
 
@@ -180,7 +180,7 @@ def test_a_csv_without_a_header_is_named(tmp_path):
     from jaxanon.edge import csv_input
 
     (tmp_path / "in.csv").write_text("1,2\n")
-    with pytest.raises(ValueError, match="in.csv, line 1: the first line must name"):
+    with pytest.raises(ValueError, match="in.csv, line 1: the header must name"):
         csv_input.open_rows(tmp_path / "in.csv")
 
 
