@@ -139,7 +139,7 @@ def test_a_zip_gives_the_same(folder, zipped, tmp_path):
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda text: text[:-30], "must hold a time and 5 numbers in each row"),
+        (lambda text: text[:-30], "must hold a time and 5 numbers per row"),
         (
             lambda text: text.replace("Dishwasher", "Dish"),
             r"must have the columns \['Dish",
