@@ -18,7 +18,7 @@ import jaxanon as ja
 from harness import timing
 from harness.data import SMOKE, load, thin
 from jaxanon import datasets, methods
-from jaxanon.datasets.own_split import share_samples
+from jaxanon.datasets.custom_split import share_samples
 from jaxanon.evaluation import anonymizers
 from jaxanon.evaluation.summary import aggregate
 

@@ -55,7 +55,7 @@ def export(
     from jaxanon.datasets import writing
 
     for path in filter(None, (output, attackers, samples)):
-        writing.refuse_unwritable(path, overwrite)
+        writing.check_writable(path, overwrite)
 
     from jaxanon import exporting
     from jaxanon.exporting import files

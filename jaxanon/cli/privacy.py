@@ -372,7 +372,7 @@ def tell(learner: str, config, found) -> None:
     if learner == "dp_fedavg":
         _counts(table, config, found)
     console.table(table)
-    for sentence in guaranteed(found.told(found.rounds)):
+    for sentence in guaranteed(found.report(found.rounds)):
         console.say(sentence)
 
 

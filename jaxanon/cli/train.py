@@ -226,7 +226,7 @@ def train_run(
     """Remembers where the data came from, and trains."""
     from jaxanon.training import processes
 
-    with processes.leaving_on_errors():
+    with processes.exit_on_error():
         run, data = _trained(
             method,
             options,

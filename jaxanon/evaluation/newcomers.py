@@ -10,7 +10,7 @@ from jaxanon import federated
 from jaxanon.attacks import attacker_data
 from jaxanon.core.run import Run
 from jaxanon.datasets import Data, Windows
-from jaxanon.datasets.own_split import share_samples
+from jaxanon.datasets.custom_split import share_samples
 from jaxanon.datasets.spec import take
 from jaxanon.learners.learner import population_of
 from jaxanon.privacy import ledger
@@ -79,7 +79,7 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
         predict=method.predict._replace(model=model),
     )
     found = run_folder.describe(method, data, run.state, epochs=0, seed=0)["data"]
-    spent = ledger.begun(run.folder, run.state)  # Theirs who trained it.
+    spent = ledger.rounds_spent(run.folder, run.state)  # Theirs who trained it.
     alone = {"rounds_alone": num_rounds, "rounds_spent": spent}
     config = run.config | {"data": found | alone}
     return dataclasses.replace(

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import attacks, metrics
-from jaxanon.datasets.own_split import share_samples
+from jaxanon.datasets.custom_split import share_samples
 from jaxanon.datasets.spec import Data, Windows, standardise
 from jaxanon.evaluation.checks import check_safe
 

@@ -43,7 +43,7 @@ def check_ending(path: pathlib.Path, format: str) -> None:
 def refuse_unwritable(path: pathlib.Path, *endings: str, overwrite: bool) -> None:
     """Raises an error if one of the files could not be written later."""
     for file in names(path, *endings):
-        writing.refuse_unwritable(file, overwrite)
+        writing.check_writable(file, overwrite)
 
 
 def write(path: pathlib.Path, raw: bytes, **texts: str | None) -> str:

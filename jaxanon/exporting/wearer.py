@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxanon.core import checks
 from jaxanon.datasets import Windows, by_client
-from jaxanon.datasets.own import read_arrays
+from jaxanon.datasets.custom import read_arrays
 from jaxanon.methods.common.personalise import personalise
 
 

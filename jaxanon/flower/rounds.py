@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.core.programs import sound
+from jaxanon.core.programs import state_is_finite
 from jaxanon.federated.engine import exchange as engine_exchange
 from jaxanon.flower.client import split_algorithm
 
@@ -156,7 +156,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
                 first_info = info if index == step == 0 else first_info
         after = end(after)
         losses = {name: float(value) for name, value in first_info.items()}
-        if not (np.isfinite([*losses.values()]).all() and bool(sound(after))):
+        if not (np.isfinite([*losses.values()]).all() and bool(state_is_finite(after))):
             raise FloatingPointError(
                 f"the losses or parameters are no longer finite in round "
                 f"{int(after.round)}; lower the learning rate, or --max-message-norm."

@@ -20,7 +20,7 @@ from jaxanon.flower.rounds import Bounds, TooFew, rounds
 from jaxanon.flower.settings import Serving
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy import ledger
-from jaxanon.privacy.guarantee import paid_for
+from jaxanon.privacy.guarantee import epochs_within_budget
 from jaxanon.training import checkpoint, metrics_log, progress, run_folder, trainer
 
 TRIES = 3  # Attempts at a round with too few valid replies.
@@ -73,7 +73,7 @@ def serve(
     checks.seed(seed)
     whole("epochs", epochs, least=1)
     terms.check_method(method)
-    epochs = paid_for(method, epochs)
+    epochs = epochs_within_budget(method, epochs)
     trainer.check_data(method, data)
     key_file = serving.client_keys
     public_keys = None if key_file is None else keys.public_keys(key_file)
@@ -90,8 +90,8 @@ def serve(
     parts = rounds(method, run_key, clients, jax.eval_shape(lambda: one), bounds)
     total = epochs * method.schedule.rounds_per_epoch(one)
     port = server_transport.listen(*checks.host_and_port(serving.address))
-    with contextlib.closing(port), checkpoint.alone(output_dir):
-        not_too_far = lambda: run_folder.not_past(output_dir, total, epochs)
+    with contextlib.closing(port), checkpoint.lock_folder(output_dir):
+        not_too_far = lambda: run_folder.check_not_past(output_dir, total, epochs)
         run_folder.claim(output_dir, config, resume=resume, check=not_too_far)
         if on_claim is not None:
             on_claim()
@@ -203,9 +203,9 @@ class Folder:
     def begin(self, state):
         """Returns the state of the last checkpoint, or ``state`` if there is none."""
         latest = self._checkpoints.restore(state) or state
-        self._begun = ledger.begun(self.path, latest)
+        self._begun = ledger.rounds_spent(self.path, latest)
         self.state, self._saved = latest, int(latest.round)
-        self.history = self._checkpoints.go_on(self._saved)
+        self.history = self._checkpoints.truncate_after(self._saved)
         return self.state
 
     def asking(self) -> None:
@@ -249,12 +249,14 @@ class Folder:
 
     def _account(self, rounds, accountant):
         self._covered = rounds
-        self._spent = ledger.told_of(self._method, self.state, rounds, accountant)
+        self._spent = ledger.privacy_report(
+            self._method, self.state, rounds, accountant
+        )
 
     def _keep(self):
         if self._spent is not None:
             about = {"done": int(self.state.round), "begun": self._begun}
-            ledger.keep_rounds(self.path, self._spent, **about, asked=self.total)
+            ledger.write_rounds(self.path, self._spent, **about, asked=self.total)
 
     def close(self) -> None:
         """Saves the last completed round and closes the checkpoints."""

@@ -8,7 +8,7 @@ import numpy as np
 from jaxanon.attacks import attacker_data
 from jaxanon.core import programs
 from jaxanon.datasets import Data
-from jaxanon.datasets.own_split import TEST, TRAIN, by_time_block
+from jaxanon.datasets.custom_split import TEST, TRAIN, by_time_block
 from jaxanon.datasets.spec import take
 from jaxanon.evaluation import attackers, protocol
 
@@ -101,7 +101,7 @@ def score_member(run, held: Data, classifiers, seed: int) -> Score | None:
     Returns:
       A ``Score``; None if the member diverged.
     """
-    if not programs.sound(run.state):
+    if not programs.state_is_finite(run.state):
         return None
     try:
         one = protocol.prepare_evaluation(run, seed, held, (ATTACKER,), 1.0, _quiet)

@@ -133,7 +133,7 @@ def test_says_what_was_wrong_and_writes_nothing(
 def test_noise_of_a_known_seed_guarantees_nothing(anonymize, tmp_path, capsys):
     assert anonymize("--epsilon", 1.0, "--seed", 3) == 0
     told = capsys.readouterr().out
-    assert "No guarantee: the noise of a known seed can be taken off." in told
+    assert "No guarantee: noise of a known seed can be subtracted." in told
     first = np.load(tmp_path / "safe.npy")
     assert anonymize("--epsilon", 1.0, "--seed", 3) == 0
     np.testing.assert_array_equal(first, np.load(tmp_path / "safe.npy"))
@@ -195,7 +195,10 @@ def test_a_budget_keeps_its_total(anonymize, tmp_path, capsys):
 
 def test_a_method_without_a_guarantee(anonymize, folder, capsys):
     assert anonymize("--epsilon", 1.0, run=folder) == 2
-    assert "blinder gives no guarantee" in capsys.readouterr().err
+    assert (
+        "epsilon must come from a run with a guarantee, got a run of blinder"
+        in capsys.readouterr().err
+    )
     assert anonymize(run=folder) == 0
     assert "epsilon" not in capsys.readouterr().out
 
@@ -254,7 +257,10 @@ def test_a_curve_says_what_was_wrong(words, message, released, capsys):
 
 def test_a_curve_of_what_guarantees_nothing(folder, capsys):
     assert app.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
-    assert "blinder gives no guarantee" in capsys.readouterr().err
+    assert (
+        "epsilon must come from a run with a guarantee, got a run of blinder"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_report_says_what_is_guaranteed(released, file):

@@ -222,7 +222,7 @@ def test_what_is_refused_is_a_line(
         ("time,acc x [m/s2],acc y [g]", [], "got 'm/s2'; convert it"),
         ("time,acc x,acc y", [], ""),
         ("time,acc x,acc z", [], "choose those columns, or another model"),
-        ("when,acc x,acc y", [], "the first line must name the columns"),
+        ("when,acc x,acc y", [], "the header must name the columns"),
     ],
 )
 def test_columns_are_checked(model, tmp_path, capsys, header, more, message):
