@@ -32,7 +32,7 @@ def fedsgd_ldp(
     lot_size,
     num_steps,
     learning_rate,
-    max_norm,
+    clip_norm,
     noise_multiplier,
 ):
     """Returns the params after rounds of DP-SGD on all clients with equal weights."""
@@ -51,8 +51,8 @@ def fedsgd_ldp(
                         lambda x, c=c, i=i: x[c, i : i + 1], clients.rows
                     )
                     grads = jax.grad(mean_loss, argnums=1)(loss_fn, mine, row, loss_key)
-                    total = jax.tree.map(jnp.add, total, _clipped(grads, max_norm))
-                total = _noisy(noise_key, total, noise_multiplier * max_norm)
+                    total = jax.tree.map(jnp.add, total, _clipped(grads, clip_norm))
+                total = _noisy(noise_key, total, noise_multiplier * clip_norm)
                 down = lambda w, g: w - learning_rate * g / lot_size
                 mine = jax.tree.map(down, mine, total)
             sent.append(mine)
@@ -132,7 +132,7 @@ def dp_fedavg(
     learning_rate,
     server_learning_rate,
     noise_multiplier,
-    max_norm,
+    clip_norm,
     quantile,
     norm_learning_rate,
 ):
@@ -151,26 +151,26 @@ def dp_fedavg(
             given = params, rows, size, learning_rate
             mine = train_client(loss_fn, own_key, *given, **options)
             move = jax.tree.map(jnp.subtract, params, mine)
-            total = jax.tree.map(jnp.add, total, _clipped(move, max_norm))
-            within += 0.5 if _length(move) <= max_norm else -0.5
-        total = _noisy(noise_key, total, left * max_norm)
+            total = jax.tree.map(jnp.add, total, _clipped(move, clip_norm))
+            within += 0.5 if _length(move) <= clip_norm else -0.5
+        total = _noisy(noise_key, total, left * clip_norm)
         down = lambda w, g: w - server_learning_rate * g / cohort
         params = jax.tree.map(down, params, total)
         noise = count_stddev * jax.random.normal(
             count_key, (1,), jnp.result_type(float)
         )
         fraction = 0.5 + (within + noise[0]) / cohort
-        max_norm = max_norm * math.exp(-norm_learning_rate * (fraction - quantile))
-    return params, max_norm
+        clip_norm = clip_norm * math.exp(-norm_learning_rate * (fraction - quantile))
+    return params, clip_norm
 
 
 def _length(tree):
     return math.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))
 
 
-def _clipped(tree, max_norm):
+def _clipped(tree, clip_norm):
     size = _length(tree)
-    short = min(1.0, max_norm / size) if size else 1.0
+    short = min(1.0, clip_norm / size) if size else 1.0
     return jax.tree.map(lambda leaf: leaf * short, tree)
 
 

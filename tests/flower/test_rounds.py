@@ -100,9 +100,9 @@ def test_a_client_keeps_of_a_round_only_what_was_counted(data, served):
 
 
 def _packed(tree):
-    from jaxanon.federated.engine.exchange import packed
+    from jaxanon.federated.engine.exchange import pack
 
-    return packed(tree)
+    return pack(tree)
 
 
 def _same(a, b):

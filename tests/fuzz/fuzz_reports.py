@@ -49,7 +49,7 @@ def make_readings(folder):
 def read_readings(folder):
     from jaxanon import energy
 
-    energy.load_homes(folder / "own.npz", days=1, held_out=1)
+    energy.load_homes(folder / "own.npz", days=1, test_days=1)
 
 
 class Evaluated(NamedTuple):

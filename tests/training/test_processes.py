@@ -198,7 +198,7 @@ def test_a_first_process_that_knows_no_secret_is_not_joined():
 
 
 def test_the_first_process_listens_at_the_named_address_alone():
-    with training_processes._door("127.0.0.1", free_port(), 2) as door:
+    with training_processes._listen("127.0.0.1", free_port(), 2) as door:
         host, port = door.getsockname()
         assert host == "127.0.0.1"
         with socket.create_server(("127.0.0.2", port)):  # Free at another one.
@@ -227,7 +227,7 @@ def test_nobody_gets_the_port_that_a_launcher_named(monkeypatch):
         for _ in range(2):
             with pytest.raises(OSError, match="in use"):
                 socket.create_server(("127.0.0.1", port))
-            with training_processes._door("127.0.0.1", port, 2):
+            with training_processes._listen("127.0.0.1", port, 2):
                 found.append(port)
         return 0
 
@@ -238,9 +238,7 @@ def test_nobody_gets_the_port_that_a_launcher_named(monkeypatch):
 
 def watched(*programs):
     command = [sys.executable, "-c"]
-    return training_processes._watched(
-        [subprocess.Popen([*command, x]) for x in programs]
-    )
+    return training_processes._wait([subprocess.Popen([*command, x]) for x in programs])
 
 
 def test_what_is_said_of_processes_that_end(capsys):
