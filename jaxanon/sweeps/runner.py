@@ -97,8 +97,8 @@ def sweep(
       epochs: as ``train`` takes it.
       out: folder for ``sweep.json`` and a run folder for each member, which
         ``open_run`` opens; written when a chunk ends. Where members are evaluated
-        also ``front.png`` and ``sweep.html``, what each setting keeps over what it
-        leaks. ``None`` keeps nothing.
+        also ``pareto_front.png`` and ``sweep.html``: utility over leakage of each
+        setting. ``None`` keeps nothing.
       resume: go on with the sweep in ``out``; members that were saved whole are not
         trained again.
       evaluate: whether to evaluate every member, with judges that they share.

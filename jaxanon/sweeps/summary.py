@@ -6,6 +6,7 @@ import math
 from rich.table import Table
 
 from jaxanon.evaluation.summary import aggregate
+from jaxanon.report import verdicts
 
 
 def summarise(members, reports) -> list[dict]:
@@ -91,7 +92,7 @@ def scores(report: dict) -> dict[str, float]:
       Of a learner every mean score over clients, or R² of a target. Of an anonymizer
       ``"<public> accuracy"``; for each private attribute ``"<name> intrusive"`` and
       ``"<name> re-identified"``, balanced accuracies of classifiers of raw windows and
-      of the worst adversary retrained on anonymized ones, where there are such.
+      of the strongest attacker retrained on anonymized ones, if they exist.
     """
     if "utility" not in report:
         public = report["attribute"]
@@ -106,8 +107,8 @@ def scores(report: dict) -> dict[str, float]:
             found[f"{name} intrusive"] = balanced
         attacked = report["reidentification"].get(name)
         if attacked:
-            worst = attacked["attackers"][attacked["worst"]]
-            found[f"{name} re-identified"] = worst["balanced_accuracy"]
+            scores = attacked["attackers"][verdicts.strongest(attacked)]
+            found[f"{name} re-identified"] = scores["balanced_accuracy"]
     return found
 
 

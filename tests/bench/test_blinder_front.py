@@ -34,7 +34,7 @@ def run(front, unmeasured, monkeypatch, tmp_path):
     def sweep(method, data, **options):
         asked.update(options, method=method, data=data)
         options["out"].mkdir(parents=True, exist_ok=True)
-        (options["out"] / "front.png").write_bytes(b"drawn")
+        (options["out"] / "pareto_front.png").write_bytes(b"drawn")
         scores = {
             "activity accuracy": {"mean": 0.9, "std": 0.01},
             "gender intrusive": {"mean": 0.525, "std": 0.01},
