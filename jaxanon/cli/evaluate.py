@@ -118,8 +118,9 @@ def evaluate(
         for sentence in sentences(report):
             console.say(sentence)
     else:
+        if names is not None:  # The verdict comes last, on one screen.
+            _show_further(report["attacks"])
         console.report(report)
-        _show_further(report["attacks"])
     console.say(f"The report: {(folder / 'report.html').absolute()}")
 
 

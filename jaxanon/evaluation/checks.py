@@ -21,8 +21,8 @@ def check_runs(runs, seeds, data) -> None:
     for run in runs:
         if not hasattr(run, "anonymize"):
             raise TypeError(
-                f"run must have anonymize(key, windows), got {type(run).__name__}; open "
-                "a run folder with ja.open_run."
+                f"run must have anonymize(key, windows), got {type(run).__name__}; "
+                "open a run folder with ja.open_run."
             )
         check_split(run, data)
 
@@ -65,8 +65,8 @@ def check_data(data) -> None:
             )
         if side == "test" and shape[0] < MIN_WINDOWS:
             raise ValueError(
-                f"data.test.windows must hold at least {MIN_WINDOWS} windows for mutual "
-                f"information, got {shape[0]}; choose another split."
+                f"data.test.windows must hold at least {MIN_WINDOWS} windows for "
+                f"mutual information, got {shape[0]}; choose another split."
             )
         _finite(f"data.{side}.windows", windows, "remove or repair those windows first")
         for attribute in dict.fromkeys((spec.public, *spec.private, "subject")):

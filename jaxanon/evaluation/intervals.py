@@ -57,7 +57,7 @@ def without_classes(labels, names, trained=None) -> str | None:
 
 
 def _are_persons(labels, persons):
-    """Whether each class is one person."""
+    """Returns whether each class is one person."""
     pairs = np.unique(np.stack([labels, persons]), axis=1).shape[1]
     return pairs == len(np.unique(labels)) == len(np.unique(persons))
 

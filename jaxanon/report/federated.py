@@ -76,7 +76,7 @@ def _regression(report):
     )
     example, unit = report["example"], f"{report['attribute']} [{report['unit']}]"
     below.plot(example["truth"], color=INK, lw=1.1, label="true")
-    below.plot(example["told"], color=RAW, lw=1.1, label="predicted")
+    below.plot(example["predicted"], color=RAW, lw=1.1, label="predicted")
     figures.label(below, f"test window of client {example['subject']}", unit)
     below.legend(fontsize=9, frameon=False, ncols=3, **ABOVE)
     clipped = sum(row["r2"] < LOWEST for row in rows)

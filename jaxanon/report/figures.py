@@ -178,6 +178,7 @@ def leakage(report: dict) -> Picture:
         bold = "bold" if kind in ("head", "strongest") else "normal"
         axis.text(-0.015, place, words, ha="right", fontweight=bold, **beyond)
         if kind == "head":
+            axis.axhline(place - 0.5, color=QUIET, lw=0.6, alpha=0.6)
             continue
         if leak is None:
             axis.text(1.015, place, "not measured", color=QUIET, **beyond)
@@ -194,8 +195,12 @@ def leakage(report: dict) -> Picture:
     axis.set_xlim(left, right)
     axis.set_yticks([])
     axis.spines["left"].set_visible(False)
-    for x, words in ((0, "chance"), (green, f"+{green:g}"), (amber, f"+{amber:g}")):
-        axis.annotate(words, (x, 1.0), xycoords=("data", "axes fraction"), ha="center",
+    for x, words, side in (
+        (0, "chance", "right"),
+        (green, f"+{green:g}", "center"),
+        (amber, f"+{amber:g}", "center"),
+    ):
+        axis.annotate(words, (x, 1.0), xycoords=("data", "axes fraction"), ha=side,
                       va="bottom", fontsize=8.5, color=QUIET)  # fmt: skip
     axis.set_xlabel("percentage points above chance level", fontsize=9)
     return picture(
@@ -203,7 +208,7 @@ def leakage(report: dict) -> Picture:
         "The larger of balanced accuracy and AUC of each attack, in points above "
         "chance level; bars are 95 % intervals over persons. The strongest attack "
         "of each attribute is orange, raw windows are blue. The verdict is green if "
-        "the bar of the strongest attack ends within 5 points, amber within 15, else red. "
+        "the bar of the strongest attack ends within 5 points, amber within 15. "
         "Hollow dots have no interval.",
     )
 
@@ -211,7 +216,7 @@ def leakage(report: dict) -> Picture:
 def _rows(report, name):
     """``(words, leak, kind)`` of an attribute: head, raw windows, attacks."""
     verdict = verdicts.attribute(report, name)
-    role = "" if name in report["intrusive"] else " (nobody asked to hide it)"
+    role = "" if name in report["intrusive"] else " (not in --private)"
     rows = [(f"{name}{role}", None, "head")]
     raw = verdicts.raw_scores(report, name)
     if raw is not None:
@@ -299,7 +304,7 @@ def training(history: list[dict]) -> Picture | None:
         label(axis, "round", title=training_title(name))
     return picture(
         figure,
-        "Objectives that training minimizes or balances, by round. They are no scores: "
+        "Objectives of training by round. They are not scores: "
         "a falling loss of a discriminator means a stronger opponent in training, not "
         "lost utility. The verdict uses classifiers that had no part in training.",
     )

@@ -8,7 +8,7 @@ import jinja2
 
 from jaxanon.report import origin, text, verdicts
 
-_MAX_RATIO = 10.0  # Of a mean; larger ratios of means near 0 are uninformative.
+_MAX_RATIO = 10.0  # Larger ratios of means near 0 are uninformative.
 
 
 def change(scores: dict) -> str:

@@ -42,14 +42,26 @@ _SENTENCES = jinja2.Environment(  # Plain text: the pages escape it.
     lstrip_blocks=True,
 )
 
-_SENTENCES.filters |= {"percent": percent, "f": format}
-
 
 def sentences(template: str, **values) -> list[str]:
     """Returns the non-empty paragraphs of a text template, one line each."""
     text = _SENTENCES.get_template(template).render(values)
     paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
     return [paragraph for paragraph in paragraphs if paragraph]
+
+
+def interval(bounds) -> str:
+    """Formats an interval in percent.
+
+    Example:
+      >>> interval([0.1234, 0.5])
+      '12.3 to 50.0 %'
+    """
+    low, high = bounds
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
+_SENTENCES.filters |= {"percent": percent, "interval": interval, "f": format}
 
 
 class Attack(NamedTuple):
@@ -130,24 +142,13 @@ UTILITY = {
 }
 
 
-def interval(bounds) -> str:
-    """Formats an interval in percent.
-
-    Example:
-      >>> interval([0.1234, 0.5])
-      '12.3 to 50.0 %'
-    """
-    low, high = bounds
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
-
-
 def headline(report: dict) -> list[str]:
     """Returns the verdict in sentences: utility, each attribute, gaps, next step."""
     found = report.get("verdict") or verdicts.verdict(report)
     lines = [utility_sentence(found["utility"]), *_hidden_classes(report)]
     lines += [private_sentence(row) for row in found["private"]]
     for row in found["warnings"]:
-        lines.append(f"Warning: nobody asked to hide {private_sentence(row)}")
+        lines.append(f"Warning (not in --private): {private_sentence(row)}")
     if report["dataset"]["split"] == "released":
         lines.append("Warning: the split leaks test windows into training.")
     lines.append(f"Not tested: {'; '.join(found['not_tested'])}.")
@@ -177,11 +178,12 @@ def private_sentence(row: dict) -> str:
     other = ""
     if row["measure"] == "AUC":
         other = f" (balanced accuracy {percent(row['balanced_accuracy'])})"
+    value = f"{percent(row['value'])} {row['measure']}"
     return (
         f"{row['attribute']} is {GRADES[row['status']]} ({row['status']}): the "
-        f"strongest attack that was run ({row['attack']}) reaches {percent(row['value'])} "
-        f"{row['measure']}{other}, 95 % interval over persons "
-        f"{interval(row['interval'])}; chance level {percent(row['chance'])}{raw}."
+        f"strongest attack that was run ({row['attack']}) reaches {value}{other}, 95 % "
+        f"interval over persons {interval(row['interval'])}; chance level "
+        f"{percent(row['chance'])}{raw}."
     )
 
 
@@ -195,7 +197,7 @@ def _hidden_classes(report) -> list[str]:
         )
         if safe["windows"]:
             lines.append(
-                f"{utility['attribute']} {name} is to be hidden: the raw-data "
+                f"{utility['attribute']} {name} is a class to hide: the raw-data "
                 f"classifier recognizes {percent(safe['recall'])} of its anonymized "
                 f"windows and {percent(raw['recall'])} of its raw windows."
             )

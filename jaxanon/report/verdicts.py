@@ -133,7 +133,7 @@ def leak(scores: dict) -> Leak:
 def attacks(report: dict, name: str) -> list[Attack]:
     """Returns every attack on an attribute of anonymized windows.
 
-    Training accuracies and baselines on raw windows are no attacks.
+    Training accuracies and baselines on raw windows do not count.
     """
     found = []
     judged = report["intrusive"].get(name)
@@ -156,7 +156,7 @@ def attacks(report: dict, name: str) -> list[Attack]:
 
 
 def _further(kind, row):
-    """Words of a further attack's row; None if it is no attack on the attribute."""
+    """Words of a further attack's row; None for baselines and other figures."""
     if kind not in GENERAL_ATTACKS or row["figures"]:
         return None
     if row["attacker"] == RAW_CLASSIFIER or row["variant"] == "raw windows":
@@ -204,6 +204,8 @@ def attribute(report: dict, name: str) -> dict:
     first = max(measured, key=lambda one: (leak(one.scores).excess, upper(one)))
     found = leak(first.scores)
     raw = raw_scores(report, name)
+    if first.name == "stream":
+        raw = _raw_stream(report, name, first) or raw
     field = "auc" if found.measure == "AUC" else "balanced_accuracy"
     row |= {
         "attack": first.words,
@@ -218,6 +220,19 @@ def attribute(report: dict, name: str) -> dict:
     if found.interval is None:
         return row | {"reason": "the report has no interval over persons"}
     return row | {"status": grade(found.interval[1] - found.chance)}
+
+
+def _raw_stream(report, name, attack):
+    """Scores of the same stream attack on raw windows; None if it was not run."""
+    variant = attack.words.split(", ", 1)[1]
+    return next(
+        (
+            row["scores"]
+            for row in report["attacks"]["stream"]
+            if row["attribute"] == name and row["variant"] == f"raw stream, {variant}"
+        ),
+        None,
+    )
 
 
 def _utility(report):

@@ -15,7 +15,7 @@ from jaxanon.datasets import writing
 from jaxanon.report import energy, federated, figures, origin, sweep, verdicts
 from jaxanon.report.page import render
 
-PUBLIC_CLASSES, PRIVATE_CLASSES = 3, 2  # Of the example windows.
+PUBLIC_CLASSES, PRIVATE_CLASSES = 3, 2  # Classes of the example windows.
 
 
 class Examples(NamedTuple):

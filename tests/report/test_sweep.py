@@ -72,7 +72,8 @@ def test_the_page_marks_the_front_and_says_who_diverged(std, tmp_path):
     assert ("90.0 ± 2.0" in told) == (std is not None)
     assert "toy &lt;on&gt; waves" in told and "<on>" not in told
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "front.png",
+        "pareto_front.png",
+        "pareto_front.svg",
         "sweep.html",
     ]
 
