@@ -23,7 +23,7 @@ def unsupported(labels, persons, names, trained=None) -> str | None:
       >>> unsupported([0, 0, 0], [0, 1, 2], ["left", "right"])
       "the test windows have one class, 'left'"
       >>> unsupported([0, 1, 0, 1], [0, 0, 1, 1], ["left", "right"])
-      '2 persons are too few (at least 3)'
+      '2 test persons are too few (at least 3)'
     """
     labels, persons = np.asarray(labels), np.asarray(persons)
     reason = without_classes(labels, names, trained)
@@ -32,7 +32,7 @@ def unsupported(labels, persons, names, trained=None) -> str | None:
     num_persons = len(np.unique(persons))
     if num_persons < MIN_PERSONS:
         noun = "person is" if num_persons == 1 else "persons are"
-        return f"{num_persons} {noun} too few (at least {MIN_PERSONS})"
+        return f"{num_persons} test {noun} too few (at least {MIN_PERSONS})"
     if _are_persons(labels, persons):
         return None
     for label in np.unique(labels):

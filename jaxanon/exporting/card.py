@@ -207,13 +207,23 @@ def measured_lines(report: dict | None, weights: str) -> list[str]:
             "Not measured: `jaxanon evaluate` before `jaxanon export` attacks the run, "
             "and what it finds is told here."
         ]
-    percent = lambda scores: f"{100 * scores['balanced_accuracy']:.1f} %"
+
+    def percent(scores):
+        if scores.get("not_measured"):
+            return "not measured"
+        return f"{100 * scores['balanced_accuracy']:.1f} %"
+
+    verdict = []
+    if "verdict" in report:  # The sentences of the report and of the terminal.
+        lines = [x for x in report["headline"] if not x.startswith("Next step")]
+        verdict = [*(f"- {line}" for line in lines), ""]
     before = "" if weights == "float32" else f", before weights were cut to {weights}"
     rows = [
+        *verdict,
         "Balanced accuracies on test windows of "
         f"{report['dataset']['name']} ({report['dataset']['split']} split){before}:",
         "",
-        "| attribute | role | who reads | raw | anonymized | guessing |",
+        "| attribute | role | classifier | raw | anonymized | chance level |",
         "|---|---|---|---|---|---|",
     ]
     judged = [(report["utility"]["attribute"], "kept", report["utility"])]

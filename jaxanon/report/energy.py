@@ -143,7 +143,7 @@ def day(example: dict, minutes: int) -> Picture:
         handles, labels = axis.get_legend_handles_labels()
         legend = dict(zip(labels, handles, strict=True)) | legend
         _watts(axis, max([*one["load"], *one["forecast"], 10.0]))
-        title = f"{one['name']}  ({level}, on {one['on_w']:.4g} W)"
+        title = f"{figures.short(one['name'], 60)}  ({level}, on {one['on_w']:.4g} W)"
         axis.set_title(title, fontsize=9, loc="left", pad=3)
         _strip(strip, np.array([one["mode"], one["action"]]))
     axes[-1, 0].set_xlabel("hour of the day", fontsize=9)

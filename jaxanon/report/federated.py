@@ -40,7 +40,7 @@ def draw(report: dict) -> Picture:
         axis.axhline(level, color=INK, ls=style, lw=1.3)
         levels.append((level, words, INK))
     figures.beside(axis, levels)
-    what = f"{report['attribute']}: accuracy [%]"
+    what = f"{figures.short(report['attribute'])}: accuracy [%]"
     figures.label(axis, "client, in ascending order", what, lines=False)
     return figures.picture(
         figure,
@@ -72,9 +72,15 @@ def _regression(report):
         labels.append((level, words, INK))
     figures.beside(above, labels, gap=0.07)
     figures.label(
-        above, "client, in ascending order", f"R² of {report['attribute']}", lines=False
+        above,
+        "client, in ascending order",
+        f"R² of {figures.short(report['attribute'])}",
+        lines=False,
     )
-    example, unit = report["example"], f"{report['attribute']} [{report['unit']}]"
+    example, unit = (
+        report["example"],
+        figures.short(f"{report['attribute']} [{report['unit']}]"),
+    )
     below.plot(example["truth"], color=INK, lw=1.1, label="true")
     below.plot(example["predicted"], color=RAW, lw=1.1, label="predicted")
     figures.label(below, f"test window of client {example['subject']}", unit)
@@ -94,5 +100,5 @@ def _bars(axis, rows, heights):
     colours = [SAFE if row["new"] else RAW for row in rows]
     axis.bar(range(len(rows)), heights, color=colours, alpha=0.7)
     if len(rows) <= MAX_NAMES:
-        names = [row["subject"] for row in rows]
+        names = [figures.short(row["subject"], 12) for row in rows]
         axis.set_xticks(range(len(rows)), names, rotation=90, fontsize=9)

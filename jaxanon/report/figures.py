@@ -91,6 +91,16 @@ def label(axis, x: str = "", y: str = "", title: str = "", lines: bool = True):
         axis.grid(alpha=0.25, lw=0.5)
 
 
+def short(name: str, length: int = 24) -> str:
+    """Cuts a name to ``length`` characters.
+
+    Example:
+      >>> short("going upstairs", 8), short("sitting", 8)
+      ('going u…', 'sitting')
+    """
+    return name if len(name) <= length else name[: length - 1] + "…"
+
+
 def beside(axis, levels, *, gap=0.045, fontsize=8.5):
     """Writes labels to the right of horizontal lines, without overlap.
 
@@ -217,7 +227,9 @@ def _rows(report, name):
     """``(words, leak, kind)`` of an attribute: head, raw windows, attacks."""
     verdict = verdicts.attribute(report, name)
     role = "" if name in report["intrusive"] else " (not in --private)"
-    rows = [(f"{name}{role}", None, "head")]
+    rows = [(f"{short(name)}{role}", None, "head")]
+    if verdict["value"] is None:
+        return [*rows, ("no attack could be scored", None, "other")]
     raw = verdicts.raw_scores(report, name)
     if raw is not None:
         rows.append(("raw windows", _leak(raw), "raw"))
@@ -230,7 +242,7 @@ def _rows(report, name):
         if held is None or _excess(attack) > _excess(held):
             strongest[group] = attack
     for attack in strongest.values():
-        words = attack.words.replace(" on anonymized windows", "")
+        words = short(attack.words.replace(" on anonymized windows", ""), 46)
         kind = "strongest" if attack.words == verdict["attack"] else "other"
         rows.append((words, attack.scores and _leak(attack.scores), kind))
     return rows
@@ -257,16 +269,21 @@ def windows(dataset: dict, examples) -> Picture:
     for row, name in enumerate(examples.names):
         for column, channel in enumerate(channels):
             axis = axes[row, column]
-            axis.plot(seconds, examples.raw[row, :, column], color=RAW, lw=1.1)
+            axis.plot(seconds, examples.raw[row, :, column], color=RAW, lw=2.2)
             axis.plot(seconds, examples.safe[row, :, column], color=SAFE, lw=1.1)
             axis.set_xlim(0, seconds[-1])
             unit = dataset["units"][column]
-            title = f"{channel} [{unit}]" if unit else channel
+            title = short(f"{channel} [{unit}]" if unit else channel, 40)
             last = row == len(examples.names) - 1
             label(axis, "time [s]" if last else "", title="" if row else title)
         place = {"xytext": (3, 3), "textcoords": "offset points"}
         axes[row, 0].annotate(
-            name, (0, 1), xycoords="axes fraction", fontsize=9, va="bottom", **place
+            short(name, 60),
+            (0, 1),
+            xycoords="axes fraction",
+            fontsize=9,
+            va="bottom",
+            **place,
         )
     # By hand: matplotlib's own layout of many panels takes seconds.
     wide, high = figure.get_size_inches()
@@ -363,7 +380,7 @@ def _matrices(report, name):
 
 def confusion(report: dict, name: str, panels) -> Picture:
     """Draws confusion matrices, each row in percent of its class."""
-    classes = report["dataset"]["classes"][name]
+    classes = [short(each) for each in report["dataset"]["classes"][name]]
     size = min(max(2.2, 0.3 * len(classes) + 1.2), WIDTH / len(panels) - 0.1)
     figure, axes = grid(1, len(panels), size, size + 0.5, sharey=True)
     for axis, (title, scores) in zip(axes.flat, panels, strict=True):
@@ -380,13 +397,13 @@ def confusion(report: dict, name: str, panels) -> Picture:
         axis.set_aspect("equal")
         axis.set_xlim(-0.5, len(classes) - 0.5)
         axis.set_ylim(len(classes) - 0.5, -0.5)
-        label(axis, f"predicted {name}", lines=False)
+        label(axis, f"predicted {short(name)}", lines=False)
         axis.set_title(title, fontsize=9)
         axis.spines[:].set_visible(False)
         axis.tick_params(length=0)
         axis.set_xticks(range(len(classes)), classes, rotation=90)
         axis.set_yticks(range(len(classes)), classes)
-    axes[0, 0].set_ylabel(f"true {name}", fontsize=9)
+    axes[0, 0].set_ylabel(f"true {short(name)}", fontsize=9)
     return picture(
         figure,
         f"Percentage of the windows of each true {name} (row) that are predicted as "
@@ -408,7 +425,7 @@ def budget(heading: str, rows: list[dict]) -> Picture:
         values = [100 * row["scores"][name]["balanced_accuracy"] for row in released]
         role = "useful" if useful else "sensitive"
         axis.plot(epsilons, values, line, marker="o", ms=4, color=colour, lw=1.5)
-        axis.lines[-1].set_label(f"{name} ({role})")
+        axis.lines[-1].set_label(f"{short(name)} ({role})")
         level = 100 * raw["scores"][name]["balanced_accuracy"]
         axis.axhline(level, color=colour, ls=":", lw=1.2)
         chance = 100 * raw["scores"][name]["chance"]

@@ -101,7 +101,9 @@ def draw_scores(summary: list[dict]) -> Picture:
         are skipped.
     """
     rows = [row for row in summary if row["scores"]]
-    names = [text.settings(row["settings"]) or "all seeds" for row in rows]
+    names = [
+        figures.short(text.settings(row["settings"]) or "all seeds", 40) for row in rows
+    ]
     measures = list(rows[0]["scores"])
     height = 1.2 + 0.3 * len(rows)
     width = min(4.6, figures.WIDTH / len(measures))
@@ -131,7 +133,11 @@ def _draw(axis, report, name, panel):
         point = 100 * leaked["mean"], 100 * useful["mean"]
         axis.errorbar(*point, fmt="o", ms=6, **bars, **style)
     front = sorted(
-        (100 * leaked["mean"], 100 * useful["mean"], text.settings(row["settings"]))
+        (
+            100 * leaked["mean"],
+            100 * useful["mean"],
+            figures.short(text.settings(row["settings"]), 48),
+        )
         for row, useful, leaked, on in panel.points
         if on
     )
@@ -143,7 +149,8 @@ def _draw(axis, report, name, panel):
         chance = 100 * judged["raw"]["chance"]
         axis.axvline(chance, color=QUIET, ls="--", lw=1)
         low, high = axis.get_ylim()
-        axis.text(chance, low, " chance", color=QUIET, fontsize=8.5, va="bottom")
+        top = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+        axis.annotate("chance", (chance, 1.0), color=QUIET, fontsize=8.5, **top)
         axis.plot(chance, raw, "*", color=GOOD, ms=14, zorder=0)
         level = 100 * judged["raw"]["balanced_accuracy"]
         axis.plot(level, raw, "s", color=RAW, ms=7)
@@ -154,8 +161,8 @@ def _draw(axis, report, name, panel):
         axis.annotate("raw windows", (level, raw), color=RAW, ha="right", **above)
     _annotate(axis, across, up, names)
     attacker = MEASURES[panel.measure]
-    leakage = f"{name}: balanced accuracy of the {attacker} [%]"
-    figures.label(axis, leakage, f"{public}: accuracy [%]")
+    leakage = f"{figures.short(name)}: balanced accuracy of the {attacker} [%]"
+    figures.label(axis, leakage, f"{figures.short(public)}: accuracy [%]")
 
 
 def _annotate(axis, across, up, names):

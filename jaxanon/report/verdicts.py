@@ -310,17 +310,25 @@ def untested(report: dict) -> list[str]:
     run = report.get("attacks", {})
     found += [words for name, words in GENERAL_ATTACKS.items() if name not in run]
     if "stream" in run:
-        skipped = dict.fromkeys(
-            f"streams of {row['variant'].split(',')[0]} ({row['attribute']})"
-            for row in run["stream"]
-            if row["attacker"] != RAW_CLASSIFIER and _unscored(row)
-        )
-        found += skipped
+        found += _unscored_streams(report)
     return [*found, NO_ATTACK]
 
 
-def _unscored(row):
-    return row["scores"] is None or row["scores"].get("not_measured")
+def _unscored_streams(report):
+    """Lengths of streams that were not scored, by attribute with a verdict."""
+    lengths: dict[str, dict] = {}
+    for row in report["attacks"]["stream"]:
+        scores, name = row["scores"], row["attribute"]
+        measured = scores is not None and not scores.get("not_measured")
+        if measured or row["attacker"] == RAW_CLASSIFIER:
+            continue
+        length = row["variant"].split(" ")[0]
+        lengths.setdefault(name, {})[length] = None
+    return [
+        f"streams of {', '.join(own)} windows ({name})"
+        for name, own in lengths.items()
+        if attribute(report, name)["value"] is not None
+    ]
 
 
 def _next_step(utility, private, warnings, not_tested):

@@ -102,7 +102,10 @@ REPORT = {
         "subject": None,
     },
     "reidentification": {
-        "gender": {"attackers": {"mlp": {"balanced_accuracy": 0.61}}, "strongest": "mlp"}
+        "gender": {
+            "attackers": {"mlp": {"balanced_accuracy": 0.61}},
+            "strongest": "mlp",
+        }
     },
     "attacks": {
         "stream": [

@@ -327,7 +327,7 @@ def test_words_where_there_is_nothing_to_tell(report):
     assert "from off of 4 devices" in second and "tv of b and 1 more" in second
     assert "reached for good never with the street's layers, and never, for" in third
     assert "nothing was saved with nothing" in third
-    assert fourth.startswith("What a home broadcasts keeps epsilon")
+    assert fourth.startswith("What a home broadcasts satisfies epsilon")
     assert "after 192 noisy broadcasts; broadcasts of a device by themselves" in fourth
     assert fifth.startswith("Not covered: what a home's own meter or power company")
     told = {"settings": report["method"]["settings"] | {"sharing": "local"}}

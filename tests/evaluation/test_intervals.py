@@ -61,8 +61,8 @@ def test_intervals_cover():
     [
         ([0] * 6, range(6), None, "the test windows have one class, 'left'"),
         ([0, 1] * 3, [0, 0, 1, 1, 2, 2], [0], "class 'right' does not occur in train"),
-        ([0, 1] * 3, [0, 0, 0, 1, 1, 1], None, "2 persons are too few"),
-        ([0, 1] * 3, [0] * 6, None, "1 person is too few"),
+        ([0, 1] * 3, [0, 0, 0, 1, 1, 1], None, "2 test persons are too few"),
+        ([0, 1] * 3, [0] * 6, None, "1 test person is too few"),
         ([0, 0, 0, 1], [0, 1, 2, 3], None, "class 'right' has 1 test person"),
         ([0, 1] * 3, [0, 0, 1, 1, 2, 2], [0, 1], None),
         ([0, 1, 2], [4, 5, 6], None, None),  # Classes are persons.
@@ -82,7 +82,7 @@ def test_scores_say_what_data_cannot_support(cases):
     assert low < whole["balanced_accuracy"] < high
     rows = np.flatnonzero(data.test.labels["subject"] < 2)
     two = protocol.score(data, "side", evidence[rows], rows)
-    assert two["interval"] is None and "2 persons" in two["not_measured"]
+    assert two["interval"] is None and "2 test persons" in two["not_measured"]
     # Utility for two persons is measured, without an interval.
     kept = protocol.score(data, "activity", evidence[rows], rows)
     assert kept["interval"] is None and kept["not_measured"] is None

@@ -54,7 +54,7 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
     privacy = ja.evaluate(found, data)["privacy"]
     assert privacy["steps"] == 6 and 1.97 < privacy["epsilon"] <= 2.0
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "keeps epsilon 2" in page and "Not covered: the seed" in page
+    assert "satisfies epsilon 2" in page and "Not covered: the seed" in page
     assert "an example of a client that has others more or less" in page
 
 
@@ -95,7 +95,7 @@ def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
         report = ja.evaluate(run, data, out=tmp_path)
         assert report["privacy"]["holds"] is False
         page = (tmp_path / "report.html").read_text()
-        assert "No guarantee: this form claims" in page
+        assert "No guarantee: this variant claims" in page
     assert ja.evaluate(trained("atlas", epochs=1), data)["privacy"]["holds"] is True
 
 
@@ -104,7 +104,7 @@ def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
     run = trained(name, epsilon=0.0, epochs=4)
     assert int(run.state.round) == 4  # No budget, no end.
     assert ja.evaluate(run, data, out=tmp_path)["privacy"] is None
-    assert "No noise, and so no guarantee." in (tmp_path / "report.html").read_text()
+    assert "Training added no noise" in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize("name", ["atlas", "dp_fedavg", "ldp_fl"])

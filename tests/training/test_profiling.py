@@ -87,8 +87,8 @@ def test_traces_go_to_a_folder(tmp_path):
 
 def test_what_devices_and_processes_held_in_words():
     first, second = report_text.costs(COSTS)
-    assert first == "Compiling took 2.0 s, a round 500 ms (rounds 1 to 30 on H200)."
-    assert second == "The device held 3 MB at most."
+    assert first == "Compilation took 2.0 s and a round 500 ms (rounds 1 to 30 on H200)."
+    assert second == "Peak memory of the device was 3 MB."
     assert len(report_text.costs(COSTS | {"memory_bytes": None})) == 1
 
 
