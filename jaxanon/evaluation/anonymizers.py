@@ -96,33 +96,33 @@ def evaluate(
 
     Args:
       run: result of ``train`` or ``open_run``. Only ``anonymize(key, windows)`` is
-        required; ``history``, ``folder``, ``method`` and the functions above are used
-        if present.
+        required. The functions above, ``history``, ``folder`` and ``method`` are
+        optional.
       data: data set in physical units, as ``jaxanon.load`` returns it.
       attacks: names from the lists above; None is ``mlp``, ``forest`` and ``stream``.
         The attackers ``mlp`` and ``forest`` run if no attacker is named.
       seed: random seed of the evaluation.
       share: fraction of each class's training windows that attackers train on, in
-        (0, 1]; None is 0.2.
-      judges: result of ``train_raw_classifiers``, to skip their training.
-      out: folder for ``report.json``, ``report.html`` and figures; older ones are
+        (0, 1]. None is 0.2.
+      judges: result of ``train_raw_classifiers``. None trains them.
+      out: folder for ``report.json``, ``report.html`` and figures. Older files are
         replaced. None is ``run.folder``; without a folder nothing is written.
       progress: callback ``progress(done, total, what)``, called before each step.
 
     Returns:
-      A dict for strict JSON. Its keys include ``utility``; ``intrusive`` and
-      ``reidentification``, by private attribute; ``linkage`` (None with fewer than two
-      linkable test subjects); ``attacks``, rows by name; ``verdict`` (see
-      ``jaxanon.report.verdict``); ``headline`` and ``protocol`` in words. Scores
+      A dict for strict JSON. ``intrusive`` and ``reidentification`` are by private
+      attribute, ``attacks`` holds rows by name. The key ``linkage`` is None with fewer
+      than two linkable test subjects. The key ``verdict`` is the result of
+      ``jaxanon.report.verdict``, and ``headline`` has it in words. Scores
       are those of ``metrics.scores``, with ``interval`` (95 % over persons, by measure)
       and ``not_measured``, the reason if the data cannot support the score.
 
     Raises:
       TypeError: if ``run`` cannot anonymize or ``seed`` is not an integer.
-      ValueError: if ``data`` is malformed, has too few windows or is not the split that
-        the run was trained on; if windows are not finite; for an unknown or
-        unsupported attack; if ``share`` leaves a class fewer than two windows; if
-        ``judges`` lack an attribute.
+      ValueError: if ``data`` is malformed, has too few windows or is not the split of
+        the run. Other causes are windows that are not finite, an unknown or unsupported
+        attack, a ``share`` that leaves a class fewer than two windows, and ``judges``
+        that lack an attribute.
     """
     has_homes = isinstance(run, Run) and run.method.own_data is not None
     if has_homes or (isinstance(run, Run) and run.method.predict is not None):
@@ -248,12 +248,8 @@ def evaluate_each(
 
     Args:
       runs: runs of anonymizers, at least one.
-      data: see ``evaluate``.
-      seeds: seed of each run; the first also trains the raw-data classifiers.
-      attacks: see ``evaluate``.
-      share: see ``evaluate``.
-      judges: see ``evaluate``.
-      progress: see ``evaluate``.
+      seeds: seed of each run. The first also trains the raw-data classifiers.
+      data, attacks, share, judges, progress: arguments of ``evaluate``.
 
     Returns:
       One report per run.
@@ -289,13 +285,9 @@ def evaluate_many(
 
     Args:
       runs: runs of anonymizers, at least one.
-      data: see ``evaluate``.
-      attacks: see ``evaluate``.
       seed: seed of the first run and of the raw-data classifiers.
-      share: see ``evaluate``.
-      judges: see ``evaluate``.
-      out: None; each report is written to the folder of its run.
-      progress: see ``evaluate``.
+      out: None. Each report is written to the folder of its run.
+      data, attacks, share, judges, progress: arguments of ``evaluate``.
 
     Returns:
       ``{"reports": [...], "summary": summary.of_runs(reports)}``.
@@ -345,9 +337,9 @@ def distortion(evaluation: Evaluation) -> dict:
     """Measures the distortion of test windows: warping distance, statistics, steps.
 
     Returns:
-      ``windows``, the number of measured windows; ``warping``, mean and standard
+      ``windows``, the number of measured windows. ``warping``, mean and standard
       deviation of ``metrics.warping_distances`` in standard deviations of the training
-      rows; ``statistics`` of ``metrics.statistics_kept`` in physical units; ``steps``
+      rows. ``statistics`` of ``metrics.statistics_kept`` in physical units; ``steps``
       of ``metrics.step_errors``, None without acceleration that includes gravity.
     """
     evaluation.step("measuring distortion")

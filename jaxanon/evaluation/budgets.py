@@ -34,9 +34,9 @@ def curve(
       run: run of DEEProtect.
       data: data set that the run was trained on.
       epsilons: ε of a window, each > 0.
-      attacker: classifier, one of ``evaluate``'s attackers.
+      attacker: classifier. See ``evaluate`` for the names.
       seed: random seed of noise and classifiers.
-      out: folder for ``budget.json``, ``budget.svg`` and ``budget.html``; None writes
+      out: folder for ``budget.json``, ``budget.svg`` and ``budget.html``. None writes
         no files.
       progress: callback ``progress(done, total, what)``, called before each step.
 

@@ -43,7 +43,7 @@ def check_split(run, data) -> None:
         raise ValueError(
             f"data must be the split that the run was trained on ({own.split!r}), got "
             f"{other.name} split by {other.split!r} into other windows; load it with "
-            "the same split and seed, or training windows may be tested."
+            "the same split and seed."
         )
 
 
@@ -124,7 +124,7 @@ def check_attacks(runs, data, chosen, share: float, attacked, overlap) -> None:
     Args:
       runs: runs to evaluate.
       data: data of the evaluation.
-      chosen: names of further attacks.
+      chosen: names of further attacks. See ``attackers.ATTACKS``.
       share: fraction of each class that attackers train on.
       attacked: attributes of retrained attackers.
       overlap: ``protocol.overlap`` of the test windows.

@@ -38,19 +38,18 @@ def evaluate(
 
     Args:
       run: run of ``pfdrl``, from ``train`` or ``open_run``.
-      homes: homes that the run was trained on, including those that join.
+      homes: homes of the run. They include those that join.
       seed: random seed of homes that join.
       out: folder for ``report.json``, figures and ``report.html``; None is
         ``run.folder``, and without a folder nothing is written.
       progress: callback ``progress(done, total, what)``.
 
     Returns:
-      A dict for strict JSON: the results of ``energy.scores``; ``training``, rows of
-      the run's days; ``untold``, devices with indistinguishable standby and off;
-      ``newcomers``, None unless homes join; ``example``, a day of one home;
-      ``hearing``, the number of senders per device, None without broadcasts;
-      ``privacy``, ε of the broadcasts, None without broadcasts or noise; ``method``,
-      ``dataset`` and ``seed``.
+      A dict for strict JSON with the results of ``energy.scores``. ``training`` has
+      rows of the run's days and ``example`` a day of one home. ``untold`` lists devices
+      with indistinguishable standby and off. Unless homes join, ``newcomers`` is None.
+      Without broadcasts, ``hearing`` (senders per device) is None. Without broadcasts
+      or noise, ``privacy`` (ε of the broadcasts) is None.
 
     Raises:
       ValueError: if ``homes`` are not those of the run.
@@ -148,9 +147,9 @@ def joined(run: Run, homes: Homes, *, seed: int = 0) -> dict:
 
     Returns:
       A dict for JSON: ``homes``; ``devices``, and how many of them are ``known`` from
-      other homes; ``joined`` and ``alone`` (without the shared layers), each with the
-      fractions ``saved`` and ``optimal`` of each day and, for each home, ``days`` (0:
-      never) and ``final`` (last three days) of ``energy.days_to_reach``.
+      other homes; ``joined`` and ``alone`` (without the shared layers). Each of these
+      has the fractions ``saved`` and ``optimal`` of each day. For each home, they have
+      ``days`` (0: never) and ``final`` (last three days) of ``energy.days_to_reach``.
 
     Raises:
       ValueError: if no home joins in the run's settings.

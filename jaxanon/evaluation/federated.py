@@ -58,9 +58,9 @@ def regressed(data: Data, predicted) -> dict:
       predicted: ``float[N]``, prediction for each test window, in the target's unit.
 
     Returns:
-      The keys of ``classified``, by ``r2``, ``mae`` and ``rmse`` (both in ``unit``);
-      ``unit``; ``baselines``, by name, without ``clients``; and ``example``, the last
-      predictions of the client with the median R².
+      The keys of ``classified``, by ``r2``, ``mae`` and ``rmse`` (both in ``unit``).
+      Further keys are ``unit``; ``baselines``, by name, without ``clients``; and
+      ``example``, the last predictions of the client with the median R².
     """
     spec = data.spec
     truth = data.test.labels[spec.public]
@@ -231,16 +231,16 @@ def evaluate(
     Args:
       run: run of a learner.
       data: data set that the run was trained on.
-      seed: see ``predictions``.
-      out: folder for ``report.json``, ``report.html`` and the figure; None is
+      seed: random seed. See ``predictions``.
+      out: folder for ``report.json``, ``report.html`` and the figure. None is
         ``run.folder``, and without a folder nothing is written.
       progress: callback ``progress(done, total, what)``.
 
     Returns:
       A dict for strict JSON. ``clients`` holds windows and scores by subject;
       ``mean``, ``std``, ``median`` and ``interval`` (95 %, of the mean accuracy) are
-      over clients with training windows, or over all if none has any; ``worst`` is the
-      client with the lowest score. ``new_clients`` is the mean accuracy of the other
+      over clients with training windows, or over all if none has any. The client with
+      the lowest score is ``worst``. ``new_clients`` is the mean accuracy of the other
       clients or None, and ``pooled`` the scores of all windows. ``traffic`` is in bytes
       per client and round. ``shuffled`` is described there; ``privacy`` is None without
       noise. For a target, the scores are R², MAE and RMSE (see ``regressed``).
@@ -326,8 +326,8 @@ def traffic(run) -> dict:
     """Returns the mean bytes that a client sends and receives per round.
 
     Learners that choose layers report their last rounds. Others count the shared
-    parameters both ways, twice with control variates, and none without sharing.
-    Centralized learners do not count the windows. New clients only receive.
+    parameters both ways, twice with control variates. Training alone or in one place
+    counts zero bytes. New clients only receive.
     """
     new = "rounds_alone" in run.config["data"]
     last = run.history[-1]["losses"] if run.history else {}

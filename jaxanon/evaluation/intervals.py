@@ -168,8 +168,8 @@ def student(mean, values, *, scale=None) -> list[float]:
     Args:
       mean: centre of the interval.
       values: ``float[n]``, one per person, n at least 2.
-      scale: factor of the mean squared deviation of ``values`` in the squared standard
-        error; None is ``1 / (n - 1)``, that of a mean of independent values.
+      scale: ratio of the squared standard error to the mean squared deviation of
+        ``values``. None is ``1 / (n - 1)``, that of a mean of independent values.
 
     Example:
       >>> [round(x, 4) for x in student(0.5, np.array([0.4, 0.5, 0.6]))]

@@ -15,7 +15,7 @@ def aggregate(reports: Sequence):
     Returns:
       The same tree with ``{"mean": m, "std": s}`` for every number. The sample standard
       deviation (n - 1; None for a single report) is over reports in which the number is
-      not None; both are nan if a value is not finite. Text that differs between reports
+      not None. Both are nan if a value is not finite. Text that differs between reports
       (the strongest attacker) becomes a list.
 
     Raises:

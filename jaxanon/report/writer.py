@@ -103,7 +103,7 @@ def write(
       folder: output folder.
       report: report of ``evaluate``, without NaN.
       examples: ``Examples`` to draw.
-      history: metrics by round, dicts with ``"round"``; may be empty.
+      history: metrics by round, dicts with ``"round"``. It may be empty.
       footer: ``Footer`` of the page; None is one without duration.
     """
     pictures = figures.draw(report, examples, history)

@@ -56,7 +56,7 @@ def found(run, data, judges):
 
 @pytest.fixture(autouse=True)
 def fewer_are_made(monkeypatch):
-    monkeypatch.setattr(leakage, "MADE", 400)
+    monkeypatch.setattr(leakage, "NUM_SAMPLES", 400)
 
 
 @pytest.mark.slow
