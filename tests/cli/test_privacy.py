@@ -68,7 +68,9 @@ def test_a_delta_that_is_too_large_is_told_of(ask):
 def test_what_a_client_of_atlas_needs(ask):
     """Three updates that may be two clip norms apart: twice the noise of one apart."""
     status, told = ask("atlas --guarantee client --epsilon 4 --rounds 3 --clients 100")
-    assert status == 0 and "satisfies epsilon 4 at delta 1e-05 for any other data" in told
+    assert (
+        status == 0 and "satisfies epsilon 4 at delta 1e-05 for any other data" in told
+    )
     want = 2 * noise_multiplier_for(4.0, 1e-5, steps=3)
     assert cells(told, "all that a step releases")[0] == pytest.approx(want, rel=2e-3)
     # And back: what that noise spends, in three rounds and in six.
