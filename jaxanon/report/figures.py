@@ -77,6 +77,7 @@ def grid(rows, columns, width, height, *, layout: Any = "constrained", **options
 def wrapped(count, columns, width, height):
     """Returns ``(figure, axes)`` of ``count`` visible panels in rows of ``columns``."""
     figure, axes = grid(math.ceil(count / columns) or 1, columns, width, height)
+    figure.get_layout_engine().set(h_pad=0.1)
     for axis in axes.flat[count:]:
         axis.set_visible(False)
     return figure, axes
@@ -382,14 +383,15 @@ def confusion(report: dict, name: str, panels) -> Picture:
     """Draws confusion matrices, each row in percent of its class."""
     classes = [short(each) for each in report["dataset"]["classes"][name]]
     size = min(max(2.2, 0.3 * len(classes) + 1.2), WIDTH / len(panels) - 0.1)
-    figure, axes = grid(1, len(panels), size, size + 0.5, sharey=True)
+    figure, axes = grid(1, len(panels), size, size + 0.9, sharey=True)
+    figure.get_layout_engine().set(wspace=0.06)
     for axis, (title, scores) in zip(axes.flat, panels, strict=True):
         counts = np.array(scores["confusion"], float)
         shares = 100 * counts / np.maximum(counts.sum(1, keepdims=True), 1)
         for (row, column), share in np.ndenumerate(shares):
             if share >= 0.5:
                 corner = column - 0.5, row - 0.5
-                cell = {"facecolor": RAW, "alpha": share / 100, "lw": 0}
+                cell = {"facecolor": RAW, "alpha": 0.6 * share / 100, "lw": 0}
                 axis.add_patch(Rectangle(corner, 1, 1, **cell))
             if len(classes) <= MAX_NUMBERS and np.any(counts[row]):
                 style = {"ha": "center", "va": "center", "fontsize": 8.5}
