@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from matplotlib.transforms import Bbox
+
 from jaxanon.report import figures, text
 from jaxanon.report.figures import GOOD, QUIET, RAW, SAFE, Picture
 
@@ -156,8 +158,9 @@ def _draw(axis, report, name, panel):
         axis.plot(level, raw, "s", color=RAW, ms=7)
         top = max(high, raw) + 0.12 * (max(high, raw) - low)
         axis.set_ylim(low, top)
-        above = {"xytext": (0, 9), "textcoords": "offset points", "fontsize": 8.5}
+        above = {"xytext": (8, 6), "textcoords": "offset points", "fontsize": 8.5}
         axis.annotate("goal", (chance, raw), color=GOOD, ha="left", **above)
+        above["xytext"] = (0, 9)
         axis.annotate("raw windows", (level, raw), color=RAW, ha="right", **above)
     _annotate(axis, across, up, names)
     attacker = MEASURES[panel.measure]
@@ -167,24 +170,69 @@ def _draw(axis, report, name, panel):
 
 def _annotate(axis, across, up, names):
     """Writes the settings next to points that leave space for them."""
-    low, high = axis.get_xlim()
-    notes = []
-    for x, y, name in zip(across, up, names, strict=True):
-        near = x - low < 0.4 * (high - low)
-        place = {"xytext": (7, -9), "ha": "left"}
-        if not near:
-            place = {"xytext": (-6, 4), "ha": "right"}
-        style = {"textcoords": "offset points", "fontsize": 8, "color": QUIET}
-        notes.append(axis.annotate(name, (x, y), **place, **style))
+    style = {"textcoords": "offset points", "fontsize": 8, "color": QUIET}
+    notes = [
+        axis.annotate(name, (x, y), xytext=(0, 0), **style)
+        for x, y, name in zip(across, up, names, strict=True)
+    ]
     figures.literal(axis.figure)
     axis.figure.draw_without_rendering()  # Computes the sizes of labels.
-    placed = [text.get_window_extent() for text in axis.texts if text not in notes]
+    texts = [text.get_window_extent() for text in axis.texts if text not in notes]
+    taken = texts + [Bbox.from_bounds(*point) for point in _drawn(axis)]
     for note in notes[:1] + notes[:0:-1]:  # The ends of the front first.
-        box = note.get_window_extent()
-        if any(box.overlaps(other) for other in placed):
+        own = [box for spot in SPOTS if (box := _move(note, *spot))]
+        inside = [box for box in own if _within(axis, box[1])]
+        free = [box for box in inside if not _overlaps(box[1], taken)]
+        if not free and note in (notes[0], notes[-1]):
+            free = [box for box in inside or own if not _overlaps(box[1], texts)]
+        if not free:
             note.remove()
-        else:
-            placed.append(box)
+            continue
+        spot, box = free[0]
+        _move(note, *spot)
+        texts.append(box)
+        taken.append(box)
+
+
+# Offsets of a label from its point, and its alignment.
+SPOTS = (
+    (7, -11, "left"),
+    (-7, 6, "right"),
+    (7, 6, "left"),
+    (-7, -11, "right"),
+    (7, -22, "left"),
+    (-7, 17, "right"),
+)
+
+
+def _move(note, x, y, side):
+    """Moves a label; returns the spot and the label's box."""
+    note.set_position((x, y))
+    note.set_ha(side)
+    return (x, y, side), note.get_window_extent()
+
+
+def _overlaps(box, others):
+    return any(box.overlaps(other) for other in others)
+
+
+def _within(axis, box):
+    frame = axis.get_window_extent()
+    return frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0
+
+
+def _drawn(axis):
+    """Boxes ``(x, y, width, height)`` of markers and error bars, in pixels."""
+    for line in axis.lines:
+        if line.get_marker() not in ("o", "*", "s"):
+            continue
+        for x, y in axis.transData.transform(line.get_xydata()):
+            yield x - 8, y - 8, 16, 16
+    for bars in axis.collections:
+        for path in getattr(bars, "get_segments", list)():
+            ends = axis.transData.transform(path)
+            low, high = ends.min(0), ends.max(0)
+            yield *(low - 2), *(high - low + 4)
 
 
 def _bar(score):

@@ -208,7 +208,7 @@ def test_a_report_of_pfdrl_shows_every_number(written, made):
                   "87.5 %",
                   "MASE is 2.125", "for 4 devices", "b, c and 1 more",
                   "from 1.5 others of its kind on average; 3 receive", "1 home joined",
-                  "by day 2 with the", "and never, because nothing was saved without",
+                  "reached by day 2;", "them, never, because nothing was saved.",
                   "1 of the 2 devices that joined", "1 training days · 1 held-out",
                   "20 minutes at a time", "no privacy guarantee"):  # fmt: skip
         assert words in " ".join(html.split())
