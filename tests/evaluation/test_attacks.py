@@ -230,10 +230,10 @@ def test_the_page_shows_them(reports, cases, judges, tmp_path):
     run.choices = choices
     evaluate(run, cases.data(), judges=judges, attacks=names, out=tmp_path)
     html = (tmp_path / "report.html").read_text()
-    assert "<h3>An attacker who follows a person</h3>" in html
-    assert "5 windows, mean log-odds" in html and "too few windows" in html
+    assert "<h3>Streams of one person</h3>" in html
+    assert "5 windows, mean log-odds" in html and "not measured" in html
     assert "uniqueness 1.000" in html and "p = 5" in html
-    assert "<dt>Chosen models as a fingerprint</dt>" in html
+    assert "<dt>Model choices as a fingerprint</dt>" in html
     assert "steps per window, jerk pace" in html and "z: kurtosis" in html
 
 
