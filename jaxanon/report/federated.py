@@ -39,7 +39,7 @@ def draw(report: dict) -> Picture:
     ):
         axis.axhline(level, color=INK, ls=style, lw=1.3)
         levels.append((level, words, INK))
-    figures.beside(axis, levels)
+    figures.label_lines(axis, levels)
     what = f"{figures.short(report['attribute'])}: accuracy [%]"
     figures.label(axis, "client, in ascending order", what, lines=False)
     return figures.picture(
@@ -70,7 +70,7 @@ def _regression(report):
         level, words = max(scores["r2"], LOWEST), f"{name} {scores['r2']:.2f}"
         above.axhline(level, color=INK, ls=style, lw=1.3)
         labels.append((level, words, INK))
-    figures.beside(above, labels, gap=0.07)
+    figures.label_lines(above, labels, gap=0.07)
     figures.label(
         above,
         "client, in ascending order",

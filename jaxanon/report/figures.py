@@ -102,7 +102,7 @@ def short(name: str, length: int = 24) -> str:
     return name if len(name) <= length else name[: length - 1] + "…"
 
 
-def beside(axis, levels, *, gap=0.045, fontsize=8.5):
+def label_lines(axis, levels, *, gap=0.045, fontsize=8.5):
     """Writes labels to the right of horizontal lines, without overlap.
 
     Args:

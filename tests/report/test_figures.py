@@ -50,7 +50,7 @@ def test_labels_beside_lines_do_not_overlap():
     figure, axes = figures.grid(1, 1, 4, 3)
     axes[0, 0].set_ylim(0, 100)
     levels = [(50, "one", "k"), (50.5, "two", "k"), (51, "three", "k")]
-    figures.beside(axes[0, 0], levels, gap=0.08)
+    figures.label_lines(axes[0, 0], levels, gap=0.08)
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in axes[0, 0].texts]
     assert len(boxes) == 3
