@@ -202,7 +202,7 @@ def _matched(data, people, likeness):
     scores["auc"] = float(metrics.auc(same, column)[1])
     scores["equal_error_rate"] = float(metrics.equal_error_rate(same, column)[1])
     few = len(people) < intervals.MIN_PERSONS
-    reason = intervals.unsupported(subjects, subjects, names) if few else None
+    reason = intervals.unsupported(subjects, subjects, names, identity=True)
     interval = intervals.over_persons(subjects, likeness, subjects)
     return scores | {"interval": None if few else interval, "not_measured": reason}
 

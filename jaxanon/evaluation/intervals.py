@@ -10,7 +10,7 @@ MIN_CLASS_PERSONS = 2  # Persons of each class, unless the classes are the perso
 LEVEL = 0.95
 
 
-def unsupported(labels, persons, names, trained=None) -> str | None:
+def unsupported(labels, persons, names, trained=None, *, identity=False) -> str | None:
     """Returns the reason why test windows cannot support a score, or None.
 
     Args:
@@ -18,6 +18,7 @@ def unsupported(labels, persons, names, trained=None) -> str | None:
       persons: ``int[N]``, persons of the test windows.
       names: class names.
       trained: classes that occur in training; None skips that check.
+      identity: whether the classes are the persons.
 
     Example:
       >>> unsupported([0, 0, 0], [0, 1, 2], ["left", "right"])
@@ -33,7 +34,7 @@ def unsupported(labels, persons, names, trained=None) -> str | None:
     if num_persons < MIN_PERSONS:
         noun = "person is" if num_persons == 1 else "persons are"
         return f"{num_persons} test {noun} too few (at least {MIN_PERSONS})"
-    if _are_persons(labels, persons):
+    if identity:
         return None
     for label in np.unique(labels):
         count = len(np.unique(persons[labels == label]))
@@ -54,12 +55,6 @@ def without_classes(labels, names, trained=None) -> str | None:
     if len(unknown):
         return f"class {names[unknown[0]]!r} does not occur in training"
     return None
-
-
-def _are_persons(labels, persons):
-    """Returns whether each class is one person."""
-    pairs = np.unique(np.stack([labels, persons]), axis=1).shape[1]
-    return pairs == len(np.unique(labels)) == len(np.unique(persons))
 
 
 def over_persons(labels, evidence, persons) -> dict[str, list[float] | None]:

@@ -137,7 +137,8 @@ def score(
     persons = np.asarray(data.test.labels["subject"])[rows]
     classes = data.spec.classes[attribute]
     seen = np.unique(data.train.labels[attribute]) if trained else None
-    reason = intervals.unsupported(truth, persons, classes, seen)
+    identity = attribute == "subject"
+    reason = intervals.unsupported(truth, persons, classes, seen, identity=identity)
     interval = None
     if reason is None:
         interval = intervals.over_persons(truth, evidence, persons)

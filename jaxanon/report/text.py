@@ -145,7 +145,7 @@ UTILITY = {
 def headline(report: dict) -> list[str]:
     """Returns the verdict in sentences: utility, each attribute, gaps, next step."""
     found = report.get("verdict") or verdicts.verdict(report)
-    lines = [utility_sentence(found["utility"]), *_hidden_classes(report)]
+    lines = [utility_sentence(found["utility"]), *hidden_classes(report)]
     lines += [private_sentence(row) for row in found["private"]]
     for row in found["warnings"]:
         lines.append(f"Warning (not in --private): {private_sentence(row)}")

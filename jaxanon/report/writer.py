@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxanon.datasets import writing
-from jaxanon.report import energy, federated, figures, origin, sweep, verdicts
+from jaxanon.report import energy, federated, figures, origin, sweep, text, verdicts
 from jaxanon.report.page import render
 
 PUBLIC_CLASSES, PRIVATE_CLASSES = 3, 2  # Classes of the example windows.
@@ -119,6 +119,10 @@ def render_anonymizer(report: dict, pictures: dict, footer=None) -> str:
     chosen |= {"share": report["share"], "seed": report["seed"]}
     values = {"report": report, "pictures": pictures, "configuration": chosen}
     values["verdict"] = report.get("verdict") or verdicts.verdict(report)
+    # Hidden classes, guarantees and interrupted training; cards show the rest.
+    values["notes"] = text.hidden_classes(report) + [
+        line for line in report["headline"] if line not in text.headline(report)
+    ]
     return _rendered("anonymizer.html", footer=footer, **values)
 
 
@@ -211,8 +215,8 @@ def _written(folder, name, values, pictures, page: str) -> pathlib.Path:
     for title, picture in pictures.items():
         writing.write(folder / f"{writing.file_name(title)}.svg", picture.svg)
     if values is not None:
-        text = json.dumps(values, indent=1, allow_nan=False)
-        writing.write(folder / f"{name}.json", text)
+        content = json.dumps(values, indent=1, allow_nan=False)
+        writing.write(folder / f"{name}.json", content)
     path = folder / f"{name}.html"
     writing.write(path, page)
     return path

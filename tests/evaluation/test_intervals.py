@@ -65,13 +65,22 @@ def test_intervals_cover():
         ([0, 1] * 3, [0] * 6, None, "1 test person is too few"),
         ([0, 0, 0, 1], [0, 1, 2, 3], None, "class 'right' has 1 test person"),
         ([0, 1] * 3, [0, 0, 1, 1, 2, 2], [0, 1], None),
-        ([0, 1, 2], [4, 5, 6], None, None),  # Classes are persons.
+        # One person of each weight says nothing of weights.
+        ([0, 1, 2], [4, 5, 6], None, "class 'left' has 1 test person"),
     ],
 )
 def test_reasons(labels, persons, trained, reason):
     names = ("left", "right", "both")
     found = intervals.unsupported(labels, list(persons), names, trained)
     assert found == reason if reason is None else reason in found
+
+
+def test_identities_need_three_persons_and_no_second_of_any():
+    reason = lambda *labels: intervals.unsupported(
+        labels, labels, ("ann", "bea", "cid"), identity=True
+    )
+    assert reason(0, 1, 2) is None
+    assert reason(0, 1, 1) == "2 test persons are too few (at least 3)"
 
 
 def test_scores_say_what_data_cannot_support(cases):
