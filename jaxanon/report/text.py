@@ -187,8 +187,8 @@ def private_sentence(row: dict) -> str:
     )
 
 
-def _hidden_classes(report) -> list[str]:
-    """Sentences about public classes that the method hides."""
+def hidden_classes(report: dict) -> list[str]:
+    """Returns sentences about public classes that the method hides."""
     utility, lines = report["utility"], []
     for name in verdicts.to_hide(report):
         safe, raw = (
