@@ -65,7 +65,7 @@ def test_of_one_call_no_time_is_told_and_of_none_nothing_is_written(tmp_path):
     assert told_of(tmp_path, (3, 1.0, 3))["round_s"] is None
     told = told_of(tmp_path)  # What was there stays.
     assert told["last_round"] == 3 and told["trace"] is None
-    assert "only a second call" in report_text.costs(told)[0]
+    assert "needs a second call" in report_text.costs(told)[0]
     assert told_of(tmp_path / "other") is None
     assert profiling.read(None) is None
 
