@@ -93,8 +93,8 @@ def test_the_goal_is_drawn_where_raw_windows_were_judged():
 
 def test_words_never_stand_over_other_words(monkeypatch):
     """Of settings that did the same within a hair some go without, never an end."""
-    rows = [row({"alpha": k / 10}, 0.9 + k / 1e4, 0.7 + k / 1e4) for k in range(5)]
-    rows += [row({"alpha": 0.8}, 0.6, 0.52), row({"alpha": 0.9}, 0.8, 0.6)]
+    rows = [row({"alpha": k}, 0.9 + k / 1e4, 0.7 + k / 1e4) for k in range(20)]
+    rows += [row({"alpha": 30}, 0.6, 0.52), row({"alpha": 40}, 0.8, 0.6)]
     drawn = []
     monkeypatch.setattr(figures, "picture", lambda figure, words: drawn.append(figure))
     sweep.draw(sweep.panels(rows, REPORT), REPORT)
@@ -107,4 +107,4 @@ def test_words_never_stand_over_other_words(monkeypatch):
         one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k]
     )
     said = {note.get_text() for note in notes}
-    assert said == {"alpha 0.8", "alpha 0.9", "alpha 0.4"}
+    assert said >= {"alpha 30", "alpha 40", "alpha 19"} and len(said) < len(rows)

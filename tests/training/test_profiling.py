@@ -116,4 +116,4 @@ def test_a_run_is_the_same_whether_watched_or_not(tmp_path):
     assert profiling.read(tmp_path / "run") == told
     made = ja.evaluate(run, data)
     assert json.loads(json.dumps(told)) == made["costs"]
-    assert "What training cost" in (tmp_path / "run" / "report.html").read_text()
+    assert "Training costs" in (tmp_path / "run" / "report.html").read_text()
