@@ -139,7 +139,7 @@ def test_what_needs_no_model_is_told_beside_it(run, data):
 def test_classes_are_no_numbers(data):
     target = dict(classes=data.spec.classes | {"act": ("a", "b")}, public="act")
     spec = dataclasses.replace(data.spec, **target)
-    with pytest.raises(ValueError, match="'act' has classes and is no number to pred"):
+    with pytest.raises(ValueError, match="must be a number, got 'act' with classes"):
         federated.baselines_of(data._replace(spec=spec))
 
 
