@@ -204,7 +204,7 @@ def test_a_run_is_found_again_and_draws_its_page(run, data):
     assert (run.folder / "clients.svg").read_bytes().startswith(b"<?xml")
     page = (run.folder / "report.html").read_text()
     assert "fedavg on linear: predict power" in page and "<th" in page
-    assert "Without a model, by persistence: R²" in page and " W off (MAE; RMSE" in page
+    assert "(persistence): R²" in page and "The MAE is" in page
 
 
 @pytest.mark.parametrize(
