@@ -67,13 +67,13 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
             {"scores": "released", "clipping": "scores"},
             (
                 "an example of a",
-                "gradients by themselves",
-                "scores by themselves 0.1",
+                "gradients alone:",
+                "scores alone: 0.1",
             ),
         ),
         (
             {"guarantee": "client", "scores": "released"},
-            ("any other data of a client", "noisy updates", "scores by themselves 0.1"),
+            ("any other data of a client", "noisy updates", "scores alone: 0.1"),
         ),
         ({}, ("an example of a client that has others more or less",)),
         ({"guarantee": "client"}, ("any other data of a client in place of its own",)),

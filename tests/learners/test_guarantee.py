@@ -77,7 +77,7 @@ def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_
     assert true["epsilon"] > 2 * privacy["epsilon"]
     assert ledger.read(tmp_path / "run")["true"] == pytest.approx(true)
     page = (tmp_path / "run" / "report.html").read_text()
-    assert f"scores left {true['noise_multiplier']:.3g} where they left least" in page
+    assert f"scores leave {true['noise_multiplier']:.3g} in the worst case" in page
     # Masks that learn: of the state, and no more than what is claimed.
     learned = trained("atlas", epochs=2, reading="C")
     told = ledger.of_run(learned.method, learned.state).told(2)
