@@ -290,21 +290,24 @@ def test_the_report_is_written(run, report):
     kept = json.loads((run.folder / "report.json").read_text())
     assert kept == report
     for name in ("saved", "training", "day", "newcomers"):
-        assert (run.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (run.folder / f"{name}.svg").read_bytes().startswith(b"<?xml")
     html = (run.folder / "report.html").read_text()
-    assert "was forecast for it 60 minutes at a time" in html
-    assert "standby switched off in 2 homes" in html and html.count("<figure") == 4
+    assert "its forecast, 60 minutes at a time" in html
+    assert "standby energy saved in 2 homes" in html and html.count("<figure") == 4
     first, second, third, heard, fourth, fifth = pages.sentences(report)
-    assert heard == "A device hears 1.0 others of its kind on average; 0 hear nobody."
-    assert (
-        "On 1 held-out day 2 homes saved" in first and "at 11.67 cents a kWh" in first
+    assert heard == (
+        "A device receives from 1.0 others of its kind on average; 0 receive from none."
     )
-    assert "of minutes in use" in second.lower() and "MASE" in third
-    assert "1 home joined. 95 % of the final saving, with" in fourth
-    assert "Their levels and scales were found with all their days" in fourth
-    assert "Forecasts of the next 60 minutes (lr) are" in third
+    assert (
+        "On 1 held-out day, 2 homes saved" in first
+        and "at 11.67 cents per kWh" in first
+    )
+    assert "of the minutes in use" in second and "MASE" in third
+    assert "1 home joined. With the shared layers, 95 % of" in fourth
+    assert "Their levels and scales come from all" in fourth
+    assert "Forecasts of the next 60 minutes (lr) have" in third
     assert report["newcomers"]["known"] == 0 and report["newcomers"]["devices"] == 2
-    assert fifth == "Homes show others their models, without noise: no guarantee."
+    assert fifth == "Homes share their models, without noise: no privacy guarantee."
 
 
 def test_words_where_there_is_nothing_to_tell(report):
@@ -326,16 +329,21 @@ def test_words_where_there_is_nothing_to_tell(report):
     }
     assert "next 20 minutes" in pages.sentences(quiet | forecast)[1]
     first, second, third, known, fourth, fifth = pages.sentences(quiet)
-    assert known.startswith("1 of the 2 devices that joined are known to the street")
-    assert first == "On 1 held-out day no device of 2 homes stood by."
-    assert "from off of 4 devices" in second and "tv of b and 1 more" in second
-    assert "reached for good never with the street's layers, and never, for" in third
-    assert "nothing was saved with nothing" in third
-    assert fourth.startswith("What a home broadcasts keeps epsilon")
-    assert "after 192 noisy broadcasts; broadcasts of a device by themselves" in fourth
+    assert known.startswith(
+        "1 of the 2 devices that joined already occur in other homes"
+    )
+    assert first == (
+        "Saving is not measured: no device of 2 homes was in standby on 1 held-out day."
+    )
+    assert (
+        "indistinguishable for 4 devices" in second and "tv of b and 1 more" in second
+    )
+    assert "reached never; without them, never, because" in third
+    assert fourth.startswith("What a home broadcasts satisfies epsilon")
+    assert "after 192 noisy broadcasts; broadcasts of a device alone" in fourth
     assert fifth.startswith("Not covered: what a home's own meter or power company")
     told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
-    assert pages.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
+    assert pages.sentences(report | {"method": told})[-1] == "No data leaves a home."
 
 
 def test_a_seed_that_would_be_another_s_is_refused():

@@ -68,13 +68,13 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
             {"scores": "released", "clipping": "scores"},
             (
                 "an example of a",
-                "gradients by themselves",
-                "scores by themselves 0.1",
+                "gradients alone:",
+                "scores alone: 0.1",
             ),
         ),
         (
-            {"privacy_unit": "client", "scores": "released"},
-            ("any other data of a client", "noisy updates", "scores by themselves 0.1"),
+            {"guarantee": "client", "scores": "released"},
+            ("any other data of a client", "noisy updates", "scores alone: 0.1"),
         ),
         ({}, ("an example of a client that has others more or less",)),
         (
@@ -98,7 +98,7 @@ def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_pa
     assert "last fit without noise" in guaranteed(privacy)[1]
     assert privacy["epsilon"] == pytest.approx(asked["epsilon"], rel=1e-5)
     kept = guaranteed(privacy)[0]
-    assert kept.startswith("Everything that clients send keeps epsilon")
+    assert kept.startswith("What clients send satisfies epsilon")
     assert all(word in kept for word in words)
     again = run_folder.open_run(tmp_path / "run")
     assert again.method.config == run.method.config
@@ -119,10 +119,11 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
     assert again.method.config == run.method.config
     report = ja.evaluate(again, data)
     told = report["shuffled"]
-    assert told["slots"] == 3 and told["guessing"] == pytest.approx(1 / 5)
+    assert told["slots"] == 3 and told["chance"] == pytest.approx(1 / 5)
     assert told["linked"] * 5 in range(6)  # Of five messages.
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "one by one, at random in 3 slots" in page and "(guessing: 20 %)" in page
+    page = " ".join(page.split())
+    assert "at random in 3 slots" in page and "(chance level: 20 %)" in page
     assert ja.evaluate(trained("atlas", epochs=1), data)["shuffled"] is None
 
 

@@ -56,7 +56,7 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
     privacy = ja.evaluate(found, data)["privacy"]
     assert privacy["steps"] == 6 and 1.97 < privacy["epsilon"] <= 2.0
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "keeps epsilon 2" in page and "Not covered: the seed" in page
+    assert "satisfies epsilon 2" in page and "Not covered: the seed" in page
     assert "an example of a client that has others more or less" in page
 
 
@@ -83,7 +83,7 @@ def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_
     assert true["epsilon"] > 2 * privacy["epsilon"]
     assert ledger.read(tmp_path / "run")["true"] == pytest.approx(true)
     page = (tmp_path / "run" / "report.html").read_text()
-    assert f"scores left {true['noise_multiplier']:.3g} where they left least" in page
+    assert f"scores leave {true['noise_multiplier']:.3g} in the worst case" in page
     # Masks that learn: of the state, and no more than what is claimed.
     learned = trained("atlas", epochs=2, noise_interpretation="C")
     told = ledger.of_run(learned.method, learned.state).report(2)
@@ -101,7 +101,7 @@ def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
         report = ja.evaluate(run, data, output_dir=tmp_path)
         assert report["privacy"]["holds"] is False
         page = (tmp_path / "report.html").read_text()
-        assert "No guarantee: this form claims" in page
+        assert "No guarantee: this variant claims" in page
     assert ja.evaluate(trained("atlas", epochs=1), data)["privacy"]["holds"] is True
 
 
@@ -110,7 +110,7 @@ def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
     run = trained(name, epsilon=0.0, epochs=4)
     assert int(run.state.round) == 4  # No budget, no end.
     assert ja.evaluate(run, data, output_dir=tmp_path)["privacy"] is None
-    assert "No noise, and so no guarantee." in (tmp_path / "report.html").read_text()
+    assert "Training added no noise" in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize("name", ["atlas", "dp_fedavg", "ldp_fl"])

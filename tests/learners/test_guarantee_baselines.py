@@ -51,7 +51,7 @@ def test_the_page_says_whose_eyes_dp_fedavg_guards_against(trained, data, tmp_pa
     ja.evaluate(trained("dp_fedavg", epochs=3), data, output_dir=tmp_path)
     page = " ".join((tmp_path / "report.html").read_text().split())
     assert (
-        "The server's aggregate (not the messages it receives) keeps epsilon 2" in page
+        "What the server makes of it, and not what it sees, satisfies epsilon 2" in page
     )
     assert "a client with all its windows more or less, after 3 noisy steps" in page
 
@@ -82,7 +82,7 @@ def test_the_published_claim_is_of_one_weight_and_does_not_hold(
     assert told["steps"] == count
     assert count * math.tanh(0.5) < told["epsilon"] < count
     page = " ".join((tmp_path / "report.html").read_text().split())
-    assert "No guarantee: this form claims epsilon 1, which is of one of its" in page
+    assert "No guarantee: this variant claims epsilon 1, that of one of its" in page
     assert f"after {count} noisy weights" in page
 
 

@@ -211,7 +211,7 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     assert told["steps"] == 10 and 3.9 < told["epsilon"] <= 4.0
     assert app.main(["privacy", str(tmp_path / "run")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "The trained generator keeps epsilon" in shown
+    assert "The trained generator satisfies epsilon" in shown
     assert "for a training window with its labels more or less" in shown
     assert "Not covered: the seed" in shown and "a person, who has many" in shown
     # Nothing of the data is in the state but what came through the noise.
