@@ -25,7 +25,7 @@ def _pages():
 
 
 def _sections(text):
-    """Returns (heading, Python blocks) of the part before the first ``##``, and each."""
+    """Returns (heading, Python blocks) of the introduction and of each section."""
     bare = pages.BLOCK.sub(lambda match: re.sub("^#", "\0", match[0], flags=re.M), text)
     parts = re.split(r"^(?=## )", bare, flags=re.M)
     code = lambda part: [

@@ -10,6 +10,10 @@ import pytest
 from hasty import hasty
 
 
+def _code(path, language):
+    return [code for what, code in pages.blocks(pages.read(path)) if what == language]
+
+
 def test_readme_is_short():
     text = pages.read(pages.README)
     assert len(text.encode()) <= 8192
@@ -18,11 +22,7 @@ def test_readme_is_short():
 @pytest.mark.slow
 def test_readme_python_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    [code] = [
-        code
-        for what, code in pages.blocks(pages.read(pages.README))
-        if what == "python"
-    ]
+    [code] = _code(pages.README, "python")
     assert len(code.replace("\n\n", "\n").strip().splitlines()) == 6
     names = {"__name__": "readme"}
     with hasty():
@@ -31,17 +31,13 @@ def test_readme_python_runs(tmp_path, monkeypatch):
 
 
 def test_readme_shell_example_has_three_lines():
-    shell = [
-        code for what, code in pages.blocks(pages.read(pages.README)) if what == "bash"
-    ]
-    assert [len(code.strip().splitlines()) for code in shell] == [2, 3]
+    lines = [len(code.strip().splitlines()) for code in _code(pages.README, "bash")]
+    assert lines == [2, 3]
 
 
 def test_the_first_example_of_the_site_is_the_readme_s():
-    first = lambda path: [
-        code for what, code in pages.blocks(pages.read(path)) if what == "python"
-    ]
-    assert first(pages.DOCS / "index.md") == first(pages.README)
+    index = pages.DOCS / "index.md"
+    assert _code(index, "python") == _code(pages.README, "python")
 
 
 def test_commands_are_found():
@@ -72,11 +68,7 @@ def test_commands_exist(path, monkeypatch, capsys):
         # The settings depend on the method.
         narrow = ("train", "server", "sweep", "privacy", "datasets")
         most = 3 if words[1] in narrow else 2
-        command = [
-            word
-            for word in words[1:most]
-            if not word.startswith("-") and "/" not in word
-        ]
+        command = [word for word in words[1:most] if word[0] != "-" and "/" not in word]
         monkeypatch.setattr(sys, "argv", [words[0], *command, "--help"])
         with pytest.raises(SystemExit) as stopped:
             main()
@@ -84,9 +76,7 @@ def test_commands_exist(path, monkeypatch, capsys):
         assert not stopped.value.code, f"jaxanon {command} is unknown"
         for option in (word.partition("=")[0] for word in words if word[:2] == "--"):
             pattern = rf"(?<![\w-]){re.escape(option)}(?![\w-])"
-            assert re.search(pattern, shown), (
-                f"{shlex.join(words)}: {option} is unknown"
-            )
+            assert re.search(pattern, shown), f"{option} of {shlex.join(words)}"
 
 
 def _value(words, option):
@@ -130,17 +120,14 @@ def _refused(commands, there):
 def test_commands_follow_one_another(path):
     """A reader who types a page's commands meets no missing or existing file."""
     text = pages.read(path)
-    made = {
-        name
-        for _, code in pages.blocks(text)
-        for name in re.findall(r'"(\S+\.npz)"', code)
-    }
+    made = set(re.findall(r'"(\S+\.npz)"', "".join(_code(path, "python"))))
     commands = list(pages.commands(text))
     assert not [shlex.join(commands[number]) for number in _refused(commands, made)]
 
 
 def test_commands_that_would_be_refused_are_found():
-    said = """train a --output-dir r/a; train a --output-dir=r/a; train b; train b --resume; train b
+    said = """train a --output-dir r/a; train a --output-dir=r/a
+        train b; train b --resume; train b
         evaluate r/a; evaluate r/a --epsilons 1; evaluate r/a; evaluate r/x
         anonymize r/a --input x.npz --output s.npy
         anonymize r/a --input y.npz --output t.npy

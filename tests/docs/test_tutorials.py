@@ -1,4 +1,4 @@
-"""Tutorials and guides name their reader, link to what exists, and use existing names."""
+"""Tutorials and guides name their readers, and their links and names exist."""
 
 import ast
 import importlib
@@ -101,7 +101,7 @@ def _imported(tree):
 
 
 def _dotted(node):
-    """Returns ``("a", "b", "c")`` of ``a.b.c``; empty if it starts with another node."""
+    """Returns ``("a", "b", "c")`` of ``a.b.c``, else an empty tuple."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
