@@ -3,7 +3,7 @@
 import ast
 import re
 
-import pages
+import documents
 import pytest
 from hasty import hasty
 
@@ -12,24 +12,28 @@ from jaxanon.attacks import ATTACKERS
 from jaxanon.evaluation import attackers
 
 FAST = ("hold-out-people", "load-data")  # Whose blocks train nothing.
-KERNELS = pages.DOCS / "how-to" / "kernels.md"
+KERNELS = documents.DOCS / "how-to" / "kernels.md"
 
 
 def _pages():
     marked = lambda path: () if path.stem in FAST else pytest.mark.slow
     return [
         pytest.param(path, marks=marked(path), id=path.stem)
-        for path in pages.guides()
-        if any(what == "python" for what, _ in pages.blocks(pages.read(path)))
+        for path in documents.guides()
+        if any(what == "python" for what, _ in documents.blocks(documents.read(path)))
     ]
 
 
 def _sections(text):
     """Returns (heading, Python blocks) of the introduction and of each section."""
-    bare = pages.BLOCK.sub(lambda match: re.sub("^#", "\0", match[0], flags=re.M), text)
+    bare = documents.BLOCK.sub(
+        lambda match: re.sub("^#", "\0", match[0], flags=re.M), text
+    )
     parts = re.split(r"^(?=## )", bare, flags=re.M)
     code = lambda part: [
-        code for what, code in pages.blocks(part.replace("\0", "#")) if what == "python"
+        code
+        for what, code in documents.blocks(part.replace("\0", "#"))
+        if what == "python"
     ]
     return [(part.partition("\n")[0], code(part)) for part in parts]
 
@@ -46,7 +50,7 @@ def test_sections_are_found():
 def test_python_runs(path, tmp_path, monkeypatch):
     """A page is one program; of the kernels, each section needs only the imports."""
     monkeypatch.chdir(tmp_path)
-    first, *others = _sections(pages.read(path))
+    first, *others = _sections(documents.read(path))
     names = {"__name__": path.stem}
     _run(path, first, names)
     for section in others:
@@ -82,7 +86,7 @@ def _kernel_functions():
 
 
 def _kernel_code():
-    blocks = pages.blocks(pages.read(KERNELS))
+    blocks = documents.blocks(documents.read(KERNELS))
     return [code for what, code in blocks if what == "python"]
 
 
@@ -98,13 +102,13 @@ def test_examples_of_kernels_are_short():
 
 
 def test_every_kernel_is_listed():
-    listed = re.findall(r"^\| (`.*?) \|", pages.read(KERNELS), re.MULTILINE)
+    listed = re.findall(r"^\| (`.*?) \|", documents.read(KERNELS), re.MULTILINE)
     names = re.findall(r"`(\w+)`", " ".join(listed))
     assert sorted(names) == sorted(_kernel_functions())
 
 
 def test_every_attack_is_listed():
-    text = pages.read(pages.DOCS / "how-to" / "attacks.md")
+    text = documents.read(documents.DOCS / "how-to" / "attacks.md")
     table = text.split("\n| `--attacks` |")[1].split("\n\n")[0]
     listed = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     names = re.findall(r"`([\w-]+)`", " ".join(listed))
@@ -112,12 +116,12 @@ def test_every_attack_is_listed():
 
 
 def test_every_anonymizer_can_be_chosen():
-    text = pages.read(pages.DOCS / "how-to" / "choose-a-method.md")
+    text = documents.read(documents.DOCS / "how-to" / "choose-a-method.md")
     named = set(re.findall(r"`(\w+)`", text))
     assert not set(jaxanon.methods.NAMES) - named
 
 
 def test_every_learner_can_be_chosen():
-    text = pages.read(pages.DOCS / "how-to" / "learners.md")
+    text = documents.read(documents.DOCS / "how-to" / "learners.md")
     named = set(re.findall(r"`(\w+)`", text))
     assert not set(jaxanon.learners.NAMES) - named

@@ -5,24 +5,28 @@ import re
 import shlex
 import sys
 
-import pages
+import documents
 import pytest
 from hasty import hasty
 
 
 def _code(path, language):
-    return [code for what, code in pages.blocks(pages.read(path)) if what == language]
+    return [
+        code
+        for what, code in documents.blocks(documents.read(path))
+        if what == language
+    ]
 
 
 def test_readme_is_short():
-    text = pages.read(pages.README)
+    text = documents.read(documents.README)
     assert len(text.encode()) <= 8192
 
 
 @pytest.mark.slow
 def test_readme_python_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    [code] = _code(pages.README, "python")
+    [code] = _code(documents.README, "python")
     assert len(code.replace("\n\n", "\n").strip().splitlines()) == 6
     names = {"__name__": "readme"}
     with hasty():
@@ -31,13 +35,13 @@ def test_readme_python_runs(tmp_path, monkeypatch):
 
 
 def test_readme_shell_example_has_three_lines():
-    lines = [len(code.strip().splitlines()) for code in _code(pages.README, "bash")]
+    lines = [len(code.strip().splitlines()) for code in _code(documents.README, "bash")]
     assert lines == [2, 3]
 
 
 def test_the_first_example_of_the_site_is_the_readme_s():
-    index = pages.DOCS / "index.md"
-    assert _code(index, "python") == _code(pages.README, "python")
+    index = documents.DOCS / "index.md"
+    assert _code(index, "python") == _code(documents.README, "python")
 
 
 def test_commands_are_found():
@@ -45,7 +49,7 @@ def test_commands_are_found():
         "```bash\n$ jaxanon demo  # quick\npip x && jaxanon a\njaxanon train a \\\n"
         "  --out b &\n```\n"
     )
-    found = list(pages.commands(text))
+    found = list(documents.commands(text))
     assert found == [
         ["jaxanon", "demo"],
         ["jaxanon", "a"],
@@ -54,12 +58,12 @@ def test_commands_are_found():
 
 
 def _pages():
-    return [pages.README, *pages.guides(), *pages.tutorials()]
+    return [documents.README, *documents.guides(), *documents.tutorials()]
 
 
 @pytest.mark.parametrize("path", _pages(), ids=lambda path: path.stem)
 def test_commands_exist(path, monkeypatch, capsys):
-    for words in pages.commands(pages.read(path)):
+    for words in documents.commands(documents.read(path)):
         if "--plugin" in words:  # Its module is in the notebook.
             continue
         found = importlib.metadata.entry_points(group="console_scripts", name=words[0])
@@ -115,13 +119,13 @@ def _refused(commands, there):
 
 
 @pytest.mark.parametrize(
-    "path", [pages.README, *pages.guides()], ids=lambda path: path.stem
+    "path", [documents.README, *documents.guides()], ids=lambda path: path.stem
 )
 def test_commands_follow_one_another(path):
     """A reader who types a page's commands meets no missing or existing file."""
-    text = pages.read(path)
+    text = documents.read(path)
     made = set(re.findall(r'"(\S+\.npz)"', "".join(_code(path, "python"))))
-    commands = list(pages.commands(text))
+    commands = list(documents.commands(text))
     assert not [shlex.join(commands[number]) for number in _refused(commands, made)]
 
 

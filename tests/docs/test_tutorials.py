@@ -7,7 +7,7 @@ import json
 import pathlib
 import re
 
-import pages
+import documents
 import pytest
 
 # The build writes these pages.
@@ -15,7 +15,7 @@ GENERATED = ("reference/", "commands/", "guide/")
 
 
 def _written():
-    return [*pages.guides(), *pages.tutorials()]
+    return [*documents.guides(), *documents.tutorials()]
 
 
 def _id(path):
@@ -24,24 +24,24 @@ def _id(path):
 
 @pytest.mark.parametrize("path", _written(), ids=_id)
 def test_page_names_its_reader_and_time(path):
-    start = " ".join(pages.read(path).split()[:80])
+    start = " ".join(documents.read(path).split()[:80])
     assert re.search(r"\*\*For\*\*: .+?\. \*\*Time\*\*: .+?\.", start)
 
 
 @pytest.mark.parametrize("folder", ["how-to", "tutorials"])
 def test_index_lists_every_page(folder):
-    index = pages.DOCS / folder / "index.md"
-    text = pages.read(index)
+    index = documents.DOCS / folder / "index.md"
+    text = documents.read(index)
     written = {path.stem for path in _written() if path.parent == index.parent}
     [tree] = re.findall(r"```\{toctree\}\n(?::\w+:.*\n)*\n(.*?)```", text, re.DOTALL)
     assert set(tree.split()) == written
-    linked = {pathlib.Path(target).stem for target in pages.links(text)}
+    linked = {pathlib.Path(target).stem for target in documents.links(text)}
     assert written <= linked
 
 
 def test_links_are_found():
     text = "[a](b.md#c) ![d](e.png)\n```\n[f](g)\n```\n"
-    assert pages.links(text) == ["b.md#c", "e.png"]
+    assert documents.links(text) == ["b.md#c", "e.png"]
 
 
 def _slug(heading):
@@ -50,31 +50,31 @@ def _slug(heading):
 
 @pytest.mark.parametrize(
     "path",
-    [pages.README, *_written(), *sorted(pages.DOCS.glob("*/index.md"))],
+    [documents.README, *_written(), *sorted(documents.DOCS.glob("*/index.md"))],
     ids=lambda path: f"{path.parent.name}-{path.stem}",
 )
 def test_links_lead_somewhere(path):
-    text = pages.read(path)
-    for target in pages.links(text):
+    text = documents.read(path)
+    for target in documents.links(text):
         if "://" in target:
             continue
         file, _, anchor = target.partition("#")
         there = (path.parent / file).resolve() if file else path
         assert there.exists(), f"{path.name} links to {target}"
         if anchor:
-            headings = re.findall(r"^#+ (.+)$", pages.read(there), re.MULTILINE)
+            headings = re.findall(r"^#+ (.+)$", documents.read(there), re.MULTILINE)
             assert anchor in map(_slug, headings), f"{path.name} links to {target}"
     for role in re.findall(r"\{doc\}`(?:[^`<]*<)?([^`<>]+)>?`", text):
         there = (path.parent / role).resolve()
-        relative = f"{there.relative_to(pages.DOCS)}/"
+        relative = f"{there.relative_to(documents.DOCS)}/"
         exists = any(there.with_suffix(end).exists() for end in (".md", ".ipynb"))
         assert exists or relative.startswith(GENERATED), f"{path.name}: {role}"
 
 
-@pytest.mark.parametrize("path", pages.tutorials(), ids=_id)
+@pytest.mark.parametrize("path", documents.tutorials(), ids=_id)
 def test_notebook_is_valid_and_holds_no_output(path):
     nbformat = pytest.importorskip("nbformat", reason="install the extra docs")
-    pages.read(path)
+    documents.read(path)
     notebook = json.loads(path.read_text(encoding="utf-8"))
     nbformat.validate(notebook)
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
@@ -96,6 +96,8 @@ def _imported(tree):
         elif isinstance(node, ast.ImportFrom):
             home = importlib.import_module(node.module)
             for alias in node.names:
+                if not hasattr(home, alias.name):  # A submodule, such as flax.nnx.
+                    importlib.import_module(f"{node.module}.{alias.name}")
                 bound[alias.asname or alias.name] = getattr(home, alias.name)
     return bound
 
@@ -109,9 +111,9 @@ def _dotted(node):
     return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else ()
 
 
-@pytest.mark.parametrize("path", pages.tutorials(), ids=_id)
+@pytest.mark.parametrize("path", documents.tutorials(), ids=_id)
 def test_tutorials_use_names_that_exist(path):
-    tree = ast.parse("\n".join(pages.cells(path)))
+    tree = ast.parse("\n".join(documents.cells(path)))
     bound = _imported(tree)
     checked = 0
     for node in ast.walk(tree):
@@ -124,9 +126,9 @@ def test_tutorials_use_names_that_exist(path):
     assert checked > 5
 
 
-@pytest.mark.parametrize("path", pages.tutorials(), ids=_id)
+@pytest.mark.parametrize("path", documents.tutorials(), ids=_id)
 def test_tutorials_name_arguments_that_exist(path):
-    tree = ast.parse("\n".join(pages.cells(path)))
+    tree = ast.parse("\n".join(documents.cells(path)))
     bound = _imported(tree)
     for node in ast.walk(tree):
         dotted = _dotted(node.func) if isinstance(node, ast.Call) else ()
