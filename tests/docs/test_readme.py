@@ -70,7 +70,7 @@ def test_commands_exist(path, monkeypatch, capsys):
         (script,) = found
         main = script.load()
         # The settings depend on the method.
-        narrow = ("train", "server", "sweep", "privacy", "datasets")
+        narrow = ("train", "serve", "server", "sweep", "privacy", "datasets")
         most = 3 if words[1] in narrow else 2
         command = [word for word in words[1:most] if word[0] != "-" and "/" not in word]
         monkeypatch.setattr(sys, "argv", [words[0], *command, "--help"])
@@ -95,7 +95,7 @@ def _refused(commands, there):
     for number, words in enumerate(commands):
         verb, folder = words[1], words[2] if len(words) > 2 else ""
         out = _value(words, "--output-dir") or _value(words, "--output")
-        if verb in ("train", "server", "sweep") and out is None:
+        if verb in ("train", "serve", "server", "sweep") and out is None:
             out = f"runs/{folder}{'-sweep' if verb == 'sweep' else ''}"
         read = [_value(words, "--input"), _value(words, "--dataset"), folder]
         read = [name for name in read if name and re.search(r"/|\.\w", name)]
@@ -103,7 +103,7 @@ def _refused(commands, there):
         report = verb == "evaluate" and (
             folder,
             "--epsilons" in words,
-            "--new-client-fraction" in words,
+            "--join" in words or "--new-client-fraction" in words,
         )
         again = {"--resume", "--overwrite", "--process-id"} & set(words)
         kind = {"anonymize": ".npy", "sample": ".npz", "export": ".onnx"}.get(verb, "")
