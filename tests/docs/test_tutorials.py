@@ -65,7 +65,8 @@ def test_links_lead_somewhere(path):
             headings = re.findall(r"^#+ (.+)$", documents.read(there), re.MULTILINE)
             assert anchor in map(_slug, headings), f"{path.name} links to {target}"
     for role in re.findall(r"\{doc\}`(?:[^`<]*<)?([^`<>]+)>?`", text):
-        there = (path.parent / role).resolve()
+        base = documents.DOCS if role.startswith("/") else path.parent
+        there = (base / role.lstrip("/")).resolve()
         relative = f"{there.relative_to(documents.DOCS)}/"
         exists = any(there.with_suffix(end).exists() for end in (".md", ".ipynb"))
         assert exists or relative.startswith(GENERATED), f"{path.name}: {role}"
