@@ -17,7 +17,7 @@ def data():
 
 
 class Given(dict):
-    """What was given to ``central``, in place of the method that it makes."""
+    """Arguments of ``central``, returned instead of a method."""
 
     schedule = Schedule(None, None)
 

@@ -23,7 +23,7 @@ SGD = {"optimizer": optax.identity()}
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Settings of no consequence."""
+    """Settings that have no effect."""
 
     learning_rate: float = 0.5
 
@@ -52,7 +52,7 @@ def _round(method, data=None, rounds=1):
 
 
 def _towards(group, goal_fn):
-    """A player that goes towards ``goal_fn(params, batch, given)``."""
+    """Returns a component that moves to ``goal_fn(params, batch, given)``."""
 
     def loss_fn(key, params, hyper, batch, given):
         del key, hyper
@@ -86,7 +86,7 @@ def test_steps_start_from_where_the_last_one_ended(data):
     player = _towards("a", lambda params, batch, given: batch)(steps=3)
     state, info = _round(_method(data, (player,)))
     assert state.params["a"] == 3 - 2 / 2**3
-    assert info["a error"] == -2 / 2**2  # Of the last step.
+    assert info["a error"] == -2 / 2**2  # The last step.
 
 
 def test_an_optimizer_sees_a_group_as_one_vector_and_steps_as_it_would_by_leaves(data):
@@ -222,7 +222,7 @@ def test_pool_draws_each_class_from_its_own(data):
 
 
 def _left(clients, public, count):
-    """``clients``: so many windows of public class 1, two of 2, the others of 0."""
+    """Gives public class 1 ``count`` windows, class 2 two, and class 0 the rest."""
     labels = np.zeros_like(clients.labels[public])
     labels.flat[np.flatnonzero(clients.mask)[:count]] = 1
     labels.flat[np.flatnonzero(clients.mask)[count : count + 2]] = 2
@@ -234,7 +234,7 @@ def test_a_class_with_fewer_than_two_windows_is_refused(data, count):
     public = data.spec.public
     clients = _left(datasets.by_client(data.train), public, count)
     name = data.spec.classes[public][1]
-    message = rf"two training windows at least, .*; \['{name}'\] have fewer"
+    message = rf"at least two training windows .*, but \['{name}'\] have fewer"
     with pytest.raises(ValueError, match=message):
         pool.pool(data.spec, clients, by_class=True)
     assert pool.pool(data.spec, clients).counts[1] == count

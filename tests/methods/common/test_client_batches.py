@@ -1,4 +1,4 @@
-"""What is drawn for a client, what a window is shown, what the rounds are told."""
+"""Tests of client batches, target classes and the settings passed to rounds."""
 
 import dataclasses
 import importlib
@@ -56,7 +56,7 @@ def test_shadows_are_other_classes_and_shown_ones_any_class_at_all(data):
 
 
 class Net:
-    """Tells by the windows it rebuilds what it was shown: latent, classes."""
+    """Rebuilds windows that encode the decoder's inputs: latent, classes."""
 
     def encode(self, params, x):
         """Mean 3, standard deviation 1/2."""
@@ -96,7 +96,7 @@ def show(data, monkeypatch):
         row = jnp.arange(2000)
         predicted = {"activity": row % 3, "gender": row % 2, "subject": row % 5}
         state = types.SimpleNamespace(params={"classifiers": predicted}, average=None)
-        # What the wearer is, nobody has to know.
+        # These kinds need no classifier of the attribute.
         for name in {
             "stochastic": ("gender", "subject"),
             "automatic": ("subject",),
@@ -194,8 +194,7 @@ def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
     gradient = jnp.array([3.0, -0.5])
     step, _ = plain.update(gradient, plain.init(gradient))
     np.testing.assert_array_equal(step, -gradient)
-    # Of a list the windows to adapt on, to be graded on and to tell classes by have
-    # keys of their own.
+    # The support, query and extra windows of a list use separate keys.
     prepared = method.prepare(datasets.by_client(data.train))
     drawn = []
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Methods of phases: what begins when, and who is told that it never will."""
+"""Tests of phase start epochs, and of warnings for phases that never start."""
 
 import importlib
 import pkgutil
@@ -34,7 +34,7 @@ def build(name, **settings):
 
 @pytest.fixture
 def begun(monkeypatch):
-    """The epochs in which phases begin, of what is built from then on."""
+    """Records the epochs in which phases of new methods begin."""
     found = []
 
     def seen(rounds, first, end=None):

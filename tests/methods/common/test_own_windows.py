@@ -1,4 +1,4 @@
-"""What a client draws: its own windows alone, in turn or evenly by class."""
+"""Tests of draws from a client's own windows, in order or balanced by class."""
 
 import jax
 import jax.numpy as jnp

@@ -49,7 +49,7 @@ def test_a_vector_is_of_random_weights(classes):
     assert rows.shape == (20_000, classes) and rows.min() >= 0
     np.testing.assert_allclose(rows.sum(1), 1, rtol=1e-6)
     np.testing.assert_allclose(rows.mean(0), 1 / classes, atol=0.01)
-    # Of r uniform in [0, 1], or of u / (u + v + w) by the midpoints of 60 slices.
+    # r is uniform in [0, 1]; u / (u + v + w) uses the midpoints of 60 slices.
     slices = (np.arange(60) + 0.5) / 60
     u, v, w = np.meshgrid(slices, slices, slices)
     deviation = 12**-0.5 if classes == 2 else np.std(u / (u + v + w))

@@ -243,6 +243,6 @@ def test_a_class_of_too_few_windows_is_refused_where_it_has_a_model(data, count)
     rare = np.flatnonzero(clients.mask & (public == 1))
     public.flat[rare[count:]] = 0
     lacking = clients._replace(labels=clients.labels | {"activity": public})
-    with pytest.raises(ValueError, match="two training windows at least"):
+    with pytest.raises(ValueError, match="at least two training windows"):
         methods.cvae(data.spec, **TINY).prepare(lacking)
     methods.general_vae(data.spec, **TINY).prepare(lacking)
