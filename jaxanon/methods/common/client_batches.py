@@ -151,7 +151,7 @@ def other_class(key, labels, num_classes: int):
     return (labels + shift) % num_classes
 
 
-class Own(NamedTuple):
+class ClientWindows(NamedTuple):
     """Windows of one client, or of all clients with a leading ``clients`` axis."""
 
     windows: jax.Array  # float32[n, time, channels], standardised; padding is 0
@@ -159,14 +159,14 @@ class Own(NamedTuple):
 
 
 def prepare_population(spec, clients) -> Population:
-    """Moves stacked clients to the device as a population of ``Own`` rows.
+    """Moves stacked clients to the device as a population of ``ClientWindows`` rows.
 
     Raises:
       ValueError: if the windows do not fit the spec, or a client has none.
     """
     ints = lambda labels: jnp.asarray(labels, jnp.int32)
     labels = {name: ints(clients.labels[name]) for name in attributes(spec)}
-    return population(Own(standardised(spec, clients), labels), clients.mask)
+    return population(ClientWindows(standardised(spec, clients), labels), clients.mask)
 
 
 def class_counts(labels, mask, num_classes: int):
@@ -218,13 +218,13 @@ def balanced(labels, mask, num_classes: int, size: int) -> Callable:
     return draw
 
 
-def batch_of(key, spec, own: Own, index, real, latent: int) -> BlinderBatch:
+def batch_of(key, spec, data: ClientWindows, index, real, latent: int) -> BlinderBatch:
     """Returns the rows ``index`` as a ``BlinderBatch`` with noise for their latents.
 
     The fields for shadow samples and target classes are empty.
     """
-    hot = lambda name: jax.nn.one_hot(own.labels[name][index], spec.num_classes(name))
-    windows = own.windows[index]
+    hot = lambda name: jax.nn.one_hot(data.labels[name][index], spec.num_classes(name))
+    windows = data.windows[index]
     return BlinderBatch(
         windows=windows,
         public=hot(spec.public),

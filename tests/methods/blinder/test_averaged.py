@@ -1,4 +1,4 @@
-"""Averaged systems from end to end: trained, resumed, swept, made to anonymize."""
+"""End-to-end tests of the federated-averaging variants of Blinder."""
 
 import jax
 import numpy as np
@@ -62,4 +62,4 @@ def test_runs_side_by_side_keep_to_themselves(data):
         np.testing.assert_array_equal(mine, again)
     encoders = [member(results, i)["encoder"] for results, i in ((one, 0), (two, 1))]
     weighed = [jax.tree.leaves(encoder)[1] for encoder in encoders]
-    assert np.any(weighed[0] != weighed[1])  # Of one seed, under another gamma.
+    assert np.any(weighed[0] != weighed[1])  # Same seed, other gamma.

@@ -1,4 +1,4 @@
-"""What Blinder shows of a window, and what its clients tell of theirs."""
+"""Tests of Blinder's target classes and of leakage from its clients' updates."""
 
 import dataclasses
 import types
@@ -24,7 +24,7 @@ def data():
 
 
 def test_a_share_of_windows_shows_another_class_than_the_predicted(data):
-    """Everybody is taken for the second gender, which the decoder repeats."""
+    """The classifier always predicts the second gender; the decoder repeats it."""
     settings = {"anonymization": "probabilistic", "flip_probability": 0.75}
     config = methods.BlinderConfig(**settings)
     says = lambda logits: types.SimpleNamespace(

@@ -1,4 +1,4 @@
-"""FedBlinder against plain loops; layouts, padding, settings, what is refused."""
+"""Tests FedBlinder against plain loops, and its layouts, padding and errors."""
 
 import jax
 import numpy as np
@@ -7,7 +7,7 @@ import pytest
 
 from jaxanon import datasets
 from jaxanon.federated import Layout
-from jaxanon.methods.blinder.averaged import system_of
+from jaxanon.methods.blinder.averaged import build_system
 from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, build, fed_blinder
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ def test_rounds_agree_with_plain_loops_over_clients(data, chunk, settings):
     method = build(spec, config, Layout(chunk_size=chunk))
     update, key = jax.jit(method.update), jax.random.key(1)
     jax.clear_caches()  # Else a full cache forgets what is counted below.
-    losses = plain.Losses(system_of(spec, method.config))
+    losses = plain.Losses(build_system(spec, method.config))
     # Other hyper-parameters compile nothing, and are what the loops go by.
     for values in ({}, {"gamma": 3.0, "learning_rate": 0.02, "beta": 0.5}):
         state = method.init(jax.random.key(0), **values)

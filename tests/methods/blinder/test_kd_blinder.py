@@ -1,4 +1,4 @@
-"""KD-Blinder against plain loops, with each of BalanceFL's ingredients and without."""
+"""Tests KD-Blinder against plain loops, with and without BalanceFL's parts."""
 
 import jax
 import jax.numpy as jnp
@@ -6,21 +6,21 @@ import plain_rounds as plain
 import pytest
 
 from jaxanon.federated import Population
-from jaxanon.methods.blinder.averaged import system_of
+from jaxanon.methods.blinder.averaged import build_system
 from jaxanon.methods.blinder.kd_blinder import KDBlinderConfig, kd_blinder
 
 pytestmark = pytest.mark.slow
 
 
-# Heavier than published, so that each of them is seen after a round.
+# Larger than published, so that each term has an effect after one round.
 SETTINGS = plain.SETTINGS | {"smoothing": 0.5, "distillation": 3.0, "augmentation": 2.0}
-SETTINGS |= {"variant": "official"}  # Of the autoencoder alone.
+SETTINGS |= {"variant": "official"}  # Applies to the autoencoder only.
 
 
 @pytest.fixture(scope="module")
 def losses(data):
     spec = plain.moody(data.spec)
-    return plain.Losses(system_of(spec, KDBlinderConfig(**SETTINGS)))
+    return plain.Losses(build_system(spec, KDBlinderConfig(**SETTINGS)))
 
 
 @pytest.fixture(scope="module")
