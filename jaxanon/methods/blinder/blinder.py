@@ -184,8 +184,8 @@ def blinder(spec, config) -> Method:
     A value slightly above 0.5 offsets the remaining leakage to classifiers trained on
     raw windows. For example, 0.51 lowers their accuracy on MotionSense's gender from
     50.8 to 50.0 % (``bench blinder.flip``). Attackers trained on anonymized windows can
-    exploit the bias. For more than two classes it hides less than a random class. Recipe ``"paper"``
-    has the paper's settings.
+    exploit the bias. For more than two classes it hides less than a random class.
+    Recipe ``"paper"`` has the paper's settings.
 
     Args:
       spec: ``jaxanon.datasets.Spec`` with at least one private attribute.

@@ -30,7 +30,7 @@ def test_the_classification_layer_works_with_the_encoder(monkeypatch, data):
     design = methods.attribute_vae(
         data.spec, latent_dim=3, hidden_sizes=(5,), alpha=7.0, beta=3
     )
-    (player,) = design.players
+    (player,) = design.components
     assert player.groups == ("encoder", "decoder", "readers") and design.by_class
     params = design.networks.init(jax.random.key(0))
     # A single layer, from z to the classes.

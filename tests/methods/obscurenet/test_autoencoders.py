@@ -1,4 +1,4 @@
-"""One model per public class: what each learns, and which one a window goes through."""
+"""Tests of per-class models: training data, and the model used for each window."""
 
 import dataclasses
 
@@ -102,7 +102,7 @@ def test_a_latent_moves_between_the_means_of_its_predicted_classes(run, data):
 
 
 def test_a_window_goes_through_the_model_of_its_predicted_class(run, data):
-    # Decoders that say nothing but their number.
+    # Decoders that return the index of their model.
     silent = jax.tree.map(jnp.zeros_like, run.state.params["decoder"])
     biases = jnp.arange(3.0)[:, None] + jnp.zeros((1, 32))
     silent["MultiLayer_0"]["Dense_0"]["bias"] = biases
@@ -154,7 +154,7 @@ def test_the_decoder_may_be_told_a_vector_of_weights(data):
     state = methods.cae(data.spec, **TINY).init(jax.random.key(0))
     run = core_run.Run(method, state, data.spec, None, [], {})
     safe = _standard(data, run.anonymize(jax.random.key(1), windows))
-    # A decoder of one layer: what a window is told lies between what classes add to it.
+    # With a one-layer decoder, the output of a vector lies between those of classes.
     seen = _seen(run, data, windows)["activity"]
     by_class = []
     for gender in (0, 1):
@@ -183,7 +183,7 @@ def test_the_decoder_may_be_told_a_vector_of_weights(data):
 
 def test_a_vector_is_refused_where_no_decoder_is_told(data):
     for build in (methods.attribute_vae, methods.general_vae):
-        with pytest.raises(ValueError, match=r"whose decoder is told no class"):
+        with pytest.raises(ValueError, match=r"whose decoder has no class input"):
             build(data.spec, **TINY, anonymization="vector")
 
 

@@ -1,4 +1,4 @@
-"""Class means over a pool against NumPy; who pays for them, and when."""
+"""Tests class means against NumPy, and when they are recomputed."""
 
 import dataclasses
 

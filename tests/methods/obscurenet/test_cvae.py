@@ -1,4 +1,4 @@
-"""The conditional baselines: what each is graded by, and that they learn."""
+"""Tests of the conditional baselines: their losses, and that they learn."""
 
 import importlib
 
@@ -20,7 +20,7 @@ def _loss(monkeypatch, data, build, **settings):
         module, "autoencoders", lambda name, spec, config, design: design
     )
     design = build(data.spec, **TINY, **settings)
-    (player,) = design.players
+    (player,) = design.components
     assert player.groups == ("encoder", "decoder") and design.by_class
     assert design.networks.decoder_classes == (2,) and not design.networks.classifiers
     params = design.networks.init(jax.random.key(0))
@@ -76,6 +76,6 @@ def test_it_learns_to_rebuild(data):
     run = trainer.train(
         method, data, epochs=200, progress=False, hyper={"learning_rate": 0.01}
     )
-    # 3 numbers and a class tell a wave's two phases and its amplitude.
+    # 3 latents and a class determine a wave's two phases and its amplitude.
     assert run.history[0]["losses"]["reconstruction"] > 0.6
     assert run.history[-1]["losses"]["reconstruction"] < 0.4

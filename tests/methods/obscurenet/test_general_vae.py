@@ -13,7 +13,7 @@ from jaxanon.models.conditional_autoencoder import AutoencoderBatch
 
 @pytest.fixture
 def design_of(monkeypatch, data):
-    """The players and networks that settings lead to."""
+    """Returns the components and networks for given settings."""
     module = importlib.import_module("jaxanon.methods.obscurenet.baselines")
     monkeypatch.setattr(
         module, "autoencoders", lambda name, spec, config, design: design
@@ -30,7 +30,7 @@ def test_the_forms_of_its_loss(design_of, variant):
     hot = (jnp.eye(2)[jnp.arange(6) % 2],)
     noise = jax.random.normal(keys[1], (6, 3))
     batch = AutoencoderBatch(jax.random.normal(keys[0], (6, 16, 2)), hot, noise)
-    found, (info, _) = design.players[0].loss_fn(
+    found, (info, _) = design.components[0].loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
     )
     error, kl = info["reconstruction"], info["kl"]

@@ -1,4 +1,4 @@
-"""Classifiers learned beside other models: what they learn, and that nobody mixes."""
+"""Tests of attribute classifiers that are trained jointly with other models."""
 
 import chex
 import jax
@@ -18,7 +18,7 @@ HYPER = {"classifier_learning_rate": 2e-3, "learning_rate": 0.5}
 
 @pytest.fixture(scope="module")
 def alone(data):
-    return autoencoders.judges(data.spec, 64, HYPER)
+    return autoencoders.attribute_classifiers(data.spec, 64, HYPER)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def seen(alone, data):
 
 
 def _counter(data):
-    """Two copies of a number that goes half the way to the copy's own."""
+    """Two copies of a number that moves halfway to the copy's index."""
 
     def loss_fn(key, params, hyper, batch, given):
         return 0.5 * (params["a"] - batch) ** 2, ({"far": params["a"] - batch}, {})
