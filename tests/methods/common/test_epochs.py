@@ -86,8 +86,16 @@ def test_phases_in_rounds_ask_for_as_many_epochs_as_hold_them():
 @pytest.mark.parametrize(
     ("name", "settings", "refused"),
     [
-        ("aae", {"pretraining": 0}, "pretraining must be >= 1 where readers are fro"),
-        ("rae_aae", {"pretraining": 0}, "pretraining must be >= 1 where readers are"),
+        (
+            "aae",
+            {"pretraining": 0},
+            "pretraining must be >= 1 if frozen is True, got 0",
+        ),
+        (
+            "rae_aae",
+            {"pretraining": 0},
+            "pretraining must be >= 1 if frozen is True, got 0",
+        ),
     ],
 )
 def test_what_rests_for_good_must_have_learned_before(name, settings, refused):

@@ -1,4 +1,4 @@
-"""AAE: readers of raw windows, and the autoencoder that they teach."""
+"""Tests of AAE: classifiers of raw windows, and the autoencoder."""
 
 import functools
 
@@ -34,7 +34,7 @@ def test_aae_s_readers_learn_first_and_once(given_to_central, who_plays):
 
 @pytest.mark.parametrize("raw", [True, False])
 def test_who_shows_windows_to_the_readers(given_to_central, data, raw):
-    # Of another decoder the loss of those that see raw windows is the same.
+    # The loss on raw windows does not depend on the decoder.
     built = given_to_central("aae", **SMALL, frozen=False)
     params = jax.jit(built["init_fn"])(jax.random.key(0))
     prepared = weigh(data.spec, datasets.by_client(data.train))
@@ -50,7 +50,7 @@ def test_who_shows_windows_to_the_readers(given_to_central, data, raw):
 
 
 def test_one_client_trains_on_in_the_last_phase(data):
-    """Whose rounds of an epoch are not those of all clients together."""
+    """One client has fewer rounds per epoch than all clients together."""
     method = aae(data.spec, **SMALL, pretraining=2)
     alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(data.train))
     state = method.init(jax.random.key(0))

@@ -1,4 +1,4 @@
-"""GEN: an estimator that learns first, and a guardian that plays on what it says."""
+"""Tests of GEN: estimator pretraining, and the guardian's loss."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ from jaxanon.methods.malekzadeh.gen import gen
 
 pytestmark = pytest.mark.slow
 
-TIME = 32  # Three convolutions need so many samples.
+TIME = 32  # Minimum for three convolutions is 30.
 
 SMALL = {
     "filters": (8, 8, 8),
@@ -68,7 +68,7 @@ def test_the_estimator_learns_first_and_is_frozen():
     assert (np.asarray(late["estimator"]) == 0).all()
 
 
-WEIGHTS = ((0.0, 1.0), (1.0, 0.0))  # Of confusion and of utility.
+WEIGHTS = ((0.0, 1.0), (1.0, 0.0))  # Confusion, utility.
 
 
 def test_what_the_guardian_pays_for():

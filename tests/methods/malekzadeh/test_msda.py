@@ -1,4 +1,4 @@
-"""MSDA: what the autoencoder pays for, and who learns when."""
+"""Tests of MSDA: the autoencoder's loss, and the training phases."""
 
 import jax
 import numpy as np
@@ -28,7 +28,7 @@ def test_msda_rebuilds_first_then_all_play(given_to_central, who_plays):
 
 
 def _given(built, data):
-    """Parameters and a batch for the loss of a player."""
+    """Returns parameters and a batch for a component's loss."""
     params = jax.jit(built["init_fn"])(jax.random.key(0))
     prepared = weigh(data.spec, datasets.by_client(data.train))
     return params, draw_weighed(jax.random.key(1), prepared, 20)
@@ -111,12 +111,12 @@ def test_a_run_in_released_form(data):
     method = msda(data.spec, **settings)
     run = trainer.train(method, data, epochs=1, progress=False)
     losses = run.history[-1]["losses"]
-    # Of even odds -2 log(1 - 1/2), of a reader of windows and of one of latents.
+    # Even odds give -2 log(1 - 1/2) for each of the window and latent classifiers.
     assert abs(losses["gender confusion"] - 4 * np.log(2)) < 1.5
     windows = data.test.windows
     shown = run.anonymize(jax.random.key(2), windows)
     assert shown.shape == windows.shape and shown.dtype == np.float32
-    # Whatever follows a window changes nothing about it, nor does the key.
+    # The result depends on neither the following windows nor the key.
     np.testing.assert_allclose(
         run.anonymize(jax.random.key(3), windows[:5]), shown[:5], rtol=1e-4
     )

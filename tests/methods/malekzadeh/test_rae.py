@@ -1,4 +1,4 @@
-"""RAE: which windows are replaced, by which, and that it is learned."""
+"""Tests of RAE: the replaced windows, their targets, and training."""
 
 import dataclasses
 import functools
@@ -61,11 +61,11 @@ def test_black_windows_are_to_become_gray_ones_and_others_themselves(targets):
 def test_kept_targets_are_one_to_one_and_fresh_ones_are_not_kept():
     paired, draw = _batch("kept")
     black = np.flatnonzero(paired.black)
-    kept = np.asarray(paired.kept)[black]
+    kept = np.asarray(paired.fixed)[black]
     num_gray = len(paired.gray)
     counts = np.bincount(kept, minlength=len(paired.black))[np.asarray(paired.gray)]
     assert counts.max() - counts.min() <= 1 and counts.sum() == len(black)
-    # Of neighbours, which one person wore, the targets lie far apart.
+    # Neighboring windows of one person have distant targets.
     assert np.abs(np.diff(np.searchsorted(paired.gray, kept))).mean() > num_gray / 4
     targets = lambda draw: {
         (x.tobytes(), y.tobytes())
@@ -109,18 +109,20 @@ def test_what_leaves_is_neutral_in_place_of_the_sensitive_and_kept_otherwise():
 
 def test_lists_of_classes_that_cannot_be(data):
     with pytest.raises(
-        ValueError, match=r"rae needs black, .* 'b', 'c'\] of 'toy'; got"
+        ValueError, match=r"black must name classes .* got \(\); .* of 'toy'"
     ):
         rae(data.spec)
-    with pytest.raises(ValueError, match=r"got gray=\(\)"):
+    with pytest.raises(ValueError, match=r"gray must name classes .* got \(\);"):
         rae(data.spec, black=("a",))
-    with pytest.raises(ValueError, match=r"got black=\('jog',\)"):
+    with pytest.raises(ValueError, match=r"black must name classes .* got \('jog',\);"):
         rae(data.spec, black=("jog",), gray=("a",))
-    with pytest.raises(ValueError, match=r"different classes, both have \['a'\]"):
+    with pytest.raises(ValueError, match=r"must not share classes, got \['a'\]"):
         rae(data.spec, black=("a", "b"), gray=("a",))
     clients = datasets.by_client(data.train)
     clients.labels["activity"][clients.labels["activity"] == 2] = 1
-    with pytest.raises(ValueError, match=r"black must have training windows, \['c'\]"):
+    with pytest.raises(
+        ValueError, match=r"must have training windows, got none for \['c'\]"
+    ):
         rae(data.spec, **LISTS).prepare(clients)
 
 

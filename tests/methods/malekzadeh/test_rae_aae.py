@@ -1,4 +1,4 @@
-"""RAE + AAE: one autoencoder behind the other, and what readers tell between them."""
+"""Tests of RAE + AAE: the training phases, classifiers and errors."""
 
 import dataclasses
 
@@ -94,5 +94,7 @@ def test_rae_aae_runs(data):
 
 
 def test_a_reader_needs_two_classes_to_tell_apart(data):
-    with pytest.raises(ValueError, match="leave two classes of 'activity' .* leave 1"):
+    with pytest.raises(
+        ValueError, match="leave at least two classes of 'activity' .* leave 1"
+    ):
         rae_aae(data.spec, **LISTS)
