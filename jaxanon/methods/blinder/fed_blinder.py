@@ -143,7 +143,7 @@ def build(spec, config, layout=None) -> Method:
             )
             return batch, batch, (batch, dropout_key)
 
-        adversary, autoencoder = losses.phases(
+        discriminators, autoencoder = losses.phases(
             system.networks,
             system.scale(client.hyper),
             client.hyper["learning_rate"],
@@ -151,10 +151,10 @@ def build(spec, config, layout=None) -> Method:
             shadows=False,
             official=system.official,
         )
-        adversary = adversary._replace(
+        discriminators = discriminators._replace(
             learning_rate=client.hyper["discriminator_learning_rate"]
         )
         classifiers = classifier_phase(system, client.hyper)
-        return LocalProgram(draw_fn, (adversary, autoencoder, classifiers))
+        return LocalProgram(draw_fn, (discriminators, autoencoder, classifiers))
 
     return averaged("fed_blinder", system, HYPER, program_fn, layout)

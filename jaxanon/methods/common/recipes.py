@@ -143,10 +143,10 @@ DYSAN_GEN = OLYMPUS = DYSAN_MSDA = _recipes(
     Recipe(_DYSAN_PROGRAM, _DYSAN_OFFICIAL),
 )
 
-_RELEASED = "the weights of the authors' program."
+_OFFICIAL = "the weights of the authors' program."
 GEN = _recipes(
-    _same(_RELEASED),
-    _same(_RELEASED),
+    _same(_OFFICIAL),
+    _same(_OFFICIAL),
     _fast(2, pretraining=1),
 )
 MSDA = _recipes(
@@ -162,7 +162,7 @@ MSDA = _recipes(
 )
 AAE = _recipes(
     Recipe("The defaults, with classifiers frozen after 5 epochs.", epochs=12),
-    _same(_RELEASED, 20),
+    _same(_OFFICIAL, 20),
     _fast(3, pretraining=1),
     Recipe("The authors' pretraining of 50 epochs.", {"pretraining": 50}, epochs=100),
 )
@@ -183,7 +183,7 @@ ORF = _recipes(
     _fast(1),
 )
 CGAN = OCCUPANCY_GAN_BASE = _recipes(
-    _same("our own settings."), _same(_UNPUBLISHED), _fast(4)
+    _same("chosen for jaxanon."), _same(_UNPUBLISHED), _fast(4)
 )
 OCCUPANCY_GAN = OCCUPANCY_GAN_BASE | {
     "paper": Recipe(
@@ -192,13 +192,13 @@ OCCUPANCY_GAN = OCCUPANCY_GAN_BASE | {
     )
 }
 TIMEGAN = _recipes(
-    _same("our own settings, in three phases.", 150),
+    _same("chosen for jaxanon, in three phases.", 150),
     _same(_UNPUBLISHED, 150),
     _fast(12, embedding=4, supervising=4),
 )
-PRIVDIFFUSER = _recipes(_same("our own settings."), _same(_UNPUBLISHED), _fast(12))
+PRIVDIFFUSER = _recipes(_same("chosen for jaxanon."), _same(_UNPUBLISHED), _fast(12))
 CLOAK = _recipes(
-    _same("our own settings."),
+    _same("chosen for jaxanon."),
     Recipe("The paper's temperature.", {"temperature": 0.1}),
     _fast(12),
 )

@@ -96,16 +96,16 @@ def obscurenet(spec, config) -> Method:
         del key, hyper
         return nets.draw(params, batch.windows, batch.noise)
 
-    def adversary_loss(key, params, hyper, batch, given):
+    def discriminator_loss(key, params, hyper, batch, given):
         del key, hyper
         loss = classifier_loss(
             nets, params, given, batch.private, variant=config.variant
         )
         return loss, ({}, {})  # The model component reports this loss.
 
-    adversary = Component(
+    discriminators = Component(
         ("readers",),
-        adversary_loss,
+        discriminator_loss,
         steps=config.discriminator_steps,
         given_fn=latents,
         learning_rate="discriminator_learning_rate",
@@ -116,7 +116,7 @@ def obscurenet(spec, config) -> Method:
     names = ("beta", "gamma", "discriminator_learning_rate")
     design = Design(
         nets,
-        (adversary, model),
+        (discriminators, model),
         {name: getattr(config, name) for name in names},
     )
     return autoencoders("obscurenet", spec, config, design)
