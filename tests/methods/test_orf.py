@@ -11,7 +11,9 @@ from sklearn.feature_selection import f_classif
 from jaxanon.methods.orf import orf
 from jaxanon.training import trainer
 
-methods_orf = importlib.import_module("jaxanon.methods.orf")  # Not its builder.
+methods_orf = importlib.import_module(
+    "jaxanon.methods.orf"
+)  # The module, not the builder.
 
 
 def _drawn(rows=60, time=9, channels=2):
@@ -35,7 +37,7 @@ def test_leakage_is_the_correlation_ratio():
     leaks = jax.jit(methods_orf.leakage)(_sums(windows, labels))
     rows = np.asarray(methods_orf.features(windows)).reshape(len(windows), -1)
     for name, classes in (("a", 3), ("b", 2)):
-        # scikit-learn's F is the ratio of variances between and within, by freedoms.
+        # scikit-learn's F is the variance ratio per degree of freedom.
         f, _ = f_classif(rows, labels[name])
         f = f * (classes - 1) / (len(rows) - classes)
         np.testing.assert_allclose(
@@ -66,7 +68,7 @@ def test_chosen_frequencies_get_a_common_level_and_keep_their_shape(time):
     before, after = (np.fft.rfft(x, axis=1)[:, 1:] / time for x in (windows, shown))
     np.testing.assert_allclose(after[:, ~chosen], before[:, ~chosen], atol=1e-5)
     np.testing.assert_allclose(shown.mean(1), windows.mean(1), atol=1e-5)
-    # Two of them with 0.5 each.
+    # Two of them, 0.5 each.
     level = (np.abs(after[:, chosen]) ** 2).sum(1)
     np.testing.assert_allclose(level, 1.0, rtol=1e-4)
     ratio = after[:, chosen] / before[:, chosen]
@@ -104,7 +106,7 @@ def test_amplitude_goes_and_frequency_stays(data):
     np.testing.assert_allclose(spread(shown), spread(shown).mean(), rtol=0.02)
     spectrum = np.abs(np.fft.rfft(shown - 10, axis=1)).sum(2)[:, 1:4]
     np.testing.assert_array_equal(spectrum.argmax(1), activity)
-    # In the units that came in.
+    # In the units of the input.
     np.testing.assert_allclose(shown.mean(), data.test.windows.mean(), atol=0.1)
 
 

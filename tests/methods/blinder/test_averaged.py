@@ -38,7 +38,7 @@ def test_trains_learns_and_goes_on_where_it_was(data, name, tmp_path):
     assert set(late) == names
     safe = run.anonymize(jax.random.key(1), data.test.windows[:9])
     assert safe.shape == (9, 16, 2) and safe.dtype == np.float32
-    # In the units of the data, whose mean is 10.
+    # In the units of the data; their mean is 10.
     np.testing.assert_allclose(safe.mean(), 10, atol=1)
 
 

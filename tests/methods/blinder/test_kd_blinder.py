@@ -67,7 +67,7 @@ def test_a_round_agrees_with_plain_loops_over_clients(losses, rounds):
     ],
 )
 def test_each_ingredient_is_in_the_round(losses, rounds, ingredient, groups):
-    # Without it the loops, which are right with it, come to something else.
+    # Without the part, the loops give another result.
     without = _loops(losses, rounds, without=(ingredient,))
     apart = plain.apart(rounds[3].params, without)
     assert all(apart[group] > 0.1 for group in groups), apart
@@ -75,7 +75,7 @@ def test_each_ingredient_is_in_the_round(losses, rounds, ingredient, groups):
 
 def test_discriminators_of_clients_of_one_class_rest(rounds, update):
     _, population, first, _ = rounds
-    # All but one client are padding, and that one has one mood of four.
+    # All clients but one are padding; that one has one mood of four.
     own = population.rows
     labels = own.labels | {"mood": jnp.full_like(own.labels["mood"], 2)}
     alone = population.mask & (jnp.arange(5) == 1)[:, None]

@@ -76,11 +76,11 @@ def test_longer_phases_ask_for_more_epochs(name, least):
 def test_phases_in_rounds_ask_for_as_many_epochs_as_hold_them():
     method = build("dysan_gen", pretraining=10)
     with pytest.warns(UserWarning, match="begins after epoch 3; until epoch 3 "):
-        warn_of_epochs(method, 3, 3)  # Nine rounds, in which its sanitizer waits.
+        warn_of_epochs(method, 3, 3)  # The sanitizer waits for nine rounds.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_epochs(method, 4, 3)
-        warn_of_epochs(method, 1)  # Nobody knows yet how many an epoch has.
+        warn_of_epochs(method, 1)  # The rounds per epoch are not known yet.
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_phases_in_rounds_ask_for_as_many_epochs_as_hold_them():
         ),
     ],
 )
-def test_what_rests_for_good_must_have_learned_before(name, settings, refused):
+def test_frozen_classifiers_need_pretraining(name, settings, refused):
     with pytest.raises(ValueError, match=refused):
         build(name, **settings)
 
 
-def test_readers_that_learn_on_need_no_epochs_before():
+def test_unfrozen_classifiers_need_no_pretraining():
     assert build("aae", pretraining=0, frozen=False).schedule.min_epochs == 1

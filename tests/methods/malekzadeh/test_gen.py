@@ -41,7 +41,7 @@ def _built():
 
 @functools.cache
 def _trained(confusion, utility):
-    """The state after the estimator's turn, after the guardian's, and the infos."""
+    """The states after training the estimator and the guardian, and the infos."""
     _, method, prepared, train = _built()
     hyper = {"confusion": confusion, "utility": utility, "learning_rate": 3e-3}
     start = method.init(jax.random.key(0), **hyper)
@@ -82,7 +82,7 @@ def test_what_the_guardian_pays_for():
 
 
 def test_each_term_does_its_part():
-    # With one term and without the other: the one falls, the other is as it was.
+    # Each term alone decreases its own loss and not the other.
     mean = lambda info: float(np.mean(info[-30:]))
     useful, private = (_trained(*weights)[-1] for weights in WEIGHTS)
     off = [mean(info["gender off chance"]) for info in (useful, private)]

@@ -54,7 +54,7 @@ def test_the_three_terms_and_their_weights(given_to_central, data):
     expected = 0.3 * info["change"] + 0.7 * info["gender confusion"]
     expected += 1.9 * info["activity loss"]
     np.testing.assert_allclose(total, expected, rtol=1e-5)
-    # The terms by another way: what leaves, and what readers make of it.
+    # Recomputes the terms from the outputs and the classifiers' logits.
     np.testing.assert_allclose(
         info["change"], np.mean((safe - batch.windows) ** 2), rtol=1e-4
     )
@@ -91,8 +91,8 @@ def test_readers_of_latents_learn_from_what_the_encoder_makes(given_to_central, 
     readers, encoder = params["readers"], params["encoder"]
     step = jax.jit(jax.grad(loss))(readers, encoder)
     for path, leaf in jax.tree_util.tree_leaves_with_path(step["latents"]):
-        assert np.any(leaf), path  # Kernels rest where what they read is 0.
-    # Readers of windows that say nothing leave those of latents alone to be graded.
+        assert np.any(leaf), path  # Kernels with zero inputs do not move.
+    # With constant window classifiers, only the latent classifiers matter.
     nothing = jax.tree.map(np.zeros_like, readers["windows"])
     deaf = readers | {"windows": nothing}
     other = jax.tree.map(lambda leaf: leaf / 2, encoder)

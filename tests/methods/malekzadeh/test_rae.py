@@ -22,7 +22,7 @@ SMALL = {
 
 
 def _level():
-    """The toy data with class a still, at a level of its own."""
+    """The toy data with constant windows of class a."""
     data = toy.data()
 
     def part(windows):
@@ -74,7 +74,7 @@ def test_kept_targets_are_one_to_one_and_fresh_ones_are_not_kept():
     }
     windows = lambda pairs: len({x for x, _ in pairs})
     found = targets(draw)
-    assert len(found) == windows(found)  # Each window has one target ever.
+    assert len(found) == windows(found)  # Each window keeps its target.
     found = targets(_batch("fresh")[1])
     assert len(found) > 1.5 * windows(found)
 
@@ -94,14 +94,14 @@ def test_what_leaves_is_neutral_in_place_of_the_sensitive_and_kept_otherwise():
     windows, labels = data.test
     assert shown.shape == windows.shape and shown.dtype == np.float32
     activity = labels["activity"]
-    # In standard deviations of the data, root mean square.
+    # RMS error in standard deviations of the data.
     away = lambda x, y: float(np.sqrt(np.mean(((x - y) / np.mean(data.spec.std)) ** 2)))
     black, white = activity == 2, activity == 1
     assert away(windows[black], 14) > 1
     assert away(shown[black], 14) < 0.5
     assert away(shown[black], windows[black]) > 1
     assert away(shown[white], windows[white]) < 0.6
-    # Whatever follows a window changes nothing about it, nor does the key.
+    # The result depends on neither the following windows nor the key.
     np.testing.assert_allclose(
         run.anonymize(jax.random.key(3), windows[:5]), shown[:5], rtol=1e-4
     )

@@ -28,7 +28,7 @@ def _standard(data, windows):
 
 
 def _seen(run, data, windows):
-    """The classes that the run itself predicts."""
+    """Returns the run's predicted classes."""
     found = autoencoders.predict(data.spec, run.state.params, _standard(data, windows))
     return {name: np.asarray(each) for name, each in found.items()}
 
@@ -56,7 +56,7 @@ def test_a_model_learns_from_windows_of_its_class_alone(data):
 
 
 def test_class_means_are_those_of_the_last_round(run, data):
-    """Exactly those of the parameters that a checkpoint holds, over all windows."""
+    """The means match the checkpoint's parameters, over all windows."""
     method, params = run.method, run.state.params
     assert int(run.state.round) == 3 * method.schedule.rounds_per_epoch(
         method.prepare(datasets.by_client(data.train))
@@ -90,7 +90,7 @@ def test_a_latent_moves_between_the_means_of_its_predicted_classes(run, data):
     )
     key = jax.random.key(5)
     moved = run.anonymize(key, windows) - still.anonymize(key, windows)
-    # The decoder is one layer, so that what it adds is the move times its weights.
+    # With a one-layer decoder, the change is the shift times its weights.
     means, kernels = params["means"], params["decoder"]["MultiLayer_0"]["Dense_0"]
     for window, activity, gender in zip(
         moved, seen["activity"], seen["gender"], strict=True
@@ -111,7 +111,7 @@ def test_a_window_goes_through_the_model_of_its_predicted_class(run, data):
     windows = data.test.windows
     safe = numbered.anonymize(jax.random.key(1), windows)
     assert safe.shape == windows.shape and safe.dtype == np.float32
-    # In physical units, 0 is the mean of training windows and 1 a deviation from it.
+    # In physical units, 0 is the training mean, 1 one standard deviation above.
     activity = _seen(run, data, windows)["activity"]
     np.testing.assert_allclose(
         _standard(data, safe), np.zeros((1, 16, 2)) + activity[:, None, None], atol=1e-4

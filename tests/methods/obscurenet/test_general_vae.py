@@ -1,4 +1,4 @@
-"""The general autoencoder: one model, means by public class, the forms of its loss."""
+"""Tests of the general autoencoder: one model, class means, variants of the loss."""
 
 import importlib
 

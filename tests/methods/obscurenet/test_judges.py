@@ -64,7 +64,7 @@ def test_both_learn_as_they_would_alone(alone, seen, data):
     both = autoencoders.train_jointly(counter, alone)
     assert both.name == "counter" and both.schedule.rounds_per_epoch(seen) == 3
     state = both.init(jax.random.key(0))
-    assert state.params["a"].shape == (2,)  # One each, and one set of classifiers.
+    assert state.params["a"].shape == (2,)  # One per copy, and one set of classifiers.
     widths = {leaf.ndim for leaf in jax.tree.leaves(state.params["classifiers"])}
     assert widths == {1, 2}
     after, info = jax.jit(both.update)(jax.random.key(1), state, seen)

@@ -87,12 +87,12 @@ def test_the_released_forms(design_of):
 
 @pytest.fixture(scope="module")
 def plenty():
-    """More windows of the made-up dataset, where genders differ in amplitude."""
+    """More windows of the toy dataset, where genders differ in amplitude."""
     return toy.data(per_subject=300)
 
 
 def _amplitudes(data, state, **settings):
-    """Mean amplitude of anonymized windows, by gender; 3 and 6 before."""
+    """Returns the mean amplitude of anonymized windows by gender; 3 and 6 before."""
     method = methods.obscurenet(data.spec, **settings)
     safe = jax.jit(method.anonymize)(jax.random.key(2), state, data.test.windows)
     amplitude = np.std(np.asarray(safe) - 10, axis=(1, 2)) * 2**0.5
