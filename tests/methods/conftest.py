@@ -47,6 +47,25 @@ def given_to_central(monkeypatch, data):
 
 
 @pytest.fixture
+def built_design(monkeypatch):
+    """``(module, build, *args, **settings) ->`` the ``Design`` of an autoencoder."""
+
+    def built_design(module, build, *args, **settings):
+        designs = []
+
+        def autoencoders(name, spec, config, design):
+            designs.append(design)
+            return mock.Mock()  # Stands for the method; the registry modifies it.
+
+        module = importlib.import_module(module)
+        monkeypatch.setattr(module, "autoencoders", autoencoders)
+        build(*args, **settings)
+        return designs[-1]
+
+    return built_design
+
+
+@pytest.fixture
 def who_plays():
     """``(components, epochs) ->`` the groups trained in each epoch."""
 

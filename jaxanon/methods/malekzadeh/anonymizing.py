@@ -37,7 +37,7 @@ def reconstruction_component(nets: MalekzadehNetworks, when_fn) -> Component:
         change = jnp.mean((safe - batch.windows) ** 2)
         decay = losses.kernel_squares([params[group] for group in MODEL])
         aux = {"averages": params["averages"] | averages}
-        return change + hyper["weight_decay"] * decay, ({"rebuilding": change}, aux)
+        return change + hyper["weight_decay"] * decay, ({"reconstruction": change}, aux)
 
     return Component(MODEL, loss_fn, when_fn=when_fn, optimizer=ADAM)
 

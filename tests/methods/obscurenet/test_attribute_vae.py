@@ -1,7 +1,6 @@
 """Tests of attribute-specific autoencoders: classifier, shift, sizes by dataset."""
 
 import dataclasses
-import importlib
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +10,8 @@ import pytest
 from jaxanon import datasets, methods
 from jaxanon.core.programs import rounds_program
 from jaxanon.models.conditional_autoencoder import AutoencoderBatch
+
+BASELINES = "jaxanon.methods.obscurenet.baselines"
 
 TINY = {
     "latent_dim": 3,
@@ -22,14 +23,9 @@ TINY = {
 }
 
 
-def test_the_classification_layer_works_with_the_encoder(monkeypatch, data):
-    module = importlib.import_module("jaxanon.methods.obscurenet.baselines")
-    monkeypatch.setattr(
-        module, "autoencoders", lambda name, spec, config, design: design
-    )
-    design = methods.attribute_vae(
-        data.spec, latent_dim=3, hidden_sizes=(5,), alpha=7.0, beta=3
-    )
+def test_the_classification_layer_works_with_the_encoder(built_design, data):
+    settings = {"latent_dim": 3, "hidden_sizes": (5,), "alpha": 7.0, "beta": 3}
+    design = built_design(BASELINES, methods.attribute_vae, data.spec, **settings)
     (player,) = design.components
     assert player.groups == ("encoder", "decoder", "readers") and design.by_class
     params = design.networks.init(jax.random.key(0))

@@ -1,6 +1,5 @@
 """Tests of the conditional baselines: their losses, and that they learn."""
 
-import importlib
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +13,8 @@ from jaxanon.training import trainer
 TINY = {"latent_dim": 3, "hidden_sizes": (5,)}
 
 
-def _loss(monkeypatch, data, build, **settings):
-    module = importlib.import_module(build.__module__)
-    monkeypatch.setattr(
-        module, "autoencoders", lambda name, spec, config, design: design
-    )
-    design = build(data.spec, **TINY, **settings)
+def _loss(built_design, data, build, **settings):
+    design = built_design(build.__module__, build, data.spec, **TINY, **settings)
     (player,) = design.components
     assert player.groups == ("encoder", "decoder") and design.by_class
     assert design.networks.decoder_classes == (2,) and not design.networks.classifiers
@@ -34,20 +29,20 @@ def _loss(monkeypatch, data, build, **settings):
     return float(found), info
 
 
-def test_the_variational_one_pays_for_its_latent(monkeypatch, data):
-    found, info = _loss(monkeypatch, data, methods.cvae, beta=0.7)
+def test_the_variational_one_pays_for_its_latent(built_design, data):
+    found, info = _loss(built_design, data, methods.cvae, beta=0.7)
     expected = 256 * info["reconstruction"] + 0.7 * info["kl"]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_the_other_pays_for_its_error_alone(monkeypatch, data):
-    found, info = _loss(monkeypatch, data, methods.cae)
+def test_the_other_pays_for_its_error_alone(built_design, data):
+    found, info = _loss(built_design, data, methods.cae)
     np.testing.assert_allclose(found, 256 * info["reconstruction"], rtol=1e-5)
     assert "kl" not in info
 
 
-def test_the_released_form(monkeypatch, data):
-    found, info = _loss(monkeypatch, data, methods.cvae, variant="official", beta=0.7)
+def test_the_released_form(built_design, data):
+    found, info = _loss(built_design, data, methods.cvae, variant="official", beta=0.7)
     expected = (512 * info["reconstruction"] + 2 * 0.7 * info["kl"]) / 150
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 

@@ -1,6 +1,6 @@
 """Tests of the general autoencoder: one model, class means, variants of the loss."""
 
-import importlib
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +12,10 @@ from jaxanon.models.conditional_autoencoder import AutoencoderBatch
 
 
 @pytest.fixture
-def design_of(monkeypatch, data):
+def design_of(built_design, data):
     """Returns the components and networks for given settings."""
-    module = importlib.import_module("jaxanon.methods.obscurenet.baselines")
-    monkeypatch.setattr(
-        module, "autoencoders", lambda name, spec, config, design: design
-    )
-    return lambda **settings: methods.general_vae(data.spec, **settings)
+    module = "jaxanon.methods.obscurenet.baselines"
+    return functools.partial(built_design, module, methods.general_vae, data.spec)
 
 
 @pytest.mark.parametrize("variant", ["paper", "official", "keras"])

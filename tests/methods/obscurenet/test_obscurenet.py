@@ -1,6 +1,6 @@
 """Tests of ObscureNet: discriminator steps, their effect, and hiding a gender."""
 
-import importlib
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +18,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def design_of(monkeypatch, data):
+def design_of(built_design, data):
     """Returns the components and networks for given settings."""
-    module = importlib.import_module("jaxanon.methods.obscurenet.obscurenet")
-    monkeypatch.setattr(
-        module, "autoencoders", lambda name, spec, config, design: design
-    )
-    return lambda **settings: methods.obscurenet(data.spec, **settings)
+    module = "jaxanon.methods.obscurenet.obscurenet"
+    return functools.partial(built_design, module, methods.obscurenet, data.spec)
 
 
 def _batch(size=6):
