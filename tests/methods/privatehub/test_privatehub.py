@@ -257,7 +257,7 @@ def test_classifiers_learn_every_class_alike_however_rare():
             {"gradient": "last_steps", "gradient_steps": 21},
             "gradient_steps must be <= num_inference_steps, 20, got 21",
         ),
-        ({"categories": ("z",)}, r"must name channels, of \('x', 'y'\), got 'z'"),
+        ({"categories": ("z",)}, r"must name channels among \('x', 'y'\), got 'z'"),
     ],
 )
 def test_settings_that_cannot_be(settings, match):
