@@ -1,6 +1,5 @@
 """Tests of the conditional baselines: their losses, and that they learn."""
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np
