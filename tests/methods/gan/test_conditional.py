@@ -228,17 +228,17 @@ def test_doors_are_made_as_open_as_their_class_has_them():
 @pytest.mark.parametrize(
     ("name", "settings", "match"),
     [
-        ("cgan", {}, "a training window at least, for the generator is told any"),
+        ("cgan", {}, "at least one training window because the generator"),
         (
             "occupancy_gan",
             {"classes_to_hide": ("c",)},
-            r"\['b'\] have fewer. Record more",
+            r"\['b'\] have fewer; record more",
         ),
-        ("timegan", {}, "a training window at least, for the generator is told any"),
+        ("timegan", {}, "at least one training window because the generator"),
         (
             "timegan",
             {"classes_to_hide": ("c",)},
-            "two training windows at least, to be compared",
+            "at least two training windows because other classes",
         ),
     ],
 )

@@ -41,8 +41,8 @@ def test_the_last_windows_of_each_person_and_class_are_held_out():
     np.testing.assert_array_equal(learned.mask, mask & ~held.mask)
     with pytest.raises(
         ValueError,
-        match=r"held_out 0.1 leaves .* nobody has 10 training windows of one activity; "
-        "raise held_out, or set patience to 0",
+        match=r"validation_fraction must .* 0.1; .* fewer than 10 training windows per "
+        r"class of 'activity'. Raise it, or set patience to 0",
     ):
         pool.hold_out(spec, clients, 0.1)
 
