@@ -37,7 +37,7 @@ def test_its_change_is_paid_for_as_that_of_each_channel_is(trained):
 
 def test_classes_are_told_from_minus_one_to_one(data, trained):
     method, prepared, _, _ = trained
-    told = sanitizers.sides_of(data.spec, method.config, prepared)
+    told = sanitizers.side_inputs(data.spec, method.config, prepared)
     subjects = np.asarray(prepared.labels["subject"])
     np.testing.assert_allclose(told[:, 0], subjects / 2 - 1)
 
@@ -80,7 +80,7 @@ def test_judges_are_told_what_the_sanitizer_makes_of_it(data, trained, monkeypat
     one(jax.random.key(0), (None, params), data.test.windows[:4], np.zeros(4, int))
     # So they learn, too.
     nets = sanitizers.networks(data.spec, method.config)
-    players = sanitizers._judges(data.spec, nets, method.config, raw=False)
+    players = sanitizers._classifiers(data.spec, nets, method.config, raw=False)
     batch = pool.draw(jax.random.key(1), trained[1], 4)
     players.loss_fn(jax.random.key(2), params, {}, batch, None)
     assert len(seen) == 4

@@ -121,9 +121,9 @@ def test_units_there_and_back(data):
     for standardized in (True, False):
         config = dysan(data.spec, **SMALL, standardized=standardized).config
         given = (windows - mean) / std
-        inside = sanitizers.seen(data.spec, config, given)
+        inside = sanitizers.scale_windows(data.spec, config, given)
         np.testing.assert_allclose(inside, given if standardized else windows, 1e-4)
-        back = sanitizers.seen(data.spec, config, inside, back=True)
+        back = sanitizers.scale_windows(data.spec, config, inside, back=True)
         np.testing.assert_allclose(back, given, rtol=1e-4, atol=1e-4)
 
 
