@@ -56,7 +56,7 @@ def _everything(settings, key, world, bug):
     """Features further from the middle than the radius, on either side."""
     side = 2.0 * world - 1
     window = 0.5 + 0.5 * side * (jnp.arange(TIME) < FEATURES)
-    hidden, bring_in = releasing._hidden, releasing.bring_in
+    hidden, bring_in = releasing._clip_and_add_noise, releasing.bring_in
 
     def bare(key, away, bounds, config):
         sent = hidden(key, away, bounds, config)

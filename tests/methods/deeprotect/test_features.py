@@ -165,14 +165,14 @@ def test_says_what_does_not_fit():
     from jaxanon.methods import DEEProtectConfig
 
     for settings, message in [
-        ({"mechanism": "span"}, "holds for mode='named', got 'everything'"),
+        ({"mechanism": "span"}, "requires mode='named', got 'everything'"),
         (
             {"mechanism": "span", "mode": "named", "curve": "sigmoid"},
-            "holds for curve='linear', got 'sigmoid'",
+            "requires curve='linear', got 'sigmoid'",
         ),
         (
             {"features": "dct", "curve": "sigmoid"},
-            "features 'dct' are linear in the window",
+            "must be 'linear' for features 'dct'",
         ),
     ]:
         with pytest.raises(Incompatible, match=message):
