@@ -66,7 +66,7 @@ def _everything(settings, key, world, bug):
     reaches = lambda away, radius: bring_in(away, bug.reach * radius)
     with (
         mock.patch.object(releasing, "bring_in", reaches),
-        mock.patch.object(releasing, "_hidden", bare),
+        mock.patch.object(releasing, "_clip_and_add_noise", bare),
     ):
         directions = jnp.zeros((2, TIME))
         apart = releasing.anything(TIME)

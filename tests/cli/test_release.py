@@ -261,7 +261,7 @@ def test_a_report_says_what_is_guaranteed(released, file):
     run, windows = run_folder.open_run(released), np.load(file)["windows"]
     what, clipped = release.headline(run, windows)
     said = "Guarantee: epsilon 2 for each window of 8 s, between any two windows"
-    assert what.startswith(said) and "and clipped to it" in clipped
+    assert what.startswith(said) and "were clipped to the public range" in clipped
     bounds = {"low": (-1.0, -1.0), "high": (1.0, 1.0)}
     bare = methods.deeprotect(run.spec, mechanism="none", **bounds)
     told = release.headline(dataclasses.replace(run, method=bare), windows)

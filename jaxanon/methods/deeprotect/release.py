@@ -57,7 +57,7 @@ def _neighbours(spec, config, params) -> str:
     )
     if not residual <= TOLERANCE:
         raise ValueError(
-            f"the orthonormality residual of the weights must be at most {TOLERANCE:g}, "
+            f"the weights' orthonormality residual must be at most {TOLERANCE:g}, "
             f"got {residual:.1e}; retrain the run."
         )
     if config.mode == "everything":

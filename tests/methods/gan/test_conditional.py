@@ -165,7 +165,7 @@ def test_what_the_two_classifiers_say_by_hand():
         (
             "occupancy_gan",
             {},
-            "classes_to_hide must name a class at least: .* cgan conceals",
+            "classes_to_hide must name at least one class .* train cgan",
         ),
     ],
 )
@@ -179,15 +179,15 @@ def test_what_cannot_be_sampled():
     sample = lambda classes, *more: method.generate.sample(
         jax.random.key(0), state, classes, *more
     )
-    with pytest.raises(ValueError, match="makes windows of 16 samples, .* got 32; "):
+    with pytest.raises(ValueError, match="samples must be 16 for a GAN, .* got 32; "):
         sample({"activity": [0]}, 32)
-    with pytest.raises(ValueError, match=r"told 'activity' alone, got \['gender'\] as"):
+    with pytest.raises(ValueError, match=r"of 'activity' only, got \['gender'\]"):
         sample({"activity": [0], "gender": [1]})
     with pytest.raises(ValueError, match=r"of \['activity', 'gender'\], got \['age'\]"):
         sample({"activity": [0], "age": [1]})
     with pytest.raises(ValueError, match=r"'activity' must lie in \[0, 3\), got 3; "):
         sample({"activity": [3]})
-    with pytest.raises(ValueError, match="led away from nothing; leave avoid out"):
+    with pytest.raises(ValueError, match="no guidance; omit avoid"):
         sample({"activity": [0]}, None, {"gender": [0]})
 
 
