@@ -37,7 +37,7 @@ def test_steps_begin_at_1_at_least_and_at_the_last_at_most():
 def test_what_is_not_known_is_not_told():
     public, private = jnp.array([[2.0, 3.0]] * 3), jnp.array([[5.0]] * 3)
     known = jnp.array([[True, False], [False, True], [False, False]])
-    condition = guided_diffusion_guidance.told(public, private, known)
+    condition = guided_diffusion_guidance.make_condition(public, private, known)
     want = [[2, 3, 1, 0, 0], [0, 0, 0, 5, 1], [0, 0, 0, 0, 0]]
     assert condition.features.tolist() == want
     assert condition.known.tolist() == [True, True, False]
@@ -77,7 +77,7 @@ ORIGINAL = 7.0
 def rewritten(hyper):
     x0, latent = jnp.full((1000, 5, 2), ORIGINAL), jnp.ones((1000, 1))
     key = jax.random.key(1)
-    return guided_diffusion_guidance.rewritten(
+    return guided_diffusion_guidance.rewrite(
         NETS, key, PARAMS, hyper, x0, latent, latent
     )
 
