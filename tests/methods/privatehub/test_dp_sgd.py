@@ -230,10 +230,10 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     [
         (
             {"classes_to_hide": ("a",)},
-            "hide and noise do not go together: .* leave hide out",
+            "classes_to_hide cannot be combined with noise: .* omit",
         ),
-        ({"patience": 3}, "patience and noise do not go together: .* patience to 0"),
-        ({"epsilon": 2.0}, "epsilon 2 buys noise, .* names it; give one of them"),
+        ({"patience": 3}, "patience cannot be combined with noise: .* patience to 0"),
+        ({"epsilon": 2.0}, "only one of epsilon and noise_multiplier .* got 2 and"),
     ],
 )
 def test_what_noise_would_not_cover_is_refused(settings, match):
@@ -244,7 +244,7 @@ def test_what_noise_would_not_cover_is_refused(settings, match):
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"max_examples": None}, "max_examples must be given where there is noise"),
+        ({"max_examples": None}, "max_examples must be set with noise"),
         ({"max_examples": 31}, "batch_size must be at most max_examples, 31, got 32"),
     ],
 )
@@ -257,14 +257,16 @@ def test_more_windows_than_were_counted_on_are_refused(data):
     nets, number = nets_of(data.spec, max_examples=100), len(data.train.windows)
     with pytest.raises(
         ValueError,
-        match=f"there are {number} training windows, .* for 100 at most; set recor",
+        match=f"at most max_examples, 100, got {number}; set max_examples to",
     ):
         privatehub_data.prepare(nets, datasets.by_client(data.train))
 
 
 def test_other_noise_than_was_reckoned_with_is_refused(data):
     method = methods.privatehub(data.spec, **NOISY)
-    with pytest.raises(ValueError, match="noise_multiplier is what the guarantee"):
+    with pytest.raises(
+        ValueError, match="noise_multiplier cannot be a hyper-parameter"
+    ):
         method.init(jax.random.key(0), noise_multiplier=0.1)
 
 

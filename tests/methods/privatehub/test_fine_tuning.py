@@ -224,7 +224,7 @@ def test_fine_tuning_follows_and_the_classifiers_rest():
 
 def test_a_threshold_that_filters_everything_says_so_and_stops():
     # After 8 rounds no classifier is so sure of what an untrained denoiser makes.
-    match = "threshold filters everything: .* another folder, with a lower threshold"
+    match = "confidence_threshold must be below .* another folder with a lower"
     with pytest.raises(ValueError, match=match):
         hyper = {"confidence_threshold": 0.9999}
         ja.train(_method(), DATA, epochs=4, progress=False, hyper=hyper)

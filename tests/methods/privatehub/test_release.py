@@ -71,7 +71,7 @@ def test_a_class_that_was_never_seen_is_not_made():
     params = state.params | {"statistics": data.statistics}
     run = Run(method, state._replace(params=params), DATA.spec, None, [], {})
     ask = lambda *classes: run.sample(jax.random.key(1), {"activity": classes})
-    with pytest.raises(ValueError, match=r"of \['b'\] .* no .*; ask for \['a', 'c'\]"):
+    with pytest.raises(ValueError, match=r"one of \['a', 'c'\], got \['b'\]"):
         ask(0, 1)
     assert ask(0, 2).shape == (2, 16, 2)
     with pytest.raises(ValueError, match=r"avoid must be of \['activity', 'gender'\]"):
@@ -79,7 +79,7 @@ def test_a_class_that_was_never_seen_is_not_made():
     with pytest.raises(ValueError, match=r"labels\['gender'\] must be .*1"):
         run.sample(jax.random.key(1), {"activity": [0]}, avoid={"gender": [0, 1]})
     fresh = Run(method, state, DATA.spec, None, [], {})
-    with pytest.raises(ValueError, match="no training window; train it first"):
+    with pytest.raises(ValueError, match="no training windows yet; train it first"):
         fresh.sample(jax.random.key(1), {"activity": [0]})
 
 

@@ -149,7 +149,7 @@ def test_smoothing_is_chosen_anew(state):
         ),
         (
             {"smoothing": True, "classes_to_hide": ()},
-            "name classes to hide, and no noise, or",
+            "smoothing requires classes_to_hide and no noise",
         ),
     ],
 )

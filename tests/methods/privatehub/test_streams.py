@@ -90,7 +90,7 @@ def test_a_long_stream_is_made_in_parts_and_is_the_same(monkeypatch):
 def test_streams_that_cannot_be():
     full = generator.every(NETS, {"activity": [0]})
     given = jax.random.key(1), None, full
-    with pytest.raises(ValueError, match="a window's at least, 16, got 15; make"):
+    with pytest.raises(ValueError, match="at least 16, the length of a window, got 15"):
         sampling.stream(NETS, *given, 15)
     with pytest.raises(ValueError, match="stride must be <= 16, .* got 17"):
         sampling.stream(NETS, *given, 40, stride=17)
