@@ -1,4 +1,4 @@
-"""Federated learners: clients that learn to predict together, each its own way."""
+"""Federated learners: methods whose clients train a model to predict an attribute."""
 
 from typing import Any
 
@@ -44,26 +44,24 @@ _BUILDERS = {
 }
 
 _RECIPES = {
-    registry.RECOMMENDED: registry.Recipe("The defaults, for any data."),
+    registry.RECOMMENDED: registry.Recipe("Default settings for any data set."),
     "paper": registry.Recipe(
-        "The defaults: the paper's update rule, whose settings depend on the data."
+        "Default settings; the update rule is the paper's, its settings depend on data."
     ),
-    "fast": registry.Recipe("A first look, which predicts less well.", epochs=5),
+    "fast": registry.Recipe("Quick first run with lower accuracy.", epochs=5),
 }
 for _name, (_builder, _config) in _BUILDERS.items():
-    registry.register(
-        _name, _builder, config=_config, kind="learner", recipes=_RECIPES
-    )
+    registry.register(_name, _builder, config=_config, kind="learner", recipes=_RECIPES)
 NAMES = tuple(_BUILDERS)
 
 __all__ = ["NAMES", "build", "config_class"]
 
 
 def config_class(name: str) -> Any:
-    """The frozen dataclass of a learner's settings.
+    """Returns the config dataclass of a learner.
 
     Raises:
-      ValueError: if there is no such learner.
+      ValueError: if the name is unknown.
 
     Example:
       >>> config_class("fedavg").__name__
@@ -73,10 +71,10 @@ def config_class(name: str) -> Any:
 
 
 def build(name: str, spec, **settings) -> Method:
-    """The learner of that name for windows of ``spec``.
+    """Builds the learner with this name for windows of ``spec``.
 
-    Every subject of the spec is a client, and predicts the public attribute: its class,
-    or the number where it is a target.
+    Every subject of the spec is a client. Clients predict the public attribute: its
+    class, or its value if it is a target.
 
     Args:
       name: one of ``NAMES``.
@@ -87,8 +85,8 @@ def build(name: str, spec, **settings) -> Method:
       ``Method`` with the capability ``predict``.
 
     Raises:
-      ValueError: if there is no such learner, or a setting is out of its range.
-      TypeError: for an unknown setting.
+      ValueError: if the name is unknown, or a setting is out of range.
+      TypeError: if a setting is unknown.
 
     Example:
       >>> from jaxanon.datasets import load

@@ -132,14 +132,17 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
         ({"scores": "public"}, "needed there, got None for 'public'"),
         (
             {"scores": "public", "public_scores": {"dense_1": 0.7, "gone": 0.7}},
-            r"layers \['dense_1', 'dense_2'\], one of each, got \['dense_1', 'gone'\]",
+            r"layers \['dense_1', 'dense_2'\], got \['dense_1', 'gone'\]",
         ),
         (
             {"scores": "public", "public_scores": {"dense_1": 0.7, "dense_2": 7.0}},
             "must be in .0, 1., got 7.0 for 'dense_2'",
         ),
         ({"scores": "hidden"}, "scores='hidden' needs privacy_unit='client'"),
-        ({"scores": "released", "epsilon": 0.0}, "with epsilon 0 there is none; leave"),
+        (
+            {"scores": "released", "epsilon": 0.0},
+            "epsilon must be > 0 for scores='released'",
+        ),
     ],
 )
 def test_atlas_says_what_was_wrong(settings, message, small):

@@ -84,7 +84,7 @@ def test_fedmask_masks_the_last_layers(small):
     learner = small("fedmask", masked_layers=1)
     assert [*learner.init(jax.random.key(0)).own.masks] == ["dense_2"]
     assert len(small("fedmask").init(jax.random.key(0)).own.masks) == 2
-    with pytest.raises(ValueError, match="masked_layers must be at most the 2 layers"):
+    with pytest.raises(ValueError, match="masked_layers must be at most 2, the layers"):
         small("fedmask", masked_layers=3)
 
 
@@ -101,5 +101,5 @@ def test_feddl_parts_at_the_outputs_those_who_call_things_otherwise(small, two_t
 
 
 def test_a_penalty_outweighs_what_it_is_to_hold():
-    with pytest.raises(ValueError, match="rho must be above 2 beta, 0.001, got 0.001"):
+    with pytest.raises(ValueError, match="rho must be > 2 beta, 0.001, got 0.001"):
         ClusterFLConfig(rho=0.001)

@@ -165,7 +165,7 @@ def test_nobody_takes_the_noise_off_and_keeps_the_claim(small, data):
 
 def test_more_windows_than_were_counted_for_are_refused(trained, data):
     most = np.bincount(data.train.labels["subject"]).max()
-    with pytest.raises(ValueError, match=f"set records to {most} or more"):
+    with pytest.raises(ValueError, match=f"set max_examples to {most} or more"):
         trained("fedsgd_ldp", max_examples=int(most) - 1)
 
 

@@ -162,9 +162,11 @@ def test_says_what_was_wrong(small, trained, data):
         learners.build("FedSGD-LDP", data.spec)
     with pytest.raises(ValueError, match="got 'x'.$"):
         learners.build("x", data.spec)
-    with pytest.raises(ValueError, match="shared_layers must be at most the 2 layers"):
+    with pytest.raises(ValueError, match="shared_layers must be at most 2, the layers"):
         small("fedper", shared_layers=3)
-    with pytest.raises(ValueError, match="filters must name a layer at least for cnn"):
+    with pytest.raises(
+        ValueError, match="filters must have at least one layer for cnn"
+    ):
         small("fedavg", model="cnn", filters=())
     with pytest.raises(ValueError, match="first_score must be above the threshold"):
         small("atlas", threshold=0.6)
