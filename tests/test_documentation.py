@@ -181,7 +181,7 @@ def test_every_verb_is_asked(extensions):
     }
     for name, verbs in (
         ("jaxanon", ("demo", "train", "sweep", "datasets export", "privacy")),
-        ("jaxanon-edge", ("run", "card", "live")),
+        ("jaxanon-edge", ("run", "card", "dashboard")),
     ):
         for verb in verbs:
             assert f"\n## {verb}\n" in pages[name]

@@ -44,10 +44,10 @@ def page(name: str, main) -> str:
 
 def verbs(said: str) -> list[str]:
     """The verbs that a program's help lists, in its own order."""
-    listed = re.search(r"\{([\w,]+)\}", said)  # tyro's usage
+    listed = re.search(r"\{([\w,-]+)\}", said)  # tyro's usage
     if listed:
         return listed[1].split(",")
-    return re.findall(r"^    (\w+) {2,}", said, re.MULTILINE)  # argparse's
+    return re.findall(r"^    ([\w-]+)(?: {2,}|$)", said, re.MULTILINE)  # argparse's
 
 
 def help_of(main, verb: str = "") -> str:

@@ -1,7 +1,7 @@
-"""FedSGD-LDP, LDP-FL and DP-FedAvg as loops: for readers, and for the tests.
+"""Reference implementation of FedSGD-LDP, LDP-FL and DP-FedAvg in plain loops.
 
-Samples and noise are drawn from the keys of the fast versions, and all that is made of
-them is written out: one example, one weight, one client after another.
+Samples and noise use the keys of the fast versions. Examples, weights and clients are
+processed one by one.
 """
 
 import math
@@ -12,11 +12,11 @@ import numpy as np
 
 from jaxanon import kernels
 from jaxanon.federated.engine.reference import (
-    batches_of,
-    descended,
+    batch_indices,
     mean_loss,
     real_rows,
     round_of,
+    train_client,
 )
 from jaxanon.federated.private.dp_sgd import step_keys
 
@@ -35,7 +35,7 @@ def fedsgd_ldp(
     max_norm,
     noise_multiplier,
 ):
-    """Params after rounds of DP-SGD on every client, whose means weigh them alike."""
+    """Returns the params after rounds of DP-SGD on all clients with equal weights."""
     for t in range(num_rounds):
         sent = []
         for c, (own_key, _, _) in enumerate(round_of(key, t, clients)):
@@ -73,7 +73,7 @@ def ldp_fl(
     weight_epsilon,
     cut_mean,
 ):
-    """Params after rounds of LDP-FL: every weight is sent as one of two values."""
+    """Returns the params after rounds of LDP-FL."""
     cut = lambda layers: {
         name: jax.tree.map(lambda w, r=radii[name]: jnp.clip(w, -r, r), layers[name])
         for name in layers
@@ -83,7 +83,7 @@ def ldp_fl(
         for own_key, rows, size in round_of(key, t, clients):
             step_key, send_key = jax.random.split(own_key)
             mine = cut(params)
-            index, loss_key = batches_of(step_key, size, **options)
+            index, loss_key = batch_indices(step_key, size, **options)
             for step, chosen in enumerate(index):
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
                 at_step = jax.random.fold_in(loss_key, step)
@@ -91,23 +91,23 @@ def ldp_fl(
                 mine = cut(
                     jax.tree.map(lambda w, g: w - learning_rate * g, mine, grads)
                 )
-            told = {}
+            message = {}
             for number, name in enumerate(sorted(mine)):
                 leaves, treedef = jax.tree.flatten(mine[name])
                 keys = jax.random.split(
                     jax.random.fold_in(send_key, number), len(leaves)
                 )
-                told[name] = treedef.unflatten(
+                message[name] = treedef.unflatten(
                     _two_points(keys[i], leaf, radii[name], weight_epsilon)
                     for i, leaf in enumerate(leaves)
                 )
-            sent.append(told)
+            sent.append(message)
         params = cut(_mean(sent)) if cut_mean else _mean(sent)
     return params
 
 
 def _two_points(key, weights, radius, epsilon):
-    """Algorithm 2 of the paper, weight by weight."""
+    """Runs algorithm 2 of the paper, weight by weight."""
     e = math.exp(epsilon)
     far = radius * (e + 1) / (e - 1)
     draws = np.asarray(jax.random.bits(key, weights.shape, jnp.uint32)).ravel() / 2**32
@@ -136,7 +136,7 @@ def dp_fedavg(
     quantile,
     norm_learning_rate,
 ):
-    """Params and clip norm after rounds of clipped moves, their sum behind noise."""
+    """Returns params and clip norm after rounds of noisy clipped sums."""
     left = (noise_multiplier**-2 - (2 * count_stddev) ** -2) ** -0.5
     for t in range(num_rounds):
         keys = jax.random.split(jax.random.fold_in(key, t), 4)
@@ -149,7 +149,7 @@ def dp_fedavg(
                 continue
             own_key = jax.random.fold_in(client_key, c)
             given = params, rows, size, learning_rate
-            mine = descended(loss_fn, own_key, *given, **options)
+            mine = train_client(loss_fn, own_key, *given, **options)
             move = jax.tree.map(jnp.subtract, params, mine)
             total = jax.tree.map(jnp.add, total, _clipped(move, max_norm))
             within += 0.5 if _length(move) <= max_norm else -0.5
@@ -159,8 +159,8 @@ def dp_fedavg(
         noise = count_stddev * jax.random.normal(
             count_key, (1,), jnp.result_type(float)
         )
-        share = 0.5 + (within + noise[0]) / cohort
-        max_norm = max_norm * math.exp(-norm_learning_rate * (share - quantile))
+        fraction = 0.5 + (within + noise[0]) / cohort
+        max_norm = max_norm * math.exp(-norm_learning_rate * (fraction - quantile))
     return params, max_norm
 
 
@@ -176,7 +176,7 @@ def _clipped(tree, max_norm):
 
 @jax.jit
 def _noisy(key, tree, stddev):
-    """Plus numbers of that deviation, drawn as the kernel draws them."""
+    """Adds noise of a standard deviation, drawn by the kernel."""
     nothing = jax.tree.map(jnp.zeros_like, tree)
     bounded = kernels.BoundedSum(nothing, 1.0, jnp.ones(()))
     noise = kernels.add_noise_to_sum(key, bounded, stddev)

@@ -46,12 +46,34 @@ _BUILDERS = {
 _RECIPES = {
     registry.RECOMMENDED: registry.Recipe("Default settings for any data set."),
     "paper": registry.Recipe(
-        "Default settings; the update rule is the paper's, its settings depend on data."
+        "Default settings with the paper's update rule; settings depend on the data."
     ),
     "fast": registry.Recipe("Quick first run with lower accuracy.", epochs=5),
 }
+_EXTRA_RECIPES = {
+    "clusterfl": {
+        "official": registry.Recipe(
+            "The authors' program: its sign of the cluster term and the published "
+            "penalty, with which the dual variables may oscillate.",
+            {"variant": "official", "rho": 0.002},
+        )
+    },
+    "ldp_fl": {
+        "paper": registry.Recipe(
+            "The paper's budget per weight, which gives clients no guarantee, and "
+            "an unclipped mean.",
+            {"privacy_unit": "weight", "cut_mean": False},
+        )
+    },
+}
 for _name, (_builder, _config) in _BUILDERS.items():
-    registry.register(_name, _builder, config=_config, kind="learner", recipes=_RECIPES)
+    registry.register(
+        _name,
+        _builder,
+        config=_config,
+        kind="learner",
+        recipes=_RECIPES | _EXTRA_RECIPES.get(_name, {}),
+    )
 NAMES = tuple(_BUILDERS)
 
 __all__ = ["NAMES", "build", "config_class"]

@@ -100,7 +100,7 @@ class AtlasGuarantee(NamedTuple):
         releases = self.releases(rounds).values()
         return epsilon_spent(releases, self.delta, accountant=accountant)
 
-    def told(self, rounds: int, accountant: str = "pld") -> dict:
+    def report(self, rounds: int, accountant: str = "pld") -> dict:
         """Returns the report of the guarantee after ``rounds`` rounds.
 
         ``parts`` has the ε of each release alone, if there are two. ``true`` applies to
@@ -229,7 +229,7 @@ def _multipliers(config, steps, released, **each):
         score_epsilon = config.score_fraction * config.epsilon
         score_z = noise_multiplier_for(score_epsilon, config.delta, **scores)
         others = [SampledGaussian(noise_multiplier=score_z, **scores)]
-    z = noise_multiplier_for(*budget, steps=steps, beside=others, **each)
+    z = noise_multiplier_for(*budget, steps=steps, other_releases=others, **each)
     return z, score_z
 
 

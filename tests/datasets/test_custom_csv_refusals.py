@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from own_csv import CHOICE, made, recorded
+from custom_csv import CHOICE, made, recorded
 
 from jaxanon.datasets import import_csv
 
@@ -17,29 +17,38 @@ def folder(tmp_path):
     [
         (
             {"channels": ["x", "z"]},
-            r"ann.csv': it must have one column 'z'; .*\['x', 'y",
+            r"ann.csv': it must have exactly one column 'z', .*\['x', 'y",
         ),
-        ({"channels": []}, "channels is empty"),
+        ({"channels": []}, "channels must name at least one column"),
         (
             {"labels": ["act_names"]},
-            "labels: an attribute cannot be called 'act_names'",
+            "labels must not use reserved names .*, got 'act_names'",
         ),
-        ({"people": {"ann": {"windows": "2"}}}, "people: an .* be called 'windows'"),
-        ({"people": {"ann": {"side": ""}}}, r"people must say \['side'\] of everybody"),
+        (
+            {"people": {"ann": {"windows": "2"}}},
+            "people must not use reserved .* got 'windows'",
+        ),
+        (
+            {"people": {"ann": {"side": ""}}},
+            r"people must give each person a class of \['side'\]",
+        ),
         ({"channels": ["act", "y"], "labels": ["x"]}, "line 2: act must be a number"),
-        ({"channels": ["x", "x"]}, "channels and labels must differ"),
-        ({"labels": ["subject"]}, "labels: an attribute cannot be called 'subject'"),
-        ({"rate_hz": None}, "give rate_hz, rows a second .--rate-hz., or the column"),
+        ({"channels": ["x", "x"]}, "channels and labels must be distinct"),
+        (
+            {"labels": ["subject"]},
+            "labels must not use reserved names .*, got 'subject'",
+        ),
+        ({"rate_hz": None}, "rate_hz .--rate-hz, rows per second. or time"),
         ({"rate_hz": 0.0}, "rate_hz must be > 0 and finite"),
-        ({"length": 11}, "as long as a window of 11; the longest has 10 rows"),
+        ({"length": 11}, "as long as a window of 11 rows, got 10 rows"),
         ({"length": 0}, "length must be at least 1"),
         ({"stride": 0}, "stride must be at least 1"),
         ({"units": ["g", "g", "g"]}, "units must be one for all channels or one for"),
         (
             {"people": {"bob": {"gender": "male"}}},
-            "ann.csv: people says nothing of 'ann'",
+            "people must have an entry .* for 'ann' of .*ann.csv",
         ),
-        ({"people": {"ann": {"act": "run"}}}, "nothing that is a column"),
+        ({"people": {"ann": {"act": "run"}}}, "no other attribute or column"),
         ({"time": "act"}, "line 2: act must be a number"),
     ],
 )
@@ -52,16 +61,22 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(folder, settings, w
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "it must have one column 'x'; its first line names \\[\\]"),
-        ("x,y,act\n1,2\n", "line 2 must have 3 cells of text, as the first .* got 2"),
-        ("x,y,act\n1,2,a\0\n", "line 2 must have 3 cells of text"),
+        ("", "it must have exactly one column 'x', got the columns \\[\\]"),
+        ("x,y,act\n1,2\n", "line 2 must have 3 text cells, .* got 2"),
+        ("x,y,act\n1,2,a\0\n", "line 2 must have 3 text cells"),
         ("x,y,act\n1_0,2,sit\n", "line 2: x must be a number"),
         ("x,y,act\n1e39,2,sit\n", "line 2: x must be a number"),
-        ("x,y,act\n1;5,2,sit\n", "line 2: x must be a number with a point, or empty"),
-        ("x,y,act\ninf,2,sit\n", "line 2: x must be a number with a point"),
-        ("x,y,x,act\n1,2,3,sit\n", "it must have one column 'x'"),
-        ('x,y,act\n1,2,sit\n1,2,"sit\n', "no CSV file in UTF-8, after line 2"),
-        ("x,y,act\n", "the longest has 0 rows"),
+        (
+            "x,y,act\n1;5,2,sit\n",
+            "line 2: x must be a number with a decimal point, or empty",
+        ),
+        ("x,y,act\ninf,2,sit\n", "line 2: x must be a number with a decimal point"),
+        ("x,y,x,act\n1,2,3,sit\n", "it must have exactly one column 'x'"),
+        (
+            'x,y,act\n1,2,sit\n1,2,"sit\n',
+            "a CSV file in UTF-8, got other bytes after line 2",
+        ),
+        ("x,y,act\n", "got 0 rows"),
     ],
 )
 def test_damage_is_told_with_its_line(folder, text, why):
@@ -73,11 +88,11 @@ def test_damage_is_told_with_its_line(folder, text, why):
 def test_files_are_looked_for_and_never_replaced_unasked(folder):
     with pytest.raises(FileNotFoundError, match="nobody.csv"):
         made(folder, "nobody")
-    with pytest.raises(ValueError, match="there are no paths"):
+    with pytest.raises(ValueError, match="paths must have at least one CSV file"):
         made(folder)
     (folder / "in").mkdir()
     (folder / "in" / "ann.csv").write_text((folder / "ann.csv").read_text())
-    with pytest.raises(ValueError, match="two files have the same name"):
+    with pytest.raises(ValueError, match="paths must have distinct file names"):
         made(folder, "ann", "in/ann")
     (folder / "ann.csv").rename(folder / "in" / "bob.csv")
     (folder / "in" / "ann.csv").rename(folder / "ann.csv")
@@ -85,7 +100,7 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
     (folder / "own.npz").unlink()
     with pytest.raises(ValueError, match=r"must end in \.npz"):
         import_csv([folder / "ann.csv"], folder / "own.npy", **CHOICE)
-    with pytest.raises(ValueError, match="a file is named twice"):
+    with pytest.raises(ValueError, match="paths must be distinct"):
         import_csv(
             [folder / "ann.csv"] * 2, folder / "own.npz", subject="act", **CHOICE
         )
@@ -98,7 +113,7 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
         with pytest.raises(TypeError, match="must be a whole number of samples"):
             made(folder, "ann", **wrong)
     (folder / "ann.csv").write_bytes(b"x,y,act\n\xff\xfe,1,sit\n")
-    with pytest.raises(ValueError, match="it is no CSV file in UTF-8"):
+    with pytest.raises(ValueError, match="it must be a CSV file in UTF-8"):
         made(folder, "ann")
     (folder / "own.npz").touch()
     with pytest.raises(FileExistsError, match="own.npz exists"):
@@ -109,13 +124,22 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
     ("text", "why"),
     [
         ("subject,gender\nann,female\nann,male\n", "people.csv, line 3: a line must"),
-        ("subject,gender\nann,\n", "people.csv, line 2: a line must name a person"),
-        ("subject,gender\n,male\n", "people.csv, line 2: a line must name a person"),
-        ("subject\nann\n", "people.csv, line 2: a line must name a person"),
-        ("subject,gender\n", "people.csv names nobody"),
-        ("subject,split\nann,1\n", "people.csv: an attribute .* called 'split'"),
-        ("subject,act\nann,run\n", "people.csv must say .* nothing that is a column"),
-        ("subject,gender\nbob,male\n", "ann.csv: people says nothing of 'ann'"),
+        ("subject,gender\nann,\n", "people.csv, line 2: a line must have a new person"),
+        (
+            "subject,gender\n,male\n",
+            "people.csv, line 2: a line must have a new person",
+        ),
+        ("subject\nann\n", "people.csv, line 2: a line must have a new person"),
+        ("subject,gender\n", "people.csv must have at least one person"),
+        ("subject,split\nann,1\n", "people.csv must not use reserved .* got 'split'"),
+        (
+            "subject,act\nann,run\n",
+            "people.csv must give .* no other attribute or column",
+        ),
+        (
+            "subject,gender\nbob,male\n",
+            "people must have an entry .* for 'ann' of .*ann.csv",
+        ),
     ],
 )
 def test_people_are_named_once_and_wholly(folder, text, why):
@@ -137,8 +161,14 @@ def timed(folder, name, hz, *, scale=1.0, digits=6, rows=400, kept=None):
         ({"hz": 25}, r"bob.csv at 25 Hz, .*ann.csv at 50 Hz; resample them"),
         ({"hz": 55}, r"ann.csv at 50 Hz, .*bob.csv at 55 Hz; resample them"),
         ({"hz": 6.4, "digits": 1}, r"bob.csv at 5 to 6.4\d* Hz, .*ann.csv at 50 Hz; r"),
-        ({"hz": 50, "scale": 1000}, r"bob.csv at 0.05 Hz, .*; are times in millisec"),
-        ({"hz": 50, "scale": 1e9, "digits": 0}, r"bob.csv at 5e-08 Hz, .*Bring them"),
+        (
+            {"hz": 50, "scale": 1000},
+            r"bob.csv at 0.05 Hz, .*; convert times to seconds",
+        ),
+        (
+            {"hz": 50, "scale": 1e9, "digits": 0},
+            r"bob.csv at 5e-08 Hz, .*convert times to seconds",
+        ),
     ],
 )
 @pytest.mark.parametrize("rate_hz", [None, 50.0])

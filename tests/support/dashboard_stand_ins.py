@@ -1,4 +1,4 @@
-"""A model, attackers and rows whose every answer the tests of the live page know."""
+"""A model, attackers and rows with known results, for tests of the dashboard."""
 
 import contextlib
 import queue
@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 
-from jaxanon.edge import live
+from jaxanon.edge import dashboard
 from jaxanon.edge.types import Block, Signature, Window
 
 SIGNATURE = Signature(20, ("acc x", "acc y"), ("g", "g"), 50.0)
@@ -41,7 +41,7 @@ class Attackers:
     """Sure of raw windows, whose deviation is 1, and at a loss with halved ones."""
 
     signature = SIGNATURE
-    reads = (
+    inferences = (
         _read("public", "exercise", "public", "raw", "curls", "rows", "rest"),
         _read("of raw", "side", "private", "raw", "left", "right"),
         _read("of safe", "side", "private", "anonymized", "left", "right"),
@@ -95,14 +95,14 @@ def rows(count):
 
 @contextlib.contextmanager
 def served(given, model=None, **how):
-    """A live page in a thread: its address, and what ends it."""
+    """Yields the address of a dashboard in a thread, and the event that ends it."""
     ready: queue.Queue = queue.Queue()
     stop, failed = threading.Event(), []
     how = {"port": 0, "open_stream": Stream, "attackers": Attackers()} | how
 
     def run():
         try:
-            live.serve(model or Model(), given, ready=ready.put, stop=stop, **how)
+            dashboard.serve(model or Model(), given, ready=ready.put, stop=stop, **how)
         except BaseException as error:
             failed.append(error)
             ready.put(None)

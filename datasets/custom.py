@@ -1,27 +1,29 @@
-"""Windows of your own, from an ``.npz`` file.
+"""Custom data sets from an ``.npz`` file.
 
-The file holds
+The file contains these arrays:
 
-* ``windows``: ``float[N, time, channels]`` in physical units, finite;
-* ``subject``: ``int[N]``, who made the window;
-* any number of attributes, ``int[N]`` each under its own name, with the names of its
-  classes in ``<attribute>_names`` if you like: labels then count from 0 through that
-  list; without names the distinct numbers are the classes (so for ``subject``);
-* optionally ``targets``: names of arrays that are ``float[N]``, numbers to predict;
-  with them ``target_units``, and if a target is the mean of a channel over some samples
-  after the window, ``target_channels`` (else ``""``) and ``target_samples``;
-* optionally ``split``: ``int[N]``, 0 to train on, 1 to test with;
-* optionally ``channels`` and ``units`` (strings, one per channel), ``rate_hz`` (else
-  1.0: time counts in samples), ``name``, ``preset``, ``public``, ``private`` (the
-  defaults of ``load``), and with ``split`` also ``mean`` and ``std`` (per channel, of
-  the training rows), ``target_mean`` and ``target_std``;
-* ``tokens``, an integer, if the one channel holds whole numbers from 0 to
-  ``tokens - 1`` that stand for something, 0 for nothing.
+* ``windows``: ``float[N, time, channels]`` in physical units, finite.
+* ``subject``: ``int[N]``, the person of each window.
+* Any number of attributes, ``int[N]``. The optional array ``<attribute>_names`` holds
+  the class names, which labels index from 0. Without it, the distinct numbers are the
+  classes. The same applies to ``subject``.
+* Optional ``targets``: names of arrays ``float[N]`` that learners predict.
+  ``target_units`` holds their units. For a target that is the mean of a channel over
+  samples after the window, ``target_channels`` holds the channel (else ``""``) and
+  ``target_samples`` the number of samples.
+* Optional ``split``: ``int[N]``, 0 for training and 1 for test windows.
+* Optional ``channels`` and ``units`` (strings, one per channel), ``rate_hz`` (default
+  1.0), ``name`` and ``preset``.
+* Optional ``public`` and ``private``, the defaults of ``load``.
+* Optional with ``split``: ``mean`` and ``std`` of each channel over the training rows,
+  ``target_mean`` and ``target_std``.
+* Optional ``tokens``: an integer, if the single channel holds tokens, whole numbers
+  from 0 (nothing) to ``tokens - 1``.
 
-Without ``split``, windows are taken to be in order of time. Of the windows that agree
-in every class the last 30 % test; training windows that share samples with a
-neighbouring test window are left out. ``split="subject"`` divides by person instead.
-A target that looks ahead may lie in a test window: give a ``split`` with a gap for it.
+Without ``split``, windows must be in order of time. The last 30 % of the windows of
+each combination of classes are test windows, and training windows that share samples
+with a neighbouring test window are omitted. ``split="subject"`` splits by person
+instead. A forecast target may overlap a test window; give a ``split`` with a gap then.
 """
 
 import zipfile
@@ -30,7 +32,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxanon.datasets.choices import choose
-from jaxanon.datasets.own_arrays import (
+from jaxanon.datasets.custom_arrays import (
     Arrays,
     classes_of,
     distinct,
@@ -39,54 +41,54 @@ from jaxanon.datasets.own_arrays import (
     tokens_of,
     windows_of,
 )
-from jaxanon.datasets.own_split import by_subject, by_time_block, given
+from jaxanon.datasets.custom_split import by_subject, by_time_block, given
 from jaxanon.datasets.sources import naming
 from jaxanon.datasets.spec import Data, Spec, Windows, take
 from jaxanon.datasets.targets import Target, moments
 
-UNMEASURED = {"mean": (0.0,), "std": (1.0,)}  # Of numbers that stand for something.
+TOKEN_STATISTICS = {"mean": (0.0,), "std": (1.0,)}
 SIDES = {"given": given, "time_block": by_time_block, "subject": by_subject}
-MEANING = {"public": "keep, or tell", "private": "hide (learners: nothing is hidden)"}
+MEANING = {"public": "preserve or predict", "private": "hide (unused by learners)"}
 
 
 def read_arrays(path: Path) -> Arrays:
-    """All arrays of the file; ValueError if it is damaged or holds Python objects."""
+    """Reads all arrays; raises ValueError for damage or Python objects."""
     if not path.is_file():
         raise FileNotFoundError(
-            f"{str(path)!r} does not exist or is not a file; name an .npz file."
+            f"{str(path)!r} does not exist or is not a file; give an .npz file."
         )
     if not zipfile.is_zipfile(path):
         raise ValueError(
-            f"{str(path)!r} is truncated or is no .npz file, for it is no zip; write "
-            "it again with numpy.savez."
+            f"{str(path)!r} is truncated or not an .npz file; write it again with "
+            "numpy.savez."
         )
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         if wrong := [n for n, a in arrays.items() if not isinstance(a, np.ndarray)]:
-            raise TypeError(f"{wrong} in it are no arrays")
-    except ValueError as error:  # NumPy's advice is to load it unsafely.
+            raise TypeError(f"{wrong} are not arrays")
+    except ValueError as error:  # NumPy's message recommends unsafe loading.
         raise ValueError(
             f"{str(path)!r} is damaged or holds Python objects; save names as "
             "numpy.array of strings."
         ) from error
-    except Exception as error:  # What zip, NumPy and Python's parser make of damage.
+    except Exception as error:  # Damage raises many kinds in zip, NumPy and Python.
         raise ValueError(
-            f"{str(path)!r} is truncated or is no .npz file ({error}); write it again "
+            f"{str(path)!r} is truncated or not an .npz file ({error}); write it again "
             "with numpy.savez."
         ) from error
     return arrays
 
 
 def load_file(path, *, public, private, split, seed: int) -> Data:
-    """``load`` for a file; its arguments and errors are described there."""
+    """Implements ``load`` for a file."""
     path = Path(path)
     arrays = read_arrays(path)
     with naming(repr(str(path))):
-        return _loaded(arrays, path, public, private, split, seed)
+        return _build_data(arrays, path, public, private, split, seed)
 
 
-def _loaded(arrays, path, public, private, split, seed):
+def _build_data(arrays, path, public, private, split, seed):
     windows = windows_of(arrays)
     numbers = targets_of(arrays)
     classes, labels = classes_of(arrays)
@@ -98,13 +100,14 @@ def _loaded(arrays, path, public, private, split, seed):
     for number, part in enumerate((train, test)):
         if len(part.windows) == 0:
             raise ValueError(
-                f"split={split!r} gives no {('training', 'test')[number]} windows out "
-                f"of {len(windows)}; choose another split, or see to the file's."
+                f"split={split!r} must give {('training', 'test')[number]} windows, "
+                f"got none out of {len(windows)}; choose another split, or change the "
+                "array split."
             )
     spec = Spec(
-        **_described(arrays, windows, path.stem),
-        **(UNMEASURED if tokens else _statistics(arrays, train, split)),
-        **_chosen(arrays, classes, [*numbers], public, private),
+        **_description(arrays, windows, path.stem),
+        **(TOKEN_STATISTICS if tokens else _statistics(arrays, train, split)),
+        **_choose_attributes(arrays, classes, [*numbers], public, private),
         time=windows.shape[1],
         classes=classes,
         split=split,
@@ -114,8 +117,8 @@ def _loaded(arrays, path, public, private, split, seed):
     return Data(spec, train, test)
 
 
-def _described(arrays, windows, stem):
-    """Name, channels, units and rate, with what holds where the file says nothing."""
+def _description(arrays, windows, stem):
+    """Returns name, preset, channels, units and rate, with defaults."""
     count = windows.shape[2]
     numbers = [str(channel) for channel in range(count)]
     channels = one_per(arrays, "channels", count, numbers)
@@ -129,7 +132,7 @@ def _described(arrays, windows, stem):
 
 
 def _statistics(arrays, train, split):
-    """The file's own where its split holds, else those of the training windows."""
+    """Returns the file's mean and std with its split, else those of ``train``."""
     count = train.windows.shape[2]
     mean = train.windows.mean(axis=(0, 1), dtype=np.float64)
     std = train.windows.std(axis=(0, 1), dtype=np.float64)
@@ -140,12 +143,12 @@ def _statistics(arrays, train, split):
 
 
 def _targets(arrays, train, names, split):
-    """What the file says of each target, and the statistics as of the channels."""
+    """Returns the targets, with statistics from the file or from ``train``."""
     entries = lambda name, default: one_per(
         arrays, f"target_{name}", len(names), default, "targets"
     )
-    told = [moments(train.labels[name]) for name in names]
-    means, stds = [mean for mean, _ in told], [std for _, std in told]
+    each = [moments(train.labels[name]) for name in names]
+    means, stds = [mean for mean, _ in each], [std for _, std in each]
     if split == "given":
         means, stds = entries("mean", means), entries("std", stds)
     blank = [""] * len(names)
@@ -163,8 +166,8 @@ def _targets(arrays, train, names, split):
     }
 
 
-def _chosen(arrays, classes, targets, public, private):
-    """The attribute to keep and those to hide: the caller's choice, else the file's."""
+def _choose_attributes(arrays, classes, targets, public, private):
+    """Returns public and private attributes: the caller's, else the file's."""
     if public is None and "public" in arrays:
         public = str(arrays["public"])
     if private is None and "private" in arrays:
@@ -172,8 +175,8 @@ def _chosen(arrays, classes, targets, public, private):
     for argument, value in {"public": public, "private": private}.items():
         if value is None:
             raise ValueError(
-                f"{argument} (--{argument}) must be given for a file of your own: "
-                f"what windows {MEANING[argument]}; its attributes are "
+                f"{argument} (--{argument}) must be given for a custom file, got "
+                f"None; choose what to {MEANING[argument]} from "
                 f"{[*classes, *targets]}."
             )
     choose("public", public, (*classes, *targets))

@@ -1,4 +1,4 @@
-"""The live page: raw and anonymized side by side, and what an attacker infers."""
+"""The dashboard: raw and anonymized signals, with attackers' inferences."""
 
 import collections
 import math
@@ -15,20 +15,19 @@ from jaxanon.edge.page_server import Feed
 from jaxanon.edge.stream import Stream
 from jaxanon.edge.types import Block, Window
 
-NEAR = 10  # Points above chance up to which a class is not named.
+NEAR = 10  # Percentage points above chance up to which a class is not named.
 
 
 class Question(NamedTuple):
-    """An attribute that is asked for.
+    """An attribute whose inference is shown.
 
     Attributes:
-      attribute: its name.
-      role: "public" (should stay) or "private" (should go to chance).
-      classes: their names.
-      raw: output of the attackers that reads it from raw windows.
-      safe: that which reads it from anonymized windows: one that was trained on such,
-        where there is one.
-      adapted: whether ``safe`` was.
+      attribute: name of the attribute.
+      role: "public" (should be preserved) or "private" (should drop to chance level).
+      classes: names of the classes.
+      raw: the attackers' output for raw windows.
+      safe: the attackers' output for anonymized windows, trained on such if available.
+      adapted: whether ``safe`` was trained on anonymized windows.
     """
 
     attribute: str
@@ -46,35 +45,36 @@ class Answer(NamedTuple):
     safe: np.ndarray | None
 
 
-def questions(reads: Sequence) -> list[Question]:
-    """What attackers are asked, private attributes first.
+def questions(inferences: Sequence) -> list[Question]:
+    """Groups attackers' outputs by attribute, private attributes first.
 
     Args:
-      reads: each has ``output``, ``attribute``, ``role``, ``trained_on``, ``classes``.
+      inferences: objects with ``output``, ``attribute``, ``role``, ``trained_on`` and
+        ``classes``.
 
     Returns:
       One ``Question`` per attribute.
     """
-    found = []
-    for attribute in dict.fromkeys(read.attribute for read in reads):
-        of = [read for read in reads if read.attribute == attribute]
-        raw = next((read for read in of if read.trained_on == "raw"), of[0])
-        safe = next((read for read in of if read.trained_on != "raw"), raw)
+    grouped = []
+    for attribute in dict.fromkeys(each.attribute for each in inferences):
+        same = [each for each in inferences if each.attribute == attribute]
+        raw = next((each for each in same if each.trained_on == "raw"), same[0])
+        safe = next((each for each in same if each.trained_on != "raw"), raw)
         adapted = safe.trained_on != "raw"
         classes = tuple(raw.classes)
-        found.append(
+        grouped.append(
             Question(attribute, raw.role, classes, raw.output, safe.output, adapted)
         )
-    return sorted(found, key=lambda question: question.role == "public")
+    return sorted(grouped, key=lambda question: question.role == "public")
 
 
-class Readings:
-    """Averages over the last windows. A class because it remembers them.
+class RunningAverages:
+    """Averages of attackers' probabilities over the last windows.
 
     Args:
-      attackers: ``(window) -> {output: float32[classes]}``.
-      asked: ``Question`` each.
-      average: windows that an average is taken over, > 0.
+      attackers: function ``(window) -> {output: float32[classes]}``.
+      asked: list of ``Question``.
+      average: number of windows in an average, > 0.
 
     Raises:
       ValueError: if ``average`` is not positive.
@@ -88,7 +88,7 @@ class Readings:
         self._safe = [collections.deque(maxlen=average) for _ in asked]
 
     def add(self, window: Window) -> list[Answer]:
-        """Takes a window in; the averages with it, in the questions' order."""
+        """Adds a window; returns the averages in the order of the questions."""
         raw = self._attackers(window.raw)
         safe = None if window.safe is None else self._attackers(window.safe)
         for question, of_raw, of_safe in self._columns():
@@ -102,44 +102,44 @@ class Readings:
 
 
 def sentence(question: Question, answer: Answer) -> list[tuple[str, str]]:
-    r"""An answer in words.
+    r"""Returns an answer in words.
 
     Args:
       question: ``Question``.
       answer: its ``Answer``.
 
     Returns:
-      Pairs of text and what it is of: "raw", "safe" or "".
+      Pairs of text and its side, "raw", "safe" or "".
 
     Example:
       >>> asked = Question("side", "private", ("left", "right"), "a", "a", False)
       >>> answer = Answer(np.array([0.97, 0.03]), np.array([0.51, 0.49]))
-      >>> found = sentence(asked, answer)
-      >>> print("".join(text for text, _ in found).replace(". ", ".\n"))
-      From the raw signal the attacker is 97 % sure: left.
-      From what leaves the device: 51 %.
+      >>> pairs = sentence(asked, answer)
+      >>> print("".join(text for text, _ in pairs).replace(". ", ".\n"))
+      From the raw signal, the attacker is 97 % sure: left.
+      From the released signal: 51 %.
     """
     if answer.raw is None:
-        return [("The first window is not done yet.", "")]
+        return [("Waiting for the first window.", "")]
     of_raw, raw = _best(question, answer.raw)
     if answer.safe is None:
-        after = "nothing so far"
+        after = "no window yet"
     else:
         of_safe, safe = _best(question, answer.safe)
-        # Near chance it is now this class and now that one, which says nothing.
+        # Near chance level the most likely class alternates, so it is not named.
         other = of_safe != of_raw and safe > 100 / len(question.classes) + NEAR
         after = f"{safe} %: {of_safe}" if other else f"{safe} %"
     return [
-        ("From the raw signal the attacker is ", ""),
+        ("From the raw signal, the attacker is ", ""),
         (f"{raw} % sure: {of_raw}", "raw"),
-        (". From what leaves the device: ", ""),
+        (". From the released signal: ", ""),
         (after, "safe"),
         (".", ""),
     ]
 
 
 def _best(question, probabilities):
-    """The class that is likeliest, and its probability in whole percent."""
+    """Returns the most likely class and its probability in percent."""
     best = int(np.argmax(probabilities))
     return question.classes[best], round(100 * float(probabilities[best]))
 
@@ -152,10 +152,10 @@ PASSING = frozenset({"raw", "safe"})
 
 
 class Timed:
-    """A model whose windows are timed. A class because it remembers the last ones.
+    """A model that records the latencies of its last windows.
 
     Args:
-      model: has ``signature`` and ``anonymize``; all else is passed on.
+      model: object with ``signature`` and ``anonymize``. Other attributes pass through.
     """
 
     def __init__(self, model: Any):
@@ -166,7 +166,7 @@ class Timed:
         return getattr(self._model, name)
 
     def anonymize(self, window):
-        """As the model does."""
+        """Anonymizes a window and records the latency."""
         start = time.perf_counter()
         safe = self._model.anonymize(window)
         self.latencies_ms.append(1000 * (time.perf_counter() - start))
@@ -174,50 +174,50 @@ class Timed:
 
 
 class Show:
-    """Sends what happens to a feed. A class because it counts and averages.
+    """Publishes samples, blocks and inferences to a page's feed.
 
     Args:
-      feed: of the page.
+      feed: feed of the page.
       model: ``Timed``.
-      reader: ``Readings``, or None without attackers.
-      asked: its questions.
+      averages: ``RunningAverages``, or None without attackers.
+      asked: questions of the averages.
     """
 
     def __init__(
         self,
         feed: Feed,
         model: Timed,
-        reader: Readings | None,
+        averages: RunningAverages | None,
         asked: Sequence[Question],
     ):
         self._feed, self._model = feed, model
-        self._reader, self._asked = reader, asked
+        self._averages, self._asked = averages, asked
         self._windows = self._failed = 0
         self._begun = False
 
     def raw(self, times, samples) -> None:
-        """Samples as they are pushed, ``float64[n]`` and ``float[n, channels]``."""
+        """Publishes pushed samples, ``float64[n]`` and ``float[n, channels]``."""
         known = [time for time in map(float, times) if math.isfinite(time)]
-        if not self._begun and known:  # From here on the page counts its seconds.
+        if not self._begun and known:  # Origin of the page's time axis.
             self._feed.send("origin", {"t": known[0]})
             self._begun = True
         self._feed.send("raw", {"t": _numbers(times), "x": _numbers(samples)})
 
     def safe(self, block: Block) -> None:
-        """A block as it leaves."""
+        """Publishes a released block."""
         x = [] if block.gap else _numbers(block.samples)
         about = {"start": block.start, "end": block.end, "rate_hz": block.rate_hz}
         self._feed.send("safe", about | {"gap": block.gap, "x": x})
 
     def window(self, window: Window) -> None:
-        """What attackers make of a window; ``inspect`` of a stream."""
+        """Publishes the attackers' inferences; the stream's ``inspect``."""
         self._windows += 1
         self._failed += window.safe is None
-        latencies, found, trouble = self._model.latencies_ms, [], ""
-        if self._reader is not None:
+        latencies, averaged, trouble = self._model.latencies_ms, [], ""
+        if self._averages is not None:
             try:
-                found = self._reader.add(window)
-            except Exception as error:  # The show goes on without them.
+                averaged = self._averages.add(window)
+            except Exception as error:  # The page continues without attackers.
                 trouble = f"The attackers failed: {error}"
         answers = [
             {
@@ -225,7 +225,7 @@ class Show:
                 "safe": None if answer.safe is None else _numbers(answer.safe),
                 "sentence": sentence(question, answer),
             }
-            for question, answer in zip(self._asked, found, strict=False)
+            for question, answer in zip(self._asked, averaged, strict=False)
         ]
         about = {
             "windows": self._windows,
@@ -234,7 +234,7 @@ class Show:
             "median_ms": float(np.median(latencies)) if latencies else None,
             "trouble": trouble,
         }
-        self._feed.send("read", about | {"answers": answers})
+        self._feed.send("inferences", about | {"answers": answers})
 
 
 def play(
@@ -245,14 +245,14 @@ def play(
     stop: threading.Event,
     order: Sequence[int] | None = None,
 ) -> None:
-    """Pushes rows through a stream at their pace, and shows both ends.
+    """Pushes rows through a stream at their pace and publishes both signals.
 
     Args:
-      rows: of ``(times float64[n] s, samples float[n, channels])``.
-      stream: has ``signature``, ``push`` and ``close``.
-      show: of the page.
-      speed, stop: as ``paced`` takes them.
-      order: of the model's channels among those of the rows; None is the same.
+      rows: pairs ``(times float64[n] s, samples float[n, channels])``.
+      stream: object with ``signature``, ``push`` and ``close``.
+      show: ``Show`` of the page.
+      speed, stop: see ``paced``.
+      order: indices of the model's channels among those of the rows. None if equal.
     """
     try:
         rate_hz = stream.signature.rate_hz
@@ -266,7 +266,7 @@ def play(
 
 
 def _numbers(values):
-    """Nested lists for JSON, with None for what is not finite."""
+    """Converts to nested lists for JSON, with None for non-finite values."""
     values = np.asarray(values, np.float64)
     finite = np.isfinite(values)
     if finite.all():
@@ -291,61 +291,63 @@ def serve(
     open_stream: Callable[..., Any] = Stream,
     **stream: Any,
 ) -> None:
-    """Serves the live page until it is stopped, by Ctrl-C or ``stop``.
+    """Serves the dashboard until it is interrupted by Ctrl-C or ``stop``.
 
-    The page shows the raw signal, so it is for whoever sits at this machine: it
-    listens to this machine alone, under a path that nobody can guess. After the last
-    row it stays as it is.
+    The page shows the raw signal, so by default it is reachable only from this machine,
+    under a secret path. It stays available after the last row.
 
     Args:
-      model: of ``jaxanon.edge.load``.
-      rows: of ``(times float64[n] s, samples float[n, channels])``.
-      attackers: of ``jaxanon.edge.load_attackers``; None shows signals alone.
+      model: model from ``jaxanon.edge.load``.
+      rows: pairs ``(times float64[n] s, samples float[n, channels])``.
+      attackers: result of ``jaxanon.edge.load_attackers``. None shows only signals.
       host: address to listen at.
-      port: 0 for any that is free.
-      speed: seconds of the rows' clock per second; None takes them as they come.
-      average: windows that an attacker's probabilities are averaged over.
-      allow_other_hosts: lets ``host`` be an address that other machines reach: they
-        see the raw signal, unencrypted, if they know the path.
-      ready: is called with the page's address.
-      stop: ends it when set.
-      open_stream: ``Stream``, or what stands in its place.
+      port: port to listen at. With 0, any free port.
+      speed: recorded seconds per second. None pushes rows immediately.
+
+      average: number of windows over which probabilities are averaged.
+      allow_other_hosts: whether other machines may connect. They see the raw signal,
+        unencrypted, if they know the path.
+      ready: callback for the page's address.
+      stop: event that ends the dashboard.
+      open_stream: ``Stream`` or a substitute.
       **stream: settings of the stream.
 
     Raises:
-      ValueError: for settings out of range, a ``host`` that other machines reach, and
-        attackers of other windows than the model's.
-      OSError: if the page cannot be served at that port.
+      ValueError: if a setting is out of range, other machines can reach ``host``
+        without ``allow_other_hosts``, or attackers and model have different windows.
+      OSError: if the port is not available.
     """
     if speed is not None and not speed > 0:
         raise ValueError(f"speed must be > 0, or None, got {speed!r}.")
     stop = threading.Event() if stop is None else stop
-    own, asked, reader = model.signature, [], None
+    signature, asked, averages = model.signature, [], None
     if attackers is not None:
-        _same(own, attackers.signature)
-        asked = questions(attackers.reads)
-        reader = Readings(attackers, asked, average)
+        _check_windows(signature, attackers.signature)
+        asked = questions(attackers.inferences)
+        averages = RunningAverages(attackers, asked, average)
     about = _about(model, asked) | {"average": average, "speed": speed or 1.0}
-    about["rate_hz"] = stream.get("rate_hz") or own.rate_hz  # Of the rows.
-    about["hop_s"] = (stream.get("hop") or max(1, own.time // 2)) / own.rate_hz
+    about["rate_hz"] = stream.get("rate_hz") or signature.rate_hz
+
+    hop = stream.get("hop") or max(1, signature.time // 2)
+    about["hop_s"] = hop / signature.rate_hz
     feed, timed = Feed(("hello", about), PASSING), Timed(model)
-    shown = Show(feed, timed, reader, asked)
+    shown = Show(feed, timed, averages, asked)
     opened = open_stream(timed, inspect=shown.window, **stream)
-    order = types.order(own, stream.get("channels"), None, reorder=True)
+    order = types.order(signature, stream.get("channels"), None, reorder=True)
     with page_server.serving(feed, host, port, allow_other_hosts) as address:
         try:
             ready(address)
             play(rows, opened, shown, speed, stop, order)
-            feed.send("end", {"said": "The recording is over."})
+            feed.send("end", {"text": "The recording has ended."})
             stop.wait()
         except KeyboardInterrupt:
             pass
         finally:
-            feed.send("bye", {"said": "jaxanon live was ended."}, last=True)
+            feed.send("bye", {"text": "The dashboard has stopped."}, last=True)
 
 
-def _same(model, attackers):
-    """Refuses attackers of other windows."""
+def _check_windows(model, attackers):
+    """Raises ValueError if attackers and model have different windows."""
     fields = "time", "channels", "rate_hz"
     of_model, of_attackers = (
         [getattr(signature, field) for field in fields]
@@ -353,25 +355,21 @@ def _same(model, attackers):
     )
     if of_model != of_attackers:
         raise ValueError(
-            f"attackers read windows of (time, channels, rate_hz) {of_attackers}, and "
-            f"the model's are {of_model}; export both of one preset."
+            f"attackers' (time, channels, rate_hz) must be {of_model}, as the model's, "
+            f"got {of_attackers}; export both with one preset."
         )
 
 
 def _about(model, asked):
-    """What a page says before anything happens."""
-    told, signature = getattr(model, "metadata", {}), model.signature
-    dataset = told.get("dataset") or {}
+    """Returns the data of a page's first event."""
+    metadata, signature = getattr(model, "metadata", {}), model.signature
+    dataset = metadata.get("dataset") or {}
+    parts = metadata.get("method"), dataset.get("name"), metadata.get("weights")
     return {
-        "model": " · ".join(
-            str(part)
-            for part in (told.get("method"), dataset.get("name"), told.get("weights"))
-            if part
-        )
-        or "a model without a name",
-        "hides": list(dataset.get("private") or ()),
-        "keeps": dataset.get("public"),
-        "epsilon": told.get("epsilon"),
+        "model": " · ".join(str(part) for part in parts if part) or "unnamed model",
+        "private": list(dataset.get("private") or ()),
+        "public": dataset.get("public"),
+        "epsilon": metadata.get("epsilon"),
         "channels": list(signature.channels),
         "units": list(signature.units),
         "window_s": signature.time / signature.rate_hz,

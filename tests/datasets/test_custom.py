@@ -76,39 +76,51 @@ def test_split_by_subject(own, saved):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"windows": None}, r"must hold 'windows', .*it holds \['act', 'act_names'"),
+        (
+            {"windows": None},
+            r"must hold 'windows', .*got the arrays \['act', 'act_names'",
+        ),
         (
             {"windows": np.ones((40, 8))},
-            r"with nothing empty, got shape \(40, 8\); for",
+            r"must be a non-empty float.*, got shape \(40, 8\); for",
         ),
-        ({"windows": np.ones((0, 8, 2))}, r"nothing empty, got shape \(0, 8, 2\)"),
+        ({"windows": np.ones((0, 8, 2))}, r"non-empty float.*, got shape \(0, 8, 2\)"),
         (
             {"windows": np.full((40, 8, 2), "a")},
             "windows must be numbers, got dtype <U1",
         ),
-        ({"subject": None}, "must hold 'subject', .*its attributes are .*'act'"),
+        ({"subject": None}, "must hold 'subject', .*got the attributes .*'act'"),
         (
             {"subject": np.arange(39)},
-            "subject must have an entry for each of the 40 windows, got 39",
+            "subject must have one entry for each of the 40 windows, got 39",
         ),
         ({"act": np.zeros(40)}, r"act must be int\[40\], one .* got float64\[40\]"),
-        ({"sex_names": np.array(["f"])}, "sex_names names the classes of 'sex', which"),
-        ({"act_names": np.array(["a"])}, r"act must lie in 0..0, .* got 0..1"),
-        ({"act_names": np.array(["a", "a"])}, "act_names must differ from each other"),
-        ({"act_names": np.array(["a", ""])}, "act_names must .* none be empty"),
-        ({"channels": np.array(["x", "x"])}, "channels must differ from each other"),
-        ({"act": np.repeat([-1, 0], 20)}, r"act must lie in 0..1, .* got -1..0"),
+        (
+            {"sex_names": np.array(["f"])},
+            "sex_names must belong to an attribute of the file, got no array 'sex'",
+        ),
+        ({"act_names": np.array(["a"])}, r"act must be in 0..0, .* got 0..1"),
+        ({"act_names": np.array(["a", "a"])}, "act_names must be distinct"),
+        (
+            {"act_names": np.array(["a", ""])},
+            "act_names must be distinct and not empty",
+        ),
+        ({"channels": np.array(["x", "x"])}, "channels must be distinct"),
+        ({"act": np.repeat([-1, 0], 20)}, r"act must be in 0..1, .* got -1..0"),
         (
             {"subject": np.repeat([0, 2], 20), "subject_names": np.array(list("abc"))},
-            r"subjects \['b'\] have no window; leave them out of subject_names",
+            r"subject_names must list only .*, got also \['b'\]",
         ),
         ({"split": np.repeat([0, 2], 20)}, r"split must be 0 .* got also \[2\]"),
-        ({"split": np.zeros(39, int)}, "split must have an entry for each of the 40"),
+        ({"split": np.zeros(39, int)}, "split must have one entry for each of the 40"),
         ({"split": np.zeros(40)}, r"split must be int\[40\]"),
-        ({"split": np.zeros(40, int)}, "split='given' gives no test windows out of 40"),
+        (
+            {"split": np.zeros(40, int)},
+            "split='given' must give test windows, got none out of 40",
+        ),
         (
             {"split": np.ones(40, int)},
-            "split='given' gives no training windows out of 40",
+            "split='given' must give training windows, got none out of 40",
         ),
         ({"channels": np.array(["x"])}, r"channels must have one entry .* 2 channels"),
         ({"units": np.array(["g"])}, r"units must have one entry .* shape \(1,\)"),
@@ -130,7 +142,9 @@ def test_says_which_window_is_not_finite(own, saved, value):
 
 def test_a_constant_channel_is_refused(own, saved):
     own["windows"][..., 1] = 4.0
-    with pytest.raises(ValueError, match=r"channel '1' has mean 4.0 and std 0.0"):
+    with pytest.raises(
+        ValueError, match=r"channel '1' must .* got mean 4.0 and std 0.0"
+    ):
         load(saved(own), **CHOICE)
 
 
@@ -141,7 +155,7 @@ def test_attributes_must_be_chosen_from_the_file(own, saved):
         load(saved(own), private="subject")
     with pytest.raises(
         ValueError,
-        match="private .--private. must be given .*hide .learners: nothing is h",
+        match="private .--private. must be given .*hide .unused by learners",
     ):
         load(saved(own), public="act")
     with pytest.raises(
@@ -155,16 +169,16 @@ def test_attributes_must_be_chosen_from_the_file(own, saved):
 
 
 def test_splits_that_a_file_cannot_have(own, saved):
-    with pytest.raises(ValueError, match="split='given' needs an array split"):
+    with pytest.raises(ValueError, match="split='given' requires an array split"):
         load(saved(own), split="given", **CHOICE)
     with pytest.raises(ValueError, match=r"split must be one of .* got 'window'"):
         load(saved(own), split="window", **CHOICE)
-    with pytest.raises(ValueError, match="preset does not apply to a file of your own"):
+    with pytest.raises(ValueError, match="preset must be None for an .npz file"):
         load(saved(own), preset="raw", **CHOICE)
-    with pytest.raises(ValueError, match="source does not apply to a file of your own"):
+    with pytest.raises(ValueError, match="source must be None for an .npz file"):
         load(saved(own), source="there", **CHOICE)
     one = np.zeros(40, int)
-    with pytest.raises(ValueError, match="needs at least 2 subjects"):
+    with pytest.raises(ValueError, match="requires at least 2 subjects"):
         load(saved(own, subject=one), split="subject", public="act", private="act")
 
 
@@ -178,7 +192,7 @@ def test_a_file_that_is_damaged_or_absent(own, saved, tmp_path):
     flipped = bytearray(whole)
     flipped[300] ^= 255  # Inside the windows: the checksum of the zip tells.
     path.write_bytes(flipped)
-    with pytest.raises(ValueError, match=r"mine.npz' is truncated or is no .npz file"):
+    with pytest.raises(ValueError, match=r"mine.npz' is truncated or not an .npz file"):
         load(path, **CHOICE)
     with pytest.raises(FileNotFoundError, match=r"gone.npz' does not exist"):
         load(tmp_path / "gone.npz", **CHOICE)

@@ -6,8 +6,8 @@ import warnings
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from custom_csv import made, recorded
 from hypothesis import given
-from own_csv import made, recorded
 
 from jaxanon.cli import app
 from jaxanon.datasets import load
@@ -70,7 +70,7 @@ def test_no_window_reaches_over_what_is_missing(folder, line, told):
     lines = (folder / "ann.csv").read_text().splitlines()
     lines[5] = line  # The fifth row, of x = 4.
     (folder / "ann.csv").write_text("\n".join(lines))
-    with pytest.warns(UserWarning, match=f"1 of 16 rows lack .*{told}; they are left"):
+    with pytest.warns(UserWarning, match=f"dropped 1 of 16 rows .*{told}; no window"):
         arrays = made(folder, "ann")
     np.testing.assert_array_equal(arrays["windows"][:, 0, 0], [0, 5, 10, 12])
     assert arrays["act_names"].tolist() == ["sit", "walk"]
@@ -84,7 +84,9 @@ def test_gaps_in_time_and_clocks_set_back_end_a_recording(folder):
     # Three periods from 3 to 4 are none too many; four from 7 to 8 are.
     assert arrays["rate_hz"] == 10.0
     np.testing.assert_array_equal(arrays["windows"][:, 0, 0], [0, 1, 2, 3, 4, 8])
-    with pytest.raises(ValueError, match="rate_hz is 50, and by their times .* 10 Hz"):
+    with pytest.raises(
+        ValueError, match="rate_hz must agree with the times, which give 10 Hz, got 50"
+    ):
         made(folder, "bob", time="t", rate_hz=50.0, overwrite=True)
 
 
@@ -121,13 +123,15 @@ def test_three_periods_are_no_gap_however_they_were_rounded(folder, begin):
 def test_times_without_fractions_are_told(folder):
     lines = [f"{i // 10},{i},0,sit" for i in range(40)]
     (folder / "bob.csv").write_text("\n".join(["t,x,y,act", *lines]))
-    with pytest.raises(ValueError, match="bob.csv': times do not go up from most rows"):
+    with pytest.raises(ValueError, match="bob.csv': times must be seconds"):
         made(folder, "bob", time="t", rate_hz=None)
 
 
 def test_files_that_are_too_short_together_are_told_of_together(folder):
     (folder / "bob.csv").write_text((folder / "ann.csv").read_text())
-    with pytest.raises(ValueError, match="bob.csv' and 1 more: no stretch of rows"):
+    with pytest.raises(
+        ValueError, match="bob.csv' and 1 more: a stretch of one person"
+    ):
         made(folder, "bob", "ann", length=100)
 
 
@@ -138,7 +142,7 @@ def test_blank_lines_and_quotes_and_a_delimiter_at_the_end(folder):
     np.testing.assert_array_equal(arrays["windows"], [[[1, 2], [3, 4]]])
     assert arrays["act_names"].tolist() == ["sit"]
     (folder / "bob.csv").write_text(text.replace("  \n", ",,,\n"))
-    with pytest.warns(UserWarning, match="1 of 3 rows lack .* the first in line 4"):
+    with pytest.warns(UserWarning, match="dropped 1 of 3 rows .* first in line 4"):
         assert len(made(folder, "bob", length=1, overwrite=True)["windows"]) == 2
 
 
@@ -165,7 +169,7 @@ def test_every_window_is_of_consecutive_rows_of_one_act(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         if not expected:
-            with pytest.raises(ValueError, match="ann.csv': no stretch of rows"):
+            with pytest.raises(ValueError, match="ann.csv': a stretch of one person"):
                 made(folder, "ann", length=length, stride=stride)
             return
         arrays = made(folder, "ann", length=length, stride=stride)

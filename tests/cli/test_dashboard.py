@@ -1,4 +1,4 @@
-"""``jaxanon live`` is ``jaxanon-edge live``, found where JAX is."""
+"""``jaxanon dashboard`` runs ``jaxanon-edge dashboard``, found where JAX is."""
 
 import importlib.util
 
@@ -11,17 +11,16 @@ from jaxanon.edge import command
 def test_words_are_handed_on(monkeypatch):
     seen = []
     monkeypatch.setattr(command, "main", lambda words: seen.append(words) or 0)
-    words = ["live", "a.onnx", "--input", "-", "--attackers", "b.onnx", "--port", "0"]
-    assert app.main(words) == 0
-    first = ["live", "a.onnx", "--input", "-", "--port", "0"]
-    assert seen == [[*first, "--attackers", "b.onnx"]]
+    words = ["dashboard", "a.onnx", "--input", "-", "--port", "0"]
+    assert app.main([*words, "--attackers", "b.onnx"]) == 0
+    assert seen == [[*words, "--attackers", "b.onnx"]]
 
 
 def test_what_the_page_refuses_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
-        app.main(["live", str(tmp_path / "none.onnx"), "--input", "-"])
+        app.main(["dashboard", str(tmp_path / "none.onnx"), "--input", "-"])
     assert stopped.value.code == 2
-    assert "there is no model" in capsys.readouterr().err
+    assert "does not exist; create it with" in capsys.readouterr().err
 
 
 def test_the_extra_is_named(monkeypatch, refused):
@@ -31,4 +30,5 @@ def test_the_extra_is_named(monkeypatch, refused):
         "find_spec",
         lambda name, *rest: None if name == "onnxruntime" else there(name, *rest),
     )
-    assert "pip install 'jaxanon[edge]'" in refused("live", "a.onnx", "--input", "-")
+    words = "dashboard", "a.onnx", "--input", "-"
+    assert "pip install 'jaxanon[edge]'" in refused(*words)

@@ -1,19 +1,19 @@
-"""Which windows of one's own train (0), test (1) or are left out (2)."""
+"""Splits of a custom data set: training (0), test (1) or omitted (2) windows."""
 
 import numpy as np
 
-from jaxanon.datasets.own_arrays import integers
-from jaxanon.datasets.splits import TEST_SHARE, held_out
+from jaxanon.datasets.custom_arrays import integers
+from jaxanon.datasets.splits import TEST_FRACTION, draw_test_subjects
 
-TRAIN, TEST, LEFT_OUT = 0, 1, 2
+TRAIN, TEST, OMITTED = 0, 1, 2
 
 
 def given(arrays, windows, labels, seed):
-    """As the file says in ``split``."""
+    """Returns the array ``split`` of the file."""
     if "split" not in arrays:
         raise ValueError(
-            "split='given' needs an array split (0 train, 1 test) in the file; leave "
-            "it to 'time_block' or 'subject'."
+            "split='given' requires an array split (0 train, 1 test) in the file; use "
+            "'time_block' or 'subject' instead."
         )
     split = integers("split", arrays["split"], len(windows))
     unknown = set(np.unique(split).tolist()) - {TRAIN, TEST}
@@ -25,39 +25,40 @@ def given(arrays, windows, labels, seed):
 
 
 def by_subject(arrays, windows, labels, seed):
-    """``TEST_SHARE`` of the subjects test."""
+    """Assigns ``TEST_FRACTION`` of the subjects to the test side."""
     subject = labels["subject"]
-    return np.where(np.isin(subject, held_out(subject, TEST_SHARE, seed)), TEST, TRAIN)
+    test_subjects = draw_test_subjects(subject, TEST_FRACTION, seed)
+    return np.where(np.isin(subject, test_subjects), TEST, TRAIN)
 
 
 def by_time_block(arrays, windows, labels, seed):
-    """The last ``TEST_SHARE`` of the windows that agree in every label test.
+    """Tests on the last ``TEST_FRACTION`` of each combination of labels.
 
-    A training window is left out if it shares samples with a test window that comes
-    next before or after it among the windows of its subject.
+    Omits training windows that share samples with the nearest test window of the same
+    subject.
     """
     together = np.unique(np.stack(list(labels.values())), axis=1, return_inverse=True)
     group = together[1].reshape(-1)
     side = np.full(len(windows), TRAIN)
     for number in range(group.max() + 1):
         members = np.flatnonzero(group == number)
-        side[members[round((1 - TEST_SHARE) * len(members)) :]] = TEST
+        side[members[round((1 - TEST_FRACTION) * len(members)) :]] = TEST
     for subject in np.unique(labels["subject"]):
-        _leave_out_overlaps(windows, np.flatnonzero(labels["subject"] == subject), side)
+        _omit_overlaps(windows, np.flatnonzero(labels["subject"] == subject), side)
     return side
 
 
 def share_samples(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether ``second`` begins with rows that ``first`` ends with."""
+    """Returns whether ``second`` begins with the last rows of ``first``."""
     starts = np.flatnonzero((first == second[0]).all(axis=1))
     return any(np.array_equal(first[s:], second[: len(second) - s]) for s in starts)
 
 
-def _leave_out_overlaps(windows, order, side):
-    """Marks in ``side`` the training windows of one subject that overlap a test."""
-    reach = windows.shape[1]  # A stride is at least one sample.
+def _omit_overlaps(windows, order, side):
+    """Marks one subject's training windows that overlap a test window, in ``side``."""
+    length = windows.shape[1]  # Most windows that can overlap one: stride >= 1.
     for at in np.flatnonzero(side[order[:-1]] != side[order[1:]]):
-        before, after = order[: at + 1][::-1][:reach], order[at + 1 :][:reach]
+        before, after = order[: at + 1][::-1][:length], order[at + 1 :][:length]
         if side[after[0]] == TEST:
             pairs = ((train, train, after[0]) for train in before)
         else:
@@ -67,4 +68,4 @@ def _leave_out_overlaps(windows, order, side):
                 windows[first], windows[second]
             ):
                 break
-            side[train] = LEFT_OUT
+            side[train] = OMITTED

@@ -1,4 +1,4 @@
-"""The live page's events, what attackers are said to infer, and its bounds."""
+"""The dashboard's events, attackers' inferences, and limits."""
 
 import json
 import os
@@ -11,11 +11,11 @@ import time
 import types
 import urllib.request
 
-import live_stand_ins as stand_ins
+import dashboard_stand_ins as stand_ins
 import numpy as np
 import pytest
 
-from jaxanon.edge import live, page_server
+from jaxanon.edge import dashboard, page_server
 from jaxanon.edge import stream as edge_stream
 from jaxanon.edge.types import Window
 
@@ -45,7 +45,7 @@ def test_both_signals_and_what_is_inferred():
     assert events[0][0] == "hello"
     hello = events[0][1]
     assert hello["model"] == "blinder · smartwatch · float32"
-    assert (hello["hides"], hello["keeps"]) == (["side"], "exercise")
+    assert (hello["private"], hello["public"]) == (["side"], "exercise")
     assert (hello["window_s"], hello["hop_s"], hello["rate_hz"]) == (0.4, 0.2, 50.0)
     assert [asked["attribute"] for asked in hello["questions"]] == ["side", "exercise"]
     assert _of(events, "origin") == [{"t": 0.0}]
@@ -64,7 +64,7 @@ def test_both_signals_and_what_is_inferred():
     for index in (0, 1, 3, 4):
         part = np.float64(raw[20 * index : 20 * index + 20])
         np.testing.assert_allclose(safe[index]["x"], part / 2, atol=1e-6)
-    *_, last = _of(events, "read")  # A page that comes late gets the newest.
+    *_, last = _of(events, "inferences")  # A page that comes late gets the newest.
     assert (last["windows"], last["failed"], last["trouble"]) == (5, 1, "")
     assert 0 < last["median_ms"] < 1000
     side, exercise = last["answers"]
@@ -73,8 +73,8 @@ def test_both_signals_and_what_is_inferred():
     # Nobody was trained on anonymized windows: the one who was on raw reads both.
     np.testing.assert_allclose(exercise["safe"], [0.8, 0.15, 0.05], atol=1e-6)
     assert "".join(text for text, _ in side["sentence"]) == (
-        "From the raw signal the attacker is 97 % sure: left. "
-        "From what leaves the device: 51 %."
+        "From the raw signal, the attacker is 97 % sure: left. "
+        "From the released signal: 51 %."
     )
 
 
@@ -91,7 +91,7 @@ def test_without_attackers():
     with stand_ins.served(given, speed=None, attackers=None) as (address, _):
         events = _events(address, "end")
     assert events[0][1]["questions"] == []
-    assert _of(events, "read")[0]["answers"] == []
+    assert _of(events, "inferences")[0]["answers"] == []
 
 
 def test_attackers_that_fail_do_not_end_the_show():
@@ -102,47 +102,51 @@ def test_attackers_that_fail_do_not_end_the_show():
     given = stand_ins.rows(100)
     with stand_ins.served(given, speed=None, attackers=Failing()) as (address, _):
         events = _events(address, "end")
-    assert _of(events, "read")[0]["trouble"] == "The attackers failed: no such node"
+    assert (
+        _of(events, "inferences")[0]["trouble"] == "The attackers failed: no such node"
+    )
     assert len(_of(events, "safe")) == 5
 
 
 def _question(*classes):
-    return live.Question("side", "private", classes, "raw", "safe", True)
+    return dashboard.Question("side", "private", classes, "raw", "safe", True)
 
 
 def test_averages_are_over_the_last_windows():
     answers = iter(np.eye(2)[[0, 0, 1, 1, 0, 1, 0, 1]])
     attackers = lambda window: dict.fromkeys(("raw", "safe"), next(answers))
-    reader = live.Readings(attackers, [_question("left", "right")], average=2)
+    averages = dashboard.RunningAverages(
+        attackers, [_question("left", "right")], average=2
+    )
     nothing = np.zeros((1, 1), np.float32)
-    first = reader.add(Window(0.0, nothing, None))[0]
+    first = averages.add(Window(0.0, nothing, None))[0]
     assert first.raw.tolist() == [1, 0] and first.safe is None
     for raw, safe in [([1, 0], [0, 1]), ([0.5, 0.5], [0.5, 0.5])]:
-        (answer,) = reader.add(Window(0.0, nothing, nothing))
+        (answer,) = averages.add(Window(0.0, nothing, nothing))
         assert (answer.raw.tolist(), answer.safe.tolist()) == (raw, safe)
     with pytest.raises(ValueError, match="average must be > 0 windows, got 0"):
-        live.Readings(attackers, [], average=0)
+        dashboard.RunningAverages(attackers, [], average=0)
 
 
 @pytest.mark.parametrize(
     ("raw", "safe", "said"),
     [
-        ([0.2, 0.8], [0.1, 0.9], "80 % sure: b. From what leaves the device: 90 %."),
-        ([0.2, 0.8], [0.9, 0.1], "80 % sure: b. From what leaves the device: 90 %: a."),
-        ([0.2, 0.8], [0.6, 0.4], "80 % sure: b. From what leaves the device: 60 %."),
+        ([0.2, 0.8], [0.1, 0.9], "80 % sure: b. From the released signal: 90 %."),
+        ([0.2, 0.8], [0.9, 0.1], "80 % sure: b. From the released signal: 90 %: a."),
+        ([0.2, 0.8], [0.6, 0.4], "80 % sure: b. From the released signal: 60 %."),
         (
             [0.2, 0.8],
             None,
-            "80 % sure: b. From what leaves the device: nothing so far.",
+            "80 % sure: b. From the released signal: no window yet.",
         ),
-        (None, None, "The first window is not done yet."),
+        (None, None, "Waiting for the first window."),
     ],
 )
 def test_sentences(raw, safe, said):
-    answer = live.Answer(
+    answer = dashboard.Answer(
         *(None if each is None else np.float64(each) for each in (raw, safe))
     )
-    pairs = live.sentence(_question("a", "b"), answer)
+    pairs = dashboard.sentence(_question("a", "b"), answer)
     assert "".join(text for text, _ in pairs).endswith(said)
     assert {side for _, side in pairs} <= {"raw", "safe", ""}
 
@@ -157,7 +161,7 @@ def test_rows_are_played_at_their_pace():
     days = np.concatenate([np.arange(100) / 50, 1e6 + np.arange(100) / 50])
     given = [(days, np.zeros((200, 2)))]
     start = time.monotonic()
-    live.play(given, stream, shown, 4.0, stop)
+    dashboard.play(given, stream, shown, 4.0, stop)
     # 4 s of samples at 4 × speed; the jump of a million seconds is not waited out.
     assert 0.9 < time.monotonic() - start < 3
     for wall, clock in seen:
@@ -185,7 +189,7 @@ def test_what_is_not_finite_is_null():
 def test_the_page_counts_from_the_first_time_there_is():
     sent = []
     heard = types.SimpleNamespace(send=lambda *event: sent.append(event))
-    shown = live.Show(heard, live.Timed(stand_ins.Model()), None, [])
+    shown = dashboard.Show(heard, dashboard.Timed(stand_ins.Model()), None, [])
     for times in ([np.nan, np.inf], [np.nan, 0.5], [0.75]):
         shown.raw(np.array(times), np.ones((len(times), 2)))
     assert _of(sent, "raw")[0]["t"] == [None, None]
@@ -200,15 +204,15 @@ def test_rows_that_fail_end_the_page():
 
     how = {"speed": None, "port": 0, "open_stream": stand_ins.Stream}
     with pytest.raises(ValueError, match="row 41 is no row"):
-        live.serve(stand_ins.Model(), failing(), ready=str, **how)
+        dashboard.serve(stand_ins.Model(), failing(), ready=str, **how)
 
 
 PROGRAM = """
 import signal, sys
 sys.path.append(sys.argv[1])
-import live_stand_ins as stand_ins
+import dashboard_stand_ins as stand_ins
 signal.signal(signal.SIGINT, signal.default_int_handler)
-stand_ins.live.serve(
+stand_ins.dashboard.serve(
     stand_ins.Model(), stand_ins.rows(10**6), port=0, attackers=stand_ins.Attackers(),
     open_stream=stand_ins.Stream, ready=lambda address: print(address, flush=True))
 print("ended")
@@ -222,14 +226,14 @@ def test_ctrl_c_is_the_end(tmp_path):
         address = child.stdout.readline().strip()
         threading.Timer(0.5, child.send_signal, (signal.SIGINT,)).start()
         events = _events(address, "bye")
-        assert events[-1] == ("bye", {"said": "jaxanon live was ended."})
+        assert events[-1] == ("bye", {"text": "The dashboard has stopped."})
         out, said = child.communicate(timeout=30)
     assert (out, said, child.returncode) == ("ended\n", "", 0)
 
 
 def test_a_slow_reader_holds_up_nobody():
     hall = page_server.Feed(("hello", {}), frozenset({"raw"}))
-    slow, fast = hall.join(), hall.join()
+    slow, fast = hall.subscribe(), hall.subscribe()
     taken = [fast.take(0)]
     for number in range(2000):
         hall.send("raw", {"number": number})
@@ -242,7 +246,7 @@ def test_a_slow_reader_holds_up_nobody():
     assert slow.take(0).startswith(b"event: bye")
     assert slow.take(5) is None
     # Whoever comes now is told the beginning, the last seconds and the end.
-    late = hall.join()
+    late = hall.subscribe()
     late.put(b"event: more")  # Before the first one is taken; none is dropped.
     late, after = late.take(0), late.take(0)
     assert after is None
@@ -261,13 +265,13 @@ def test_a_browser_that_takes_nothing_is_left_alone(monkeypatch):
             request = f"GET /{word}/events HTTP/1.1\r\nHost: {host}\r\n\r\n"
             stuck.sendall(request.encode())
             deadline = time.monotonic() + 10
-            while not hall._readers and time.monotonic() < deadline:
+            while not hall._subscribers and time.monotonic() < deadline:
                 time.sleep(0.01)
-            assert hall._readers
-            while hall._readers and time.monotonic() < deadline:
+            assert hall._subscribers
+            while hall._subscribers and time.monotonic() < deadline:
                 hall.send("raw", {"padding": "x" * 500_000})
                 time.sleep(0.02)
-            assert not hall._readers
+            assert not hall._subscribers
 
 
 def test_the_stream_is_edge_s_own_unless_told():
@@ -275,7 +279,7 @@ def test_the_stream_is_edge_s_own_unless_told():
     with stand_ins.served(stand_ins.rows(40), **how) as (address, _):
         events = _events(address, "end")
     assert events[0][1]["hop_s"] == 0.1
-    assert _of(events, "read")[-1]["windows"] == 5  # At 0, 5, ..., 20.
+    assert _of(events, "inferences")[-1]["windows"] == 5  # At 0, 5, ..., 20.
     halves = [row for data in _of(events, "safe") for row in data["x"]]
     wanted = np.concatenate([samples for _, samples in stand_ins.rows(40)]) / 2
     np.testing.assert_allclose(halves, wanted, atol=1e-6)
@@ -284,8 +288,8 @@ def test_the_stream_is_edge_s_own_unless_told():
 def test_settings_that_are_none():
     model = stand_ins.Model()
     with pytest.raises(ValueError, match="speed must be > 0, or None, got 0"):
-        live.serve(model, [], speed=0)
+        dashboard.serve(model, [], speed=0)
     other = stand_ins.Attackers()
     other.signature = stand_ins.SIGNATURE._replace(rate_hz=20.0)
-    with pytest.raises(ValueError, match="and the model's are .* of one preset"):
-        live.serve(model, [], attackers=other, open_stream=stand_ins.Stream)
+    with pytest.raises(ValueError, match="as the model's, got .* with one preset"):
+        dashboard.serve(model, [], attackers=other, open_stream=stand_ins.Stream)

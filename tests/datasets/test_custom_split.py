@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxanon.datasets.own_split import (
-    LEFT_OUT,
+from jaxanon.datasets.custom_split import (
+    OMITTED,
     TEST,
     TRAIN,
     by_time_block,
@@ -31,7 +31,7 @@ def test_leaves_out_as_many_as_overlap(stride, gap):
     labels = {"subject": np.zeros(100, int)}
     side = by_time_block({}, windows, labels, 0)
     # Windows 70 to 99 test; those within 10 samples of number 70 are left out.
-    expected = [TRAIN] * (70 - gap) + [LEFT_OUT] * gap + [TEST] * 30
+    expected = [TRAIN] * (70 - gap) + [OMITTED] * gap + [TEST] * 30
     np.testing.assert_array_equal(side, expected)
 
 
