@@ -1,4 +1,4 @@
-"""Guidance by latents: who is told what, which steps are taken, where they lead."""
+"""Tests of guidance by latents: conditions, steps and the guided mean."""
 
 import types
 
@@ -54,9 +54,9 @@ def test_who_is_told_what_in_training():
     assert private.mean() == pytest.approx(0.4, abs=0.01)
 
 
-# Windows are normal numbers of variance 1. What is known of them moves their mean, by 3
-# times a public latent and 5 times a private one; the best denoiser predicts a v of
-# -noise level times mean.
+# Windows are Gaussian with variance 1. The condition shifts their mean by 3 times the
+# public latent and 5 times the private one. The best denoiser predicts v = -noise level
+# times mean.
 CONFIG = GuidedConfig(num_train_timesteps=400, num_inference_steps=400)
 SCHEDULE = SCHEDULES["cosine"](400)
 NETS = types.SimpleNamespace(
@@ -73,7 +73,7 @@ ORIGINAL = 7.0
 
 
 @jax.jit
-@chex.assert_max_traces(n=1)  # Strengths and weights compile nothing.
+@chex.assert_max_traces(n=1)  # Strengths and weights do not recompile.
 def rewritten(hyper):
     x0, latent = jnp.full((1000, 5, 2), ORIGINAL), jnp.ones((1000, 1))
     key = jax.random.key(1)
@@ -96,7 +96,7 @@ def rewritten(hyper):
 def test_where_guidance_leads_and_how_much_of_a_window_stays(
     strength, guidance, negative, mean
 ):
-    """To ``mean``, by all that strength took of the original: one program for all."""
+    """Checks the mean for every strength, in one program."""
     hyper = {
         "strength": strength,
         "guidance_scale": guidance,

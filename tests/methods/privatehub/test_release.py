@@ -1,4 +1,4 @@
-"""What of PrivateHub may be chosen after training, and what cannot be sampled."""
+"""Tests of PrivateHub's settings after training, and of invalid sampling requests."""
 
 import functools
 
@@ -54,7 +54,7 @@ def test_how_far_and_in_how_many_steps_is_chosen_anew():
     given = jax.random.key(1), DATA.test.windows[:8]
     want = Run(built, built.init(jax.random.key(0)), DATA.spec, None, [], {})
     np.testing.assert_array_equal(far.anonymize(*given), want.anonymize(*given))
-    assert run.method.config.strength == 0.5  # It is as it was.
+    assert run.method.config.strength == 0.5  # It is unchanged.
     assert not np.allclose(far.anonymize(*given), run.anonymize(*given))
     with pytest.raises(ValueError, match=r"strength must be in \[0, 1\], got 1.5"):
         run.adjusted(strength=1.5)
@@ -87,7 +87,7 @@ def test_a_class_that_was_never_seen_is_not_made():
 
 
 def without(**classes):
-    """Data whose training windows lack those classes."""
+    """Returns data whose training windows lack those classes."""
     seen = np.ones(len(DATA.train.windows), bool)
     for name, label in classes.items():
         seen &= DATA.train.labels[name] != label
@@ -95,7 +95,7 @@ def without(**classes):
 
 
 def test_classes_that_were_never_seen_are_neither_made_nor_avoided():
-    """Private ones, too; the run knows of which there was no training window."""
+    """Includes private classes; the run records classes without training windows."""
     data = without(activity=1, gender=1)
     run = trainer.train(methods.privatehub(DATA.spec, **SMALL | LEAST), data, epochs=1)
     assert run.config["data"]["unseen"] == {"activity": ["b"], "gender": ["m"]}
@@ -169,7 +169,7 @@ def test_another_solver_may_be_chosen_after_training():
         "ddim",
     )
     far = np.abs(other.anonymize(*given) - run.anonymize(*given)).max()
-    # In one step there is nothing to remember: both are DDIM.
+    # With one step the solvers have no history: both are DDIM.
     one = [
         each.adjusted(num_inference_steps=1).anonymize(*given) for each in (run, other)
     ]
