@@ -19,7 +19,11 @@ def test_dp_fedavg_spends_on_sums_and_counts_together(small):
         "dp_fedavg", epsilon=6.0, max_rounds=4, client_fraction=0.5, count_fraction=0.25
     )
     found = learner.guarantee
-    assert found.holds and found.lots.size == 2.5 and found.most_windows is None
+    assert (
+        found.holds
+        and found.lots.expected_batch_size == 2.5
+        and found.most_windows is None
+    )
     each = SampledGaussian(
         noise_multiplier=found.noise_multiplier, sampling_probability=0.5, steps=4
     )

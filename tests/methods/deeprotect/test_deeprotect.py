@@ -214,7 +214,7 @@ def test_the_loss_by_hand(data, given_to_central):
         (
             {"mechanism": "privunit", "radius": 0.5, "epsilon": 60.0},
             ValueError,
-            "epsilon must leave a chance .* got 60",
+            "epsilon must give the cap .* got 60",
         ),
         (
             {"sensitivity": "published", "mechanism": "l2"},

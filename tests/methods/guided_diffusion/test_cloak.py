@@ -99,20 +99,20 @@ def test_features_tell_their_own_attribute():
 
 
 def test_rewriting_keeps_the_public_class_and_loses_the_private():
-    shown, told = scores(strength=0.8, guidance=1.5, negative_guidance=1.0)
+    shown, told = scores(strength=0.8, guidance_scale=1.5, negative_guidance_scale=1.0)
     assert shown > 0.8 and told < 0.65
 
 
 def test_negative_guidance_is_what_loses_it():
-    _, told = scores(strength=0.7, guidance=1.5, negative_guidance=0.0)
-    _, less = scores(strength=0.7, guidance=1.5, negative_guidance=4.0)
+    _, told = scores(strength=0.7, guidance_scale=1.5, negative_guidance_scale=0.0)
+    _, less = scores(strength=0.7, guidance_scale=1.5, negative_guidance_scale=4.0)
     assert told > 0.65 and less < told - 0.15
 
 
 def test_guidance_is_what_keeps_the_public_class():
-    shown, _ = scores(strength=1.0, guidance=1.5, negative_guidance=0.0)
+    shown, _ = scores(strength=1.0, guidance_scale=1.5, negative_guidance_scale=0.0)
     compiled = len(TRACED)
-    guessed, _ = scores(strength=1.0, guidance=0.0, negative_guidance=0.0)
+    guessed, _ = scores(strength=1.0, guidance_scale=0.0, negative_guidance_scale=0.0)
     assert shown > 0.8 and guessed < 0.55
     assert len(TRACED) == compiled  # Weights change without recompiling.
 

@@ -95,20 +95,20 @@ def test_raw_windows_show_both():
 
 
 def test_rewriting_keeps_the_public_class_and_loses_the_private():
-    shown, told = scores(strength=0.8, guidance=1.5, negative_guidance=1.0)
+    shown, told = scores(strength=0.8, guidance_scale=1.5, negative_guidance_scale=1.0)
     assert shown > 0.85 and told < 0.65
 
 
 def test_negative_guidance_is_what_loses_it():
-    _, told = scores(strength=0.7, guidance=1.5, negative_guidance=0.0)
-    _, less = scores(strength=0.7, guidance=1.5, negative_guidance=2.0)
+    _, told = scores(strength=0.7, guidance_scale=1.5, negative_guidance_scale=0.0)
+    _, less = scores(strength=0.7, guidance_scale=1.5, negative_guidance_scale=2.0)
     assert told > 0.65 and less < told - 0.15
 
 
 def test_guidance_is_what_keeps_the_public_class():
-    shown, _ = scores(strength=1.0, guidance=4.0, negative_guidance=0.0)
+    shown, _ = scores(strength=1.0, guidance_scale=4.0, negative_guidance_scale=0.0)
     compiled = len(TRACED)
-    guessed, _ = scores(strength=1.0, guidance=0.0, negative_guidance=0.0)
+    guessed, _ = scores(strength=1.0, guidance_scale=0.0, negative_guidance_scale=0.0)
     assert shown > 0.85 and guessed < 0.55
     assert len(TRACED) == compiled  # Weights change without recompiling.
 
@@ -200,7 +200,7 @@ def test_what_disentangling_costs_by_hand():
     ("settings", "match"),
     [
         ({"widths": (4,) * 6, "heads": 1}, "multiple of 32 samples .* got 16"),
-        ({"num_inference_steps": 51}, "<= num_steps, 50, got 51"),
+        ({"num_inference_steps": 51}, "<= num_train_timesteps, 50, got 51"),
         ({"categories": ("z",)}, r"must name channels, of \('x', 'y'\), got 'z'"),
     ],
 )

@@ -101,7 +101,9 @@ def test_the_best_weights_are_kept_step_by_step(monkeypatch, hide):
     """Compares with a plain loop over scripted losses, which weights stand for."""
     losses = jnp.float32([5, 3, 4, 2, 6, 7, 8, 1, 1, 1, 9, 9])  # At ends of epochs.
     patience, pretraining, rounds = 2, 8, 3
-    config = SimpleNamespace(patience=patience, pretraining=pretraining, hide=hide)
+    config = SimpleNamespace(
+        patience=patience, pretraining=pretraining, classes_to_hide=hide
+    )
     nets = SimpleNamespace(config=config)
     monkeypatch.setattr(
         privatehub_early_stopping,

@@ -226,7 +226,9 @@ def test_a_window_that_is_not_suspected_is_rewritten_as_what_else_it_may_be():
 def test_windows_to_hide_are_made_of_other_classes():
     activity, gender = np.tile([0, 1, 2, 1], 150), np.tile([0, 1, 1, 0], 150)
     for strength in (0.5, 1.0):
-        got = rewritten(labelled(activity, gender), hide=("b",), strength=strength)
+        got = rewritten(
+            labelled(activity, gender), classes_to_hide=("b",), strength=strength
+        )
         shown = activity != 1
         want = CENTRE + 2.0 * ACTIVITY[activity] - 0.5 * GENDER[gender]
         np.testing.assert_allclose(got[shown], want[shown], atol=0.02)
