@@ -125,7 +125,7 @@ def deeprotect(spec, config) -> Method:
 def _method(spec, config, sizes, rounds):
     inputs, names = sizes[0], (spec.public, *config.extra_public)
     useful = {name: spec.num_classes(name) for name in names}
-    secret = {name: spec.num_classes(name) for name in spec.private}
+    private = {name: spec.num_classes(name) for name in spec.private}
     indices = range(len(sizes) - 1)
     learned = config.features == "autoencoder"
     stages = _stages(config, len(sizes) - 1)
@@ -134,7 +134,7 @@ def _method(spec, config, sizes, rounds):
         layer_key, atoms_key, *keys = jax.random.split(key, 2 + len(stages))
         layers = models_deeprotect.init_autoencoder(layer_key, sizes)
         params: dict[str, Any] = {_layer(n): one for n, one in enumerate(layers)}
-        params["moments"] = feature_extraction.init_moments(inputs, secret)
+        params["moments"] = feature_extraction.init_moments(inputs, private)
         params["named"] = release.empty(spec, inputs)
         if config.features == "dictionary":
             shape = config.hidden_sizes[-1], inputs
@@ -297,13 +297,13 @@ def _learning(spec, config, stage, useful):
 PENALTY = 0.05  # L1 penalty on a dictionary's codes, for windows in [0, 1].
 
 
-def layer(spec, config, seen: feature_extraction.Moments, atoms) -> Layer:
+def layer(spec, config, moments: feature_extraction.Moments, atoms) -> Layer:
     """Returns the feature extractor fitted to the windows so far.
 
     Args:
       spec: spec of the method.
       config: config of the method.
-      seen: moments of windows, less 0.5.
+      moments: moments of windows, less 0.5.
       atoms: ``float32[features, inputs]`` of the dictionary; None for other extractors.
 
     Returns:
@@ -313,7 +313,7 @@ def layer(spec, config, seen: feature_extraction.Moments, atoms) -> Layer:
     features = config.hidden_sizes[-1]
     if config.features == "window":
         return Layer(jnp.eye(features), jnp.zeros(features), jnp.zeros(features))
-    covariance = feature_extraction.covariance(seen)
+    covariance = feature_extraction.covariance(moments)
     if config.features == "pca":
         kernel = feature_extraction.principal(covariance, features)
     elif config.features == "dictionary":
@@ -324,14 +324,14 @@ def layer(spec, config, seen: feature_extraction.Moments, atoms) -> Layer:
         kernel = feature_extraction.select_most_variable(
             jnp.asarray(basis), covariance, features
         )
-    mean = seen.mean + 0.5
+    mean = moments.mean + 0.5
     return Layer(kernel, -kernel @ mean, mean)
 
 
-def rebuilding(own: Layer, seen: feature_extraction.Moments):
+def rebuilding(extractor: Layer, moments: feature_extraction.Moments):
     """Returns the mean squared reconstruction error of windows, ``float32[]``."""
-    covariance = feature_extraction.covariance(seen)
-    return jnp.trace(covariance) - jnp.sum((own.kernel @ covariance) * own.kernel)
+    kernel, covariance = extractor.kernel, feature_extraction.covariance(moments)
+    return jnp.trace(covariance) - jnp.sum((kernel @ covariance) * kernel)
 
 
 def dictionary(spec, config, optimizer) -> Component:

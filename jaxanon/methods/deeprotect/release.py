@@ -234,8 +234,8 @@ def sensitivities(
     Example:
       >>> from jaxanon.methods.deeprotect.config import DEEProtectConfig
       >>> config = DEEProtectConfig(curve="sigmoid", radius=None)
-      >>> found = sensitivities(config, 2, 30, anything(30))
-      >>> round(found["l2"], 3), round(found["l1"], 3)
+      >>> bounds = sensitivities(config, 2, 30, anything(30))
+      >>> round(bounds["l2"], 3), round(bounds["l1"], 3)
       (0.342, 0.906)
     """
     features = config.hidden_sizes[-1]
@@ -321,7 +321,7 @@ def due(number, rounds: int):
 
 
 def learn(
-    spec, config, seen: feature_extraction.Moments, penalty, old: Named, now
+    spec, config, moments: feature_extraction.Moments, penalty, old: Named, now
 ) -> Named:
     """Learns the directions by which linear classifiers predict the private attributes.
 
@@ -331,14 +331,16 @@ def learn(
     Args:
       spec: spec of the method.
       config: config of the method.
-      seen: moments of windows in [0, 1].
+      moments: moments of windows in [0, 1].
       penalty: penalty of the ridge regression.
       old: result of the previous call.
       now: ``bool[]``; if False, returns ``old``.
     """
 
     def learned():
-        rows = [feature_extraction.ridge(seen, name, penalty) for name in spec.private]
+        rows = [
+            feature_extraction.ridge(moments, name, penalty) for name in spec.private
+        ]
         directions = jnp.concatenate([each[1:] - each[:1] for each in rows])
         if config.mode == "everything":  # The distance holds for any directions.
             return old._replace(directions=directions)

@@ -41,8 +41,8 @@ def labeller(key, spec, windows, labels) -> Callable:
     Example:
       >>> from jaxanon import datasets
       >>> spec, train, test = datasets.load("smartwatch")
-      >>> own = train.windows[::50], train.labels[spec.public][::50]
-      >>> labeller(jax.random.key(0), spec, *own)(test.windows[:3]).shape
+      >>> calibration = train.windows[::50], train.labels[spec.public][::50]
+      >>> labeller(jax.random.key(0), spec, *calibration)(test.windows[:3]).shape
       (3,)
 
     References:
@@ -202,7 +202,7 @@ def scores(
     return utility * accuracy + privacy * np.mean(hidden, axis=0)
 
 
-def choose(found, groups, subject, prior, *, same_run: bool = False) -> np.ndarray:
+def choose(run_scores, groups, subject, prior, *, same_run: bool = False) -> np.ndarray:
     """Returns the model for each window: the best model of the wearer's previous run.
 
     The scores of a run therefore play no part in choosing the model for that run. The
@@ -212,7 +212,7 @@ def choose(found, groups, subject, prior, *, same_run: bool = False) -> np.ndarr
     wearer's private class, and leak it to an attacker who can distinguish the models.
 
     Args:
-      found: ``float[K, G]``, ``scores`` over ``runs``.
+      run_scores: ``float[K, G]``, ``scores`` over ``runs``.
       groups: ``int[N]``, ``runs`` of the windows.
       subject: ``int[N]``, the subjects passed to ``runs``.
       prior: ``float[K]``, scores on separate calibration windows. The best model
@@ -225,10 +225,10 @@ def choose(found, groups, subject, prior, *, same_run: bool = False) -> np.ndarr
     Example:
       Two models, two runs of one wearer: the second does well, then the first.
 
-      >>> found, groups = np.array([[0.5, 0.9], [0.8, 0.6]]), np.array([0, 0, 1])
-      >>> choose(found, groups, np.zeros(3, int), np.array([0.7, 0.6]))
+      >>> run_scores, groups = np.array([[0.5, 0.9], [0.8, 0.6]]), np.array([0, 0, 1])
+      >>> choose(run_scores, groups, np.zeros(3, int), np.array([0.7, 0.6]))
       array([0, 0, 1])
-      >>> choose(found, groups, np.zeros(3, int), np.zeros(2), same_run=True)
+      >>> choose(run_scores, groups, np.zeros(3, int), np.zeros(2), same_run=True)
       array([1, 1, 0])
 
     References:
@@ -236,11 +236,11 @@ def choose(found, groups, subject, prior, *, same_run: bool = False) -> np.ndarr
     """
     groups, subject = np.asarray(groups), np.asarray(subject)
     order = np.argsort(-np.asarray(prior), kind="stable")
-    rounded = np.round(np.asarray(found), 9)  # Makes sums in another order equal.
+    rounded = np.round(np.asarray(run_scores), 9)  # Makes sums in another order equal.
     best = order[np.argmax(rounded[order], axis=0)]
     if same_run:
         return best[groups]
-    owner = np.zeros(found.shape[1], subject.dtype)
+    owner = np.zeros(run_scores.shape[1], subject.dtype)
     owner[groups] = subject
     first = np.concatenate([[True], owner[1:] != owner[:-1]])
     before = np.where(first, order[0], np.concatenate([best[:1], best[:-1]]))

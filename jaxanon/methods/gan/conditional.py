@@ -125,7 +125,7 @@ class CGANNetworks(NamedTuple):
         noise = portable.normal(key, (len(classes), self.config.latent_dim))
         return apply(self.generator, generator, noise, classes)
 
-    def judge(self, critic, windows, classes):
+    def discriminate(self, critic, windows, classes):
         """Returns ``float[batch]``, logits of being real windows of those classes."""
         return apply(self.critic, critic, windows, classes)
 
@@ -221,7 +221,7 @@ def build(
     name: str, nets: CGANNetworks, hyper, critic: Component, generator: Component
 ):
     """Returns the ``Method`` of a GAN with these two components."""
-    make_fn = lambda *args: made(nets, *args)
+    make_fn = lambda *args: generate_windows(nets, *args)
     see_fn = lambda params, windows: nets.bits.encode(
         common_generator.standardised(nets, windows)
     )
@@ -241,7 +241,7 @@ def build(
     )
 
 
-def made(nets: CGANNetworks, key, params, classes):
+def generate_windows(nets: CGANNetworks, key, params, classes):
     """Generates ``float32[n, time, channels]``, windows in physical units."""
     x = nets.make(key, params[GENERATOR], classes)
     return common_generator.physical(nets, nets.bits.decode(x))
@@ -258,8 +258,8 @@ def judging(nets: CGANNetworks, *, concealing: bool) -> Component:
         del hyper, given
         labels = batch.labels[public]
         windows = nets.make(key, params[GENERATOR], labels)
-        real = nets.judge(params[CRITIC], batch.windows, labels)
-        synthetic = nets.judge(params[CRITIC], windows, labels)
+        real = nets.discriminate(params[CRITIC], batch.windows, labels)
+        synthetic = nets.discriminate(params[CRITIC], windows, labels)
         hidden = concealing & common_generator.is_hidden(nets)[labels]
         each = jax.nn.softplus(jnp.where(hidden, real, -real))
         loss = jnp.mean(each) + jnp.mean(jax.nn.softplus(synthetic))
@@ -285,7 +285,7 @@ def generating(nets: CGANNetworks, more_fn=None) -> Component:
         del given
         labels = batch.labels[public]
         windows = nets.make(key, params[GENERATOR], labels)
-        synthetic = nets.judge(params[CRITIC], windows, labels)
+        synthetic = nets.discriminate(params[CRITIC], windows, labels)
         loss = jnp.mean(jax.nn.softplus(-synthetic))
         info = {"generator": loss}
         if more_fn is not None:
@@ -366,13 +366,13 @@ def occupancy_gan(spec, config) -> Method:
       reference [92], for the two classifiers.
     """
     nets = networks(spec, config)
-    more_fn = functools.partial(told_by_classifiers, nets, variant=config.privacy_loss)
+    more_fn = functools.partial(classifier_losses, nets, variant=config.privacy_loss)
     hyper = (*HYPER, "utility", "privacy")
     components = judging(nets, concealing=False), generating(nets, more_fn)
     return build("occupancy_gan", nets, hyper, *components)
 
 
-def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, variant):
+def classifier_losses(nets: CGANNetworks, params, windows, labels, hyper, variant):
     """Returns the two classifier losses of the generator: their weighted sum, and both.
 
     Args:

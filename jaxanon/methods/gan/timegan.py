@@ -185,12 +185,12 @@ def generator_loss(nets: TimeGANNetworks, key, params, hyper, part):
     """Returns ``float[]``, the loss of the generator, and its parts."""
     x, labels = part.windows, part.labels[nets.spec.public]
     first, foreseen = nets.imagine(key, params, labels)
-    made = nets.run(params, RECOVERY, foreseen)
+    generated = nets.run(params, RECOVERY, foreseen)
     latent = nets.run(params, EMBEDDER, x)
     step = supervised(latent, nets.run(params, SUPERVISOR, latent))
-    fooled = real(nets.judge(params, foreseen, labels))
-    fooled_at_first = real(nets.judge(params, first, labels))
-    moments = moment_distance(x, made)
+    fooled = real(nets.discriminate(params, foreseen, labels))
+    fooled_at_first = real(nets.discriminate(params, first, labels))
+    moments = moment_distance(x, generated)
     loss = fooled + hyper["gamma"] * fooled_at_first
     loss = loss + SUPERVISED * root(step) + MOMENTS * moments
     return loss, {"generator": fooled, "moments": moments}
@@ -220,9 +220,9 @@ def judging(nets: TimeGANNetworks, when_fn) -> Component:
         labels = part.labels[nets.spec.public]
         first, foreseen = nets.imagine(key, params, labels)
         latent = nets.run(params, EMBEDDER, part.windows)
-        loss = real(nets.judge(params, latent, labels))
-        loss += made_up(nets.judge(params, foreseen, labels))
-        at_first = made_up(nets.judge(params, first, labels))
+        loss = real(nets.discriminate(params, latent, labels))
+        loss += made_up(nets.discriminate(params, foreseen, labels))
+        at_first = made_up(nets.discriminate(params, first, labels))
         loss += hyper["gamma"] * at_first
         learns = jax.lax.stop_gradient(loss > ENOUGH)
         return jnp.where(learns, loss, 0), ({"critic": loss}, {})
@@ -243,7 +243,9 @@ def discriminating(nets: TimeGANNetworks, when_fn) -> Component:
             batch.positives.windows,
             nets.make(keys[1], params, batch.negatives),
         )
-        loss, info = fine_tuning.apart(nets, params, windows, labels, hyper)
+        loss, info = fine_tuning.filtered_triplet_loss(
+            nets, params, windows, labels, hyper
+        )
         rest, _ = generator_loss(nets, keys[2], params, hyper, batch.parts[0])
         return loss + hyper["replay"] * rest, (info, {})
 
@@ -289,7 +291,7 @@ def supervised(latent, foreseen):
     return jnp.mean((latent[:, 1:] - foreseen[:, :-1]) ** 2)
 
 
-def moment_distance(x, made):
+def moment_distance(x, generated):
     """Returns the distance of batch means and deviations, over steps and channels.
 
     Example:
@@ -298,8 +300,8 @@ def moment_distance(x, made):
       (Array(0., dtype=float32), Array(3., dtype=float32))
     """
     std = lambda x: jnp.sqrt(jnp.var(x, axis=0) + LEAST)
-    means = jnp.mean(jnp.abs(x.mean(axis=0) - made.mean(axis=0)))
-    return means + jnp.mean(jnp.abs(std(x) - std(made)))
+    means = jnp.mean(jnp.abs(x.mean(axis=0) - generated.mean(axis=0)))
+    return means + jnp.mean(jnp.abs(std(x) - std(generated)))
 
 
 def real(logits):

@@ -114,7 +114,7 @@ class TimeGANNetworks(NamedTuple):
         """Returns the output of one of the five networks at every step."""
         return apply(self.recurrent[name], params[name], x)
 
-    def judge(self, params, latent, classes):
+    def discriminate(self, params, latent, classes):
         """Returns ``float[batch, time, 1]``, logits of being embedded real windows."""
         inputs = append_classes(latent, classes, self.sizes[self.spec.public])
         return self.run(params, CRITIC, inputs)

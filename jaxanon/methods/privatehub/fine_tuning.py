@@ -34,7 +34,7 @@ def discriminating(nets: PrivateHubNetworks, when_fn) -> Component:
         anchors = make(nets, keys[0], params[DENOISER], batch)
         negatives = make(nets, keys[1], params[DENOISER], batch.negatives)
         windows = anchors, batch.positives, negatives
-        loss, info = apart(
+        loss, info = filtered_triplet_loss(
             nets, params, windows, batch.labels[public], hyper, nets.config.triplet
         )
         dropout = hyper["condition_dropout"]
@@ -46,7 +46,9 @@ def discriminating(nets: PrivateHubNetworks, when_fn) -> Component:
     )
 
 
-def apart(nets: Judging, params, windows, labels, hyper, variant: str = "hinge"):
+def filtered_triplet_loss(
+    nets: Judging, params, windows, labels, hyper, variant: str = "hinge"
+):
     """Returns the triplet loss of windows that pass the classifier's threshold.
 
     Args:

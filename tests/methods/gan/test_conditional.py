@@ -139,7 +139,7 @@ def test_what_the_two_classifiers_say_by_hand():
     labels, hyper = jnp.array([0, 2]), {"utility": 2.0, "privacy": 3.0}
     module = importlib.import_module("jaxanon.methods.gan.conditional")
     told = lambda variant: float(
-        module.told_by_classifiers(
+        module.classifier_losses(
             nets, params, jnp.zeros((2, 16, 2)), labels, hyper, variant
         )[0]
     )

@@ -97,7 +97,7 @@ def test_the_generator_s_loss_by_its_published_weights():
         own, _ = MODULE.generator_loss(nets, same, params, hyper, part)
         first, foreseen = nets.imagine(key, params, labels)
         latent = nets.run(params, "embedder", part.windows)
-        judged = [nets.judge(params, x, labels) for x in (foreseen, first)]
+        judged = [nets.discriminate(params, x, labels) for x in (foreseen, first)]
         told = nets.run(params, "supervisor", latent)
         return own, nets.run(params, "recovery", foreseen), latent, told, judged
 
