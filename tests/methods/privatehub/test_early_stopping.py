@@ -189,7 +189,7 @@ def test_members_of_a_sweep_stop_by_themselves(data):
             data,
             grid={"learning_rate": [1e-3, 1.0]},
             epochs=5,
-            layout="side by side",
+            layout="vmap",
             progress=False,
             **PATIENT,
             ema_decay=0.0,
