@@ -81,7 +81,7 @@ def answer(folder, place, job, seed, smoke):
         return
     start = time.monotonic()
     street = streets.street(place, streets.graph(job.graph, place.homes, seed))
-    hearing = neighbourhood.hearing(street)
+    hearing = neighbourhood.count_neighbors(street)
     config, hyper = work.config(job, smoke), work.hyper(job, smoke)
     if job.question == "joining":
         found = newcomers.joining(place, config, hyper, seed)

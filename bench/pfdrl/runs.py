@@ -26,7 +26,9 @@ class Run:
     def __init__(self, config, street, seed, hyper, states=None):
         self.system = _system(config)
         start, self.key = jax.random.split(jax.random.key(seed))
-        self.places, self.streets = energy.apart(street, os.cpu_count() or 1)
+        self.places, self.streets = energy.shard_neighborhood(
+            street, os.cpu_count() or 1
+        )
         begin = lambda own: self.system.init(jax.random.clone(start), own, **hyper)
         self.states = states or [begin(own) for own in self.streets]
 
@@ -65,12 +67,14 @@ def _held_out(system, state, street, first, slots):
 
     def one(slot):
         did = system.act(state, street, slot)
-        found = energy.measured(did, street.present)
+        found = energy.summarize_slot(did, street.present)
         each = energy.savings(did.load, did.mode, did.action)
         now = jax.lax.dynamic_slice(price, (HOUR * (slot % SLOTS),), (HOUR,))
         total = lambda x: jnp.where(street.present, jnp.sum(x, axis=1), 0)
         return found | {
-            **{name: getattr(did, name) for name in ("load", "forecast", "held")},
+            "load": did.load,
+            "forecast": did.forecast,
+            "held": did.persistence,
             "fixed_cents": total(energy.cents(each.saved_wh, energy.FIXED_CENTS)),
             "variable_cents": total(energy.cents(each.saved_wh, now[None])),
         }
@@ -120,14 +124,14 @@ def shares_of_homes(saved, standby) -> list[float | None]:
       [0.25, None]
     """
     total = standby.sum(axis=0)
-    told = _told(energy.share_of(saved.sum(axis=0), total))
+    told = _told(energy.safe_divide(saved.sum(axis=0), total))
     return [share if whole else None for share, whole in zip(told, total, strict=True)]
 
 
 def shares(tested) -> dict:
     """What of standby was saved, of use disturbed, of minutes as well as can be."""
     total = {name: one.sum() for name, one in tested.items()}
-    part = lambda a, b: float(energy.share_of(total[a], total[b]))
+    part = lambda a, b: float(energy.safe_divide(total[a], total[b]))
     return {
         "saved": part("saved_wh", "standby_wh"),
         "switched_off": part("switched_off", "in_use"),

@@ -1,6 +1,6 @@
-"""Homes that switch standby off: their devices, the environment, what it saves."""
+"""Reinforcement learning that switches off devices in standby at home."""
 
-from jaxanon.energy.agent import Acted, measured
+from jaxanon.energy.agent import AgentRecord, summarize_slot
 from jaxanon.energy.config import METHODS, PFDRLConfig
 from jaxanon.energy.forecasting import (
     FitState,
@@ -12,10 +12,10 @@ from jaxanon.energy.forecasting import (
     fit_step,
     forecaster,
     persistence,
-    scale_of,
+    compute_scale,
 )
 from jaxanon.energy.guarantee import broadcast_epsilon, num_broadcasts
-from jaxanon.energy.homes import Homes, HomesSpec, Meters, from_readings, metered
+from jaxanon.energy.homes import Homes, HomesSpec, Meters, from_readings, clean_power
 from jaxanon.energy.loading import load as load_homes
 from jaxanon.energy.mdp import (
     Environment,
@@ -27,10 +27,15 @@ from jaxanon.energy.mdp import (
     reward,
 )
 from jaxanon.energy.method import HomesState, pfdrl_method
-from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
+from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, classify_mode
 from jaxanon.energy.neighbourhood import Neighborhood, build_neighborhood
-from jaxanon.energy.newcomers import Reached, add_home, days_to_reach
-from jaxanon.energy.placement import apart, collect_state, deal_state, simulate_sharded
+from jaxanon.energy.newcomers import LearningTime, add_home, days_to_reach
+from jaxanon.energy.placement import (
+    shard_neighborhood,
+    collect_state,
+    deal_state,
+    simulate_sharded,
+)
 from jaxanon.energy.q_learning import Agent, AgentState, DQNConfig, dqn, greedy
 from jaxanon.energy.saving import (
     FIXED_CENTS,
@@ -39,12 +44,18 @@ from jaxanon.energy.saving import (
     saving_per_day,
     saving_per_hour,
     savings,
-    share_of,
+    safe_divide,
     variable_price,
 )
 from jaxanon.energy.settings import PFDRLSettings, neighborhood_from_settings
 from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
-from jaxanon.energy.system import PFDRLSystem, SystemState, lives, pfdrl, simulate
+from jaxanon.energy.system import (
+    PFDRLSystem,
+    SystemState,
+    simulate_batch,
+    pfdrl,
+    simulate,
+)
 
 __all__ = [
     "APPLIANCES",
@@ -53,7 +64,7 @@ __all__ = [
     "OFF",
     "ON",
     "STANDBY",
-    "Acted",
+    "AgentRecord",
     "Agent",
     "AgentState",
     "Appliance",
@@ -72,13 +83,13 @@ __all__ = [
     "PFDRLConfig",
     "PFDRLSettings",
     "PFDRLSystem",
-    "Reached",
+    "LearningTime",
     "Savings",
     "Series",
     "SystemState",
     "Trace",
     "add_home",
-    "apart",
+    "shard_neighborhood",
     "begin_fit",
     "broadcast_epsilon",
     "build_neighborhood",
@@ -95,11 +106,11 @@ __all__ = [
     "from_readings",
     "greedy",
     "households",
-    "lives",
+    "simulate_batch",
     "load_homes",
-    "measured",
-    "metered",
-    "mode_of",
+    "summarize_slot",
+    "clean_power",
+    "classify_mode",
     "neighborhood_from_settings",
     "num_broadcasts",
     "observation",
@@ -112,8 +123,8 @@ __all__ = [
     "saving_per_day",
     "saving_per_hour",
     "savings",
-    "scale_of",
-    "share_of",
+    "compute_scale",
+    "safe_divide",
     "simulate",
     "simulate_sharded",
     "variable_price",

@@ -1,4 +1,4 @@
-"""Homes by the name of where they come from, or from a file of one's own."""
+"""Loading of homes by the name of their source or from a custom file."""
 
 import os
 import pathlib
@@ -18,11 +18,11 @@ from jaxanon.kernels.checks import whole
 
 SOURCES = ("tracebase", "households", "pecan_street", "simulated")
 
-COMPOSED = ("tracebase", "simulated")  # As many homes as one likes.
+COMPOSED = ("tracebase", "simulated")  # Sources with any number of homes.
 
-HOMES, DEVICES = 20, 6  # Of what is composed, if nobody says.
+HOMES, DEVICES = 20, 6  # Defaults of composed and simulated homes.
 
-COLUMNS = ("home", "device", "minute", "power")  # Of a file of one's own.
+COLUMNS = ("home", "device", "minute", "power")  # Arrays of a custom file.
 
 _KILO = 1000
 
@@ -39,34 +39,36 @@ def load(
     source=None,
     data_dir=None,
 ) -> Homes:
-    """Homes with days to learn from, followed by days that are held out.
+    """Loads homes with training days followed by held-out test days.
 
-    ``"tracebase"`` composes homes of metered devices (``datasets.tracebase``): no trace
-    is on both sides, and homes may share devices. ``"simulated"`` makes them up
-    (``energy.households``). ``"households"`` (REFIT, UK-DALE, IDEAL) and
-    ``"pecan_street"`` were metered: a home's days are the first that are whole, those
-    with a gap of more than 15 minutes are left out, and so are homes with too few. A
-    device that never took anything is one that the home lacks.
+    ``"tracebase"`` composes homes from metered devices (``datasets.tracebase``). No
+    trace appears in both training and test days, but homes may share devices.
+    ``"simulated"`` generates homes (``energy.households``). ``"households"`` (REFIT,
+    UK-DALE, IDEAL) and ``"pecan_street"`` are metered homes: each keeps its first whole
+    days. Days with a gap of more than 15 minutes and homes with too few days are
+    dropped. A device that never draws power counts as absent.
 
     Args:
       name_or_npz: one of ``SOURCES``, or the path of an ``.npz`` file with arrays
-        ``home``, ``device``, ``minute`` and ``power``, as ``from_readings`` takes them.
-      homes: how many; None is 20 of what is composed or made up, else all there are.
-      devices: kinds in a home, likewise 6; of what was metered, those most homes have.
-      days, test_days: at least 1 each.
-      kinds: names to choose from; None is all.
-      seed: of what is composed or made up.
-      source, data_dir: of ``jaxanon.datasets.load``.
+        ``home``, ``device``, ``minute`` and ``power``, as in ``from_readings``.
+      homes: number of homes; default: 20 composed or simulated ones, or all metered
+        ones.
+      devices: kinds of devices per home; default: 6, or all metered ones. Metered homes
+        use the most common kinds.
+      days, test_days: number of training and test days, at least 1 each.
+      kinds: names of the devices to choose from; default: all.
+      seed: seed of composed or simulated homes.
+      source, data_dir: as in ``jaxanon.datasets.load``.
 
     Returns:
-      ``Homes``, of ``days + test_days`` days.
+      ``Homes`` of ``days + test_days`` days.
 
     Raises:
-      TypeError: for a number of homes, devices or days that is not whole.
-      ValueError: for a name, a kind, or a number of homes, devices or days that there
-        is not; for a source of what has none; as ``from_readings``.
-      FileNotFoundError: if the data is nowhere to be found.
-      ImportError: if it is not prepared yet and pyarrow is not installed.
+      TypeError: if a number of homes, devices or days is not an int.
+      ValueError: for unknown names or kinds, too many homes, devices or days, a
+        ``source`` that does not apply, or readings that ``from_readings`` rejects.
+      FileNotFoundError: if the data is missing.
+      ImportError: if the data is not prepared yet and pyarrow is not installed.
 
     Example:
       >>> made = load("simulated", homes=2, devices=3, days=1, test_days=1)
@@ -79,9 +81,7 @@ def load(
         if value is not None:
             whole(argument, value, least=1)
     if source is not None and (name == "simulated" or name.endswith(".npz")):
-        raise ValueError(
-            f"source does not apply to {name!r}, got {source!r}; leave it out."
-        )
+        raise ValueError(f"source must be None for {name!r}, got {source!r}; omit it.")
     num_days = days + test_days
     if name == "tracebase":
         traces = store.read(registry.find(name), source, data_dir)
@@ -98,8 +98,8 @@ def load(
         found = _metered(name, recordings, num_days)
     else:
         raise ValueError(
-            f"there are no homes called {name!r}; choose one of {list(SOURCES)}, or "
-            "pass the path of an .npz file."
+            f"name_or_npz must be one of {list(SOURCES)} or the path of an .npz file, got "
+            f"{name!r}."
         )
     return _chosen(found, homes, devices, kinds)
 
@@ -112,7 +112,7 @@ def _composed(traces, homes, devices, days, test_days, kinds, seed):
         if devices > len(set(kinds)):
             raise ValueError(
                 f"devices must be at most {len(set(kinds))}, the kinds to choose from, "
-                f"got {devices!r}; name more kinds, or ask for fewer devices."
+                f"got {devices!r}; add kinds or reduce devices."
             )
     found = compose(
         traces,
@@ -145,7 +145,7 @@ def _own(path, num_days):
     missing = [column for column in COLUMNS if column not in arrays]
     if missing:
         raise ValueError(
-            f"{path} lacks the arrays {missing}: readings are rows of {list(COLUMNS)}."
+            f"{path} must have the arrays {list(COLUMNS)}, but lacks {missing}."
         )
     home, device, minute, power = (arrays[column] for column in COLUMNS)
     with naming(repr(path)):
@@ -153,7 +153,7 @@ def _own(path, num_days):
 
 
 def _metered(name, recordings, num_days):
-    """Homes of a data set of meters, with all the devices that it knows."""
+    """Returns homes of a metered data set, with all its devices."""
     if name == "households":
         from jaxanon.datasets.households.description import COLUMNS as columns
 
@@ -170,8 +170,8 @@ def _metered(name, recordings, num_days):
     if not enough:
         counts = ", ".join(f"{who} {len(own)}" for who, own in days.items())
         raise ValueError(
-            f"no home of {name} has {num_days} whole days (they have: {counts}); ask "
-            "for fewer days."
+            f"days + test_days must be at most the whole days of a home of {name} "
+            f"({counts}), got {num_days}; reduce them."
         )
     first = {who: own[:num_days] for who, own in enough.items()}
     power = np.stack([[rows for rows, _ in own] for own in first.values()]) * scale
@@ -184,11 +184,11 @@ def _metered(name, recordings, num_days):
 
 
 def _whole_days(recording):
-    """``(float[1440, devices], date)`` of each day of a recording that is whole."""
+    """Yields ``(float[1440, devices], date)`` of each whole day of a recording."""
     clock = recording.rows[:, 0]
     for start in np.flatnonzero(clock == 0):
         day = recording.rows[start : start + DAY]
-        # Clocks that go forward or back make days of other lengths.
+        # Clock changes make days longer or shorter.
         if len(day) == DAY and (day[:, 0] == np.arange(DAY)).all():
             minute = np.int64(recording.trial + start)
             date = minute.astype("datetime64[m]").astype("datetime64[D]")
@@ -196,13 +196,13 @@ def _whole_days(recording):
 
 
 def _chosen(found, homes, devices, kinds):
-    """So many of the homes, with so many kinds of devices."""
+    """Returns the requested numbers of homes and kinds of devices."""
     names = list(found.kind_names)
     if kinds is not None:
         _known(kinds, names)
     if homes is not None and homes > len(found.names):
         raise ValueError(
-            f"homes must be at most {len(found.names)}, those with so many whole days "
+            f"homes must be at most {len(found.names)}, those with enough whole days "
             f"({', '.join(found.names)}), got {homes!r}."
         )
     found = take(found, 0, len(found.names) if homes is None else homes)
@@ -212,7 +212,7 @@ def _chosen(found, homes, devices, kinds):
     if devices is not None:
         if devices > len(columns):
             raise ValueError(
-                f"devices must be at most {len(columns)}, the kinds that homes have, "
+                f"devices must be at most {len(columns)}, the kinds in these homes, "
                 f"got {devices!r}."
             )
         most = sorted(columns, key=lambda c: (-had[c], c))[:devices]
@@ -227,4 +227,4 @@ def _chosen(found, homes, devices, kinds):
 def _known(kinds, names):
     unknown = sorted(set(kinds) - set(names))
     if unknown:
-        raise ValueError(f"there are no devices {unknown}; choose of {names}.")
+        raise ValueError(f"kinds must be among {names}, got {unknown}.")

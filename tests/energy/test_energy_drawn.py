@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jaxanon import energy
 from jaxanon.energy import OFF, ON, STANDBY, Levels, Series
-from jaxanon.energy.agent import Acted
+from jaxanon.energy.agent import AgentRecord
 
 SEEDS = st.integers(0, 2**32 - 1)
 SHAPES = st.sampled_from([(1,), (2, 3), (2, 0)])
@@ -75,10 +75,10 @@ def test_what_is_measured_is_summed_over_minutes(seed, shape, dtype, some, spoil
     if spoilt and dtype != np.int32:  # Of a device that is not there it is no matter.
         load, forecast = np.full_like(load, np.nan), np.full_like(load, np.inf)
         some = False
-    did = Acted(load, forecast, held, modes(seed, shape), modes(seed + 1, shape))
-    did = Acted(*map(jnp.asarray, did))
+    did = AgentRecord(load, forecast, held, modes(seed, shape), modes(seed + 1, shape))
+    did = AgentRecord(*map(jnp.asarray, did))
     present = np.full(shape[:-1], some)
-    found = jax.jit(energy.measured)(did, present)
+    found = jax.jit(energy.summarize_slot)(did, present)
     if not some:
         assert not any(np.any(one) for one in found.values())
         return
@@ -99,16 +99,16 @@ def test_what_is_measured_is_summed_over_minutes(seed, shape, dtype, some, spoil
 def test_shares_are_quotients_or_what_they_are_of_nothing(seed, shape, dtype, none):
     rng = np.random.default_rng(seed)
     part, whole = (rng.integers(0, 4, size=shape).astype(dtype) for _ in range(2))
-    found = energy.share_of(part, whole, none)
+    found = energy.safe_divide(part, whole, none)
     assert found.dtype == np.float64 and found.shape == shape
     for place in np.ndindex(shape):
         own = float(np.asarray(part)[place]), float(np.asarray(whole)[place])
         assert found[place] == (own[0] / own[1] if own[1] else none)
-    wide = energy.share_of(np.ones((2, 3)), np.arange(3.0), none)
+    wide = energy.safe_divide(np.ones((2, 3)), np.arange(3.0), none)
     np.testing.assert_array_equal(wide, [[none, 1, 0.5]] * 2)
     for other in ((2,), (1, 2, 3)):
         with pytest.raises(ValueError):
-            energy.share_of(np.ones((4, 3)), np.ones(other))
+            energy.safe_divide(np.ones((4, 3)), np.ones(other))
 
 
 @few(max_examples=10)

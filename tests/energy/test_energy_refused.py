@@ -60,7 +60,7 @@ def test_minutes_of_any_whole_kind_are_minutes():
 def test_meters_have_a_name_each(names, said):
     """Some were read beyond their end, others told of the wrong one."""
     with pytest.raises(ValueError, match=said):
-        energy.metered(np.array([[[1.0, -1.0]]]), *names)
+        energy.clean_power(np.array([[[1.0, -1.0]]]), *names)
 
 
 @pytest.mark.parametrize("name", ["homes", "devices", "days", "test_days"])

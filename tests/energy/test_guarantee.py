@@ -47,7 +47,7 @@ def test_epsilon_is_that_of_gaussian_composition(z, devices):
 def test_little_noise_is_told_by_an_upper_bound():
     told = energy.broadcast_epsilon(PFDRLConfig(noise_multiplier=0.2), 24, 1e-5)
     expected = gaussian_epsilon(2 / 0.2, 1e-5)  # Four broadcasts.
-    assert guarantee.LEAST_MULTIPLIER == 0.1
+    assert guarantee.MIN_PLD_MULTIPLIER == 0.1
     assert expected <= told * (1 + 1e-6) <= 1.01 * expected
     more = energy.broadcast_epsilon(PFDRLConfig(noise_multiplier=0.1), 24, 1e-5)
     assert gaussian_epsilon(2 / 0.1, 1e-5) <= more <= 2.2 * gaussian_epsilon(20, 1e-5)

@@ -132,7 +132,7 @@ def test_days_are_those_from_which_on_enough_is_saved(
     last = data.draw(st.integers(1, days))
     more = {"optimal": optimal, "minutes": minutes} if both else {}
     found = energy.days_to_reach(
-        saved, standby, per, share=least[0] / least[1], last=last, **more
+        saved, standby, per, fraction=least[0] / least[1], last=last, **more
     )
     assert found.days.shape == found.final.shape == (3,)
     for home in range(3):

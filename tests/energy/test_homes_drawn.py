@@ -59,7 +59,9 @@ def test_meters_are_mended_device_by_device_or_named(seed, kinds, starts, dtype,
     for place, (kind, start) in enumerate(zip(kinds, starts, strict=True)):
         spoil(power[place // 2, :, place % 2], kind, start)
     given = power.copy()
-    read = lambda: energy.metered(power, *((["a", "b"], ["c", "d"]) if named else ()))
+    read = lambda: energy.clean_power(
+        power, *((["a", "b"], ["c", "d"]) if named else ())
+    )
     wrong = [place for place, kind in enumerate(kinds) if kind in WRONG]
     if wrong:
         home, device = divmod(wrong[0], 2)
@@ -78,7 +80,7 @@ def test_meters_are_mended_device_by_device_or_named(seed, kinds, starts, dtype,
         assert found.present[place // 2, place % 2] == there
         own = mended(given[place // 2, :, place % 2]) if there else np.zeros(40)
         np.testing.assert_array_equal(column, np.float32(own))
-    again = energy.metered(found.power)
+    again = energy.clean_power(found.power)
     np.testing.assert_array_equal(again.power, found.power)
 
 
@@ -89,10 +91,10 @@ def test_meters_are_mended_device_by_device_or_named(seed, kinds, starts, dtype,
 )
 def test_power_that_is_none_is_refused(kind, shape, real):
     with pytest.raises(TypeError, match="power must hold real numbers, got"):
-        energy.metered(np.zeros((1, 2, 1)).astype(kind))
+        energy.clean_power(np.zeros((1, 2, 1)).astype(kind))
     with pytest.raises(ValueError, match=r"power must be float\[homes, minutes, dev"):
-        energy.metered(np.zeros(shape, real))
-    found = energy.metered(np.full((1, 2, 1), 3, real))
+        energy.clean_power(np.zeros(shape, real))
+    found = energy.clean_power(np.full((1, 2, 1), 3, real))
     assert found.power.dtype == np.float32 and (found.power == 3).all()
 
 

@@ -34,7 +34,7 @@ def flat(tree):
 def test_a_scale_is_the_mean_of_what_is_taken(seed, shape, dtype):
     rng = np.random.default_rng(seed)
     power = rng.choice([0, 0.1, 0.2, 3, 50.5], size=shape).astype(dtype)
-    found = energy.scale_of(power)
+    found = energy.compute_scale(power)
     assert found.dtype == np.float32 and found.shape == shape[:-1]
     for place in np.ndindex(shape[:-1]):
         some = [one for one in np.float32(power[place]) if one >= np.float32(0.2)]

@@ -83,11 +83,13 @@ def test_a_street_lives_on_and_apart_as_at_once(seed, hyper, kinds):
         )
     load = np.asarray(street.power)[:, : 4 * SLOT].reshape(6, 4, SLOT)
     levels = jax.tree.map(lambda x: x[:, None, None], street.levels)
-    standby = np.where(energy.mode_of(load, levels) == STANDBY, load, 0).sum(2) / 60
+    standby = (
+        np.where(energy.classify_mode(load, levels) == STANDBY, load, 0).sum(2) / 60
+    )
     np.testing.assert_allclose(info["standby_wh"], standby.T, rtol=1e-4)
     assert (info["minutes"] == SLOT).all()
     assert (info["saved_wh"] <= info["standby_wh"] + 1e-5).all()
-    places, parts = energy.apart(street, 3)
+    places, parts = energy.shard_neighborhood(street, 3)
     states, infos = energy.simulate_sharded(
         system(), key(), [*map(begin, parts)], parts, 4
     )
@@ -112,7 +114,7 @@ def test_a_state_that_is_dealt_out_is_collected_again(
     shuffled = lambda leaf: jnp.asarray(rng.permuted(np.asarray(leaf)), leaf.dtype)
     fits, control = jax.tree.map(shuffled, (state.fits, state.control))
     state = state._replace(fits=fits, control=control)
-    places, parts = energy.apart(street, number)
+    places, parts = energy.shard_neighborhood(street, number)
     assert sorted(np.concatenate(places)) == list(range(6))
     states = energy.deal_state(system(), state, places, parts)
     assert len(states) == len(parts) == min(number, len(set(kinds)))
@@ -138,14 +140,14 @@ def test_lives_are_each_other_s_and_their_own(seed, order):
     hyper = {
         "alpha": np.float32([0, 0, 2]), "epsilon": np.float32([0.5, 0.5, 0.1])
     }  # fmt: skip
-    live = lambda seeds, hyper, **more: energy.lives(
+    live = lambda seeds, hyper, **more: energy.simulate_batch(
         system(), seeds, hyper, street, slots_a_day=2, days=2, test_days=1, **more
     )
     learned, tested, finite = live(seeds, hyper)
     assert finite.all() and finite.shape == (3,)
     load = np.asarray(street.power)
     levels = jax.tree.map(lambda x: x[:, None], street.levels)
-    standby = np.where(energy.mode_of(load, levels) == STANDBY, load, 0) / 60
+    standby = np.where(energy.classify_mode(load, levels) == STANDBY, load, 0) / 60
     daily = standby.reshape(6, 3, 2 * SLOT).sum((0, 2))
     for found, own in ((learned, daily[:2]), (tested, daily[2:])):
         assert found["minutes"].tolist() == [[6.0 * 2 * SLOT] * len(own)] * 3

@@ -38,7 +38,7 @@ def change(run, **given):
 
 
 def system_of(run):
-    return energy.pfdrl(settings.config_of(run.method.config))
+    return energy.pfdrl(settings.build_config(run.method.config))
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_days_are_told_as_agents_went_through_them(run, homes):
     """
     system, plain = system_of(run), run.method.prepare(homes)
     first, key = jax.random.split(jax.random.key(3))
-    state = system.init(first, plain, **settings.hyper_of(SETTINGS))
+    state = system.init(first, plain, **settings.build_hyper(SETTINGS))
     state, _ = energy.simulate(system, key, state, plain, 24)
     _, info = energy.simulate(system, key, state, plain, 24)
     told = run.history[1]["losses"]
@@ -223,7 +223,7 @@ def test_held_out_days_are_the_agents_own_acts(run, homes, report):
     act, street = jax.jit(system_of(run).act), run.method.prepare(homes)
     slots = [act(run.state.system, street, slot) for slot in range(48, 72)]
     present = np.ones(4, bool)
-    sums = [energy.measured(did, present) for did in slots]
+    sums = [energy.summarize_slot(did, present) for did in slots]
     total = {k: float(sum(np.sum(one[k]) for one in sums)) for k in sums[0]}
     overall = report["overall"]
     assert overall["standby_kwh"] == pytest.approx(total["standby_wh"] / 1000, rel=1e-4)
@@ -319,7 +319,9 @@ def test_words_where_there_is_nothing_to_tell(report):
         "forecast": None,
         "untold": ["tv of a", "pc of a", "tv of b", "pc of b"],
         "newcomers": found | never | {"known": 1},
-        "privacy": guarantee.told(PFDRLSettings(noise_multiplier=20.0), 2),
+        "privacy": guarantee.describe_guarantee(
+            PFDRLSettings(noise_multiplier=20.0), 2
+        ),
     }
     quiet["method"] = report["method"] | {
         "settings": report["method"]["settings"] | {"graph": "full", "slot_min": 20}

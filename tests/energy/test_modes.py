@@ -14,7 +14,7 @@ from jaxanon.energy import OFF, ON, STANDBY, Levels
 def test_nearest_level_by_hand():
     # Standby 4 W, on 100 W: borders are 2 W and √400 = 20 W, which are the higher mode.
     power = jnp.array([0.0, 1.9, 2.0, 4.0, 19.9, 20.0, 100.0, 900.0, -3.0])
-    found = jax.jit(energy.mode_of)(power, Levels(4.0, 100.0))
+    found = jax.jit(energy.classify_mode)(power, Levels(4.0, 100.0))
     assert found.tolist() == [OFF, OFF, STANDBY, STANDBY, STANDBY, ON, ON, ON, OFF]
 
 
@@ -26,12 +26,12 @@ def test_nearest_level_by_hand():
 def test_the_paper_s_bands_lie_on_their_side_of_the_borders(standby, ratio, factor):
     levels = Levels(np.float32(standby), np.float32(standby * ratio))
     power = np.float32([0, factor * levels.standby, factor * levels.on])
-    assert energy.mode_of(power, levels).tolist() == [OFF, STANDBY, ON]
+    assert energy.classify_mode(power, levels).tolist() == [OFF, STANDBY, ON]
 
 
 def test_where_standby_cannot_be_told_all_that_is_measured_is_on():
     power = jnp.array([0.0, 0.19, 0.2, 1.0, 9.0])
-    found = energy.mode_of(power, Levels(0.0, 9.0))
+    found = energy.classify_mode(power, Levels(0.0, 9.0))
     assert found.tolist() == [OFF, OFF, ON, ON, ON]
 
 

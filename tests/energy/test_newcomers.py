@@ -118,10 +118,10 @@ def test_days_until_a_share_of_the_final_saving():
     """Two slots a day; the second home has no standby on its first day."""
     standby = np.array([[5, 0], [5, 0], [4, 2], [6, 2], [5, 1], [5, 3], [9, 9]])
     saved = np.array([[0, 0], [4, 0], [4, 2], [5, 1], [5, 1], [5, 3], [0, 0]])
-    found = energy.days_to_reach(saved, standby, 2, share=0.9, last=1)
+    found = energy.days_to_reach(saved, standby, 2, fraction=0.9, last=1)
     # Shares of 0.4, 0.9, 1 and none, 0.75, 1; the seventh slot is of no whole day.
     assert found.days.tolist() == [2, 3] and found.final.tolist() == [1, 1]
-    assert energy.days_to_reach(saved, standby, 2, share=0.7).days.tolist() == [2, 2]
+    assert energy.days_to_reach(saved, standby, 2, fraction=0.7).days.tolist() == [2, 2]
 
 
 def test_what_saves_nothing_in_the_end_reaches_nothing():

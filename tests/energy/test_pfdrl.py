@@ -116,7 +116,7 @@ def test_what_is_measured_agrees_with_what_agents_do():
     minutes = slice(2 * SLOT, 3 * SLOT)
     np.testing.assert_array_equal(did.load, street.power[:, minutes])
     last = street.power[:, 2 * SLOT - 1 : 2 * SLOT]
-    np.testing.assert_array_equal(did.held, jnp.repeat(last, SLOT, axis=1))
+    np.testing.assert_array_equal(did.persistence, jnp.repeat(last, SLOT, axis=1))
     for agent in range(AGENTS):
         saved = optimal = 0.0
         for watts, mode, action in zip(
@@ -221,11 +221,11 @@ def test_agents_go_through_slots_by_themselves_until_somebody_is_heard():
     """And many slots in one program are slots one by one."""
     slots, made = [lived(n, "pfdrl", HOURLY) for n in range(7)], system(method="pfdrl")
     state = slots[0][0]
-    assert made.silent(state, 3) == 3 and made.silent(state, 4) == 1
-    assert made.silent(slots[2][0], 3) == 1  # The next is heard after one.
-    assert jax.jit(lambda state: made.silent(state, 3))(state) == 1
+    assert made.max_local_slots(state, 3) == 3 and made.max_local_slots(state, 4) == 1
+    assert made.max_local_slots(slots[2][0], 3) == 1  # The next is heard after one.
+    assert jax.jit(lambda state: made.max_local_slots(state, 3))(state) == 1
     # Twice three, after each of which all are heard, and one by one above.
-    assert made.silent(state, 6) == 3
+    assert made.max_local_slots(state, 6) == 3
     state, info = energy.simulate(made, jax.random.key(1), again(state), homes(), 6)
     for slot in range(6):
         expected = slots[slot + 1][1]
@@ -235,7 +235,9 @@ def test_agents_go_through_slots_by_themselves_until_somebody_is_heard():
         state.control.params, slots[6][0].control.params, rtol=1e-3, atol=1e-5
     )
     alone = system(method="cloud")
-    assert alone.silent(lived(0, "cloud", HOURLY)[0], 3) == 1  # Steps are everybody's.
+    assert (
+        alone.max_local_slots(lived(0, "cloud", HOURLY)[0], 3) == 1
+    )  # Steps are everybody's.
 
 
 def test_alpha_and_periods_are_a_sweep_of_agents_side_by_side():

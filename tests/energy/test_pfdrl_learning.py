@@ -55,7 +55,7 @@ def test_pfdrl_learns_to_switch_standby_off():
     state, info = energy.simulate(made, jax.random.key(1), state, street, 72)
     test_days = jax.vmap(lambda slot: made.act(state, street, slot))
     did = jax.jit(test_days)(jnp.arange(72, 96))
-    found = energy.measured(did, street.present[None] | jnp.zeros((24, 1), bool))
+    found = energy.summarize_slot(did, street.present[None] | jnp.zeros((24, 1), bool))
     total = {name: float(one.sum()) for name, one in found.items()}
     first = {name: float(one[:3].sum()) for name, one in info.items()}
     assert total["optimal"] / total["minutes"] > 0.97

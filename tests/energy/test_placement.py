@@ -24,7 +24,7 @@ def test_kinds_are_dealt_out_whole_and_evenly():
     kinds = np.array([[0, 1, 2], [0, 1, 3], [0, 4, 3]])
     rng = np.random.default_rng(0)
     whole = energy.build_neighborhood(rng.uniform(0, 9, (3, 40, 3)), kinds)
-    places, streets = energy.apart(whole, 2)
+    places, streets = energy.shard_neighborhood(whole, 2)
     # 0 has three agents, 1 and 3 two each, 2 and 4 one: 0 and 4 or 2, 1 and 3.
     assert sorted(map(len, places)) == [4, 5]
     assert sorted(np.concatenate(places)) == list(range(9))
@@ -37,12 +37,12 @@ def test_kinds_are_dealt_out_whole_and_evenly():
         np.testing.assert_allclose(part.everybody.sum(axis=1), 1, rtol=1e-6)
     first, second = (set(np.asarray(part.kind).tolist()) for part in streets)
     assert not first & second
-    assert len(energy.apart(whole, 9)[1]) == 5
+    assert len(energy.shard_neighborhood(whole, 9)[1]) == 5
 
 
 def test_fewer_than_one_street_is_refused():
-    with pytest.raises(ValueError, match="number must be >= 1, got 0"):
-        energy.apart(energy.build_neighborhood(np.ones((1, 60, 1))), 0)
+    with pytest.raises(ValueError, match="num_shards must be >= 1, got 0"):
+        energy.shard_neighborhood(energy.build_neighborhood(np.ones((1, 60, 1))), 0)
 
 
 UNSURE = ChannelConfig(drop_probability=0.3, delay_probability=0.3, max_age=2)
@@ -55,7 +55,7 @@ def test_apart_is_as_in_one_program(settings):
     made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | settings))
     hyper = {"alpha": 1, "beta_hours": 1 / 3, "gamma_hours": 1 / 3}  # Every slot.
     begun = made.init(jax.random.key(0), street, **hyper)
-    places, streets = energy.apart(street, 2)
+    places, streets = energy.shard_neighborhood(street, 2)
     states = energy.deal_state(made, begun, places, streets)
     for own, dealt in zip(streets, states, strict=True):
         chex.assert_trees_all_equal(dealt, made.init(jax.random.key(0), own, **hyper))
@@ -95,7 +95,7 @@ def test_streets_apart_draw_the_noise_of_the_whole_one():
     )
     key, begun = jax.random.key(1), start(street)
     before = np.array(begun.fit_mail.public["dense_1"]["kernel"])
-    places, streets = energy.apart(street, 2)
+    places, streets = energy.shard_neighborhood(street, 2)
     dealt = energy.deal_state(made, begun, places, streets)
     again = energy.collect_state(jax.tree.map(jnp.zeros_like, begun), dealt, places)
     public = lambda state: (state.fit_mail.public, state.control_mail.public)

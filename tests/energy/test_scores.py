@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxanon import energy
-from jaxanon.energy import Acted, Homes, scores
+from jaxanon.energy import AgentRecord, Homes, scores
 
 DAY = 1440
 
@@ -25,9 +25,9 @@ def homes(*, dates=None):
 def did(street, **changed):
     """Agents that switch all off but what is on, on their forecast's word."""
     load = np.asarray(street.power)
-    mode = np.asarray(energy.mode_of(street.power, energy.Levels(6.0, 60.0)))
+    mode = np.asarray(energy.classify_mode(street.power, energy.Levels(6.0, 60.0)))
     action = np.where(mode == 2, 2, 0)
-    return Acted(load, load + 1, load + 2, mode, action)._replace(**changed)
+    return AgentRecord(load, load + 1, load + 2, mode, action)._replace(**changed)
 
 
 def test_sums_and_shares_by_hand():
@@ -78,7 +78,7 @@ def test_forecasts_are_measured_beside_persistence():
     assert found["forecast"]["model"]["mae"] == pytest.approx(1)
     assert found["forecast"]["model"]["mase"] == pytest.approx(0.5)
     assert found["forecast"]["persistence"]["rmse"] == pytest.approx(2)
-    perfect = did(street)._replace(held=np.asarray(street.power))
+    perfect = did(street)._replace(persistence=np.asarray(street.power))
     told = scores.scores(perfect, street, made)
     assert told["forecast"]["model"]["mase"] is None  # Infinite: not in JSON.
     assert told["per_kind"][0]["mase"] is None
@@ -142,4 +142,4 @@ def test_devices_whose_standby_is_unknown_are_named():
     made = homes()
     made.power[0, :, 1] = 9
     street = energy.build_neighborhood(made.power, made.kinds)
-    assert scores.untold(street, ["a1", "a2", "b1", "b2"]) == ["a2"]
+    assert scores.find_unknown_standby(street, ["a1", "a2", "b1", "b2"]) == ["a2"]

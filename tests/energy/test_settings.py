@@ -63,7 +63,7 @@ def test_what_would_do_nothing_is_refused(idle, message):
 def test_layers_that_nobody_shares_need_not_be_there():
     for sharing in ("local", "cloud", "fl", "frl"):
         small = PFDRLSettings(sharing=sharing, hidden_sizes=(4,), days=1)
-        assert "alpha" not in settings.hyper_of(small)
+        assert "alpha" not in settings.build_hyper(small)
     with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
         PFDRLSettings(hidden_sizes=(4,))
 
@@ -75,8 +75,8 @@ def test_settings_reach_the_parts():
         hidden_sizes=(8, 8), alpha=2, gamma_hours=6.0, double_dqn=True, lookback=60,
         batch_size=8, capacity=50, target_update_interval=9,
     )  # fmt: skip
-    config = settings.config_of(chosen)
-    assert settings.config_of(PFDRLSettings(sharing="frl")).method == "frl"
+    config = settings.build_config(chosen)
+    assert settings.build_config(PFDRLSettings(sharing="frl")).method == "frl"
     assert config.method == "pfdrl" and config.forecast.kind == "bp"
     assert config.forecast.lookback == 60 and config.forecaster_batch_size == 7
     sizes = (
@@ -86,13 +86,13 @@ def test_settings_reach_the_parts():
     )
     assert sizes == (8, 50, 9)
     # Where every message arrives none is kept.
-    assert settings.config_of(PFDRLSettings(max_age=3)).messages.max_age == 0
+    assert settings.build_config(PFDRLSettings(max_age=3)).messages.max_age == 0
     assert config.messages == federated.ChannelConfig(
         drop_probability=0.1, delay_probability=0.2, max_age=3
     )
     assert config.hidden_sizes == (8, 8) and config.dqn.double_dqn
     assert 30 % config.dqn.num_envs == 0
-    hyper = settings.hyper_of(chosen)
+    hyper = settings.build_hyper(chosen)
     assert (hyper["alpha"], hyper["gamma_hours"], hyper["exploration_epsilon"]) == (
         2,
         6.0,
@@ -104,13 +104,13 @@ def test_settings_reach_the_parts():
     ("graph", "heard"), [("full", 5), ("ring", 2), ("k-regular", 4)]
 )
 def test_graphs(graph, heard):
-    found = np.asarray(settings.graph_of(PFDRLSettings(graph=graph), 6))
+    found = np.asarray(settings.build_graph(PFDRLSettings(graph=graph), 6))
     assert found.sum(axis=1).tolist() == [heard] * 6
 
 
 def test_random_graphs_are_the_seed_s():
     draw = lambda **more: np.asarray(
-        settings.graph_of(PFDRLSettings(graph="random", **more), 30)
+        settings.build_graph(PFDRLSettings(graph="random", **more), 30)
     )
     np.testing.assert_array_equal(draw(), draw())
     assert (draw() != draw(homes_seed=1)).any()

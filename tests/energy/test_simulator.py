@@ -45,7 +45,7 @@ def test_uses_gather_about_the_peak(homes):
 
 def test_homes_differ_and_the_first_of_many_are_those_of_few(homes):
     spread = np.log(np.asarray(homes.on_w)).std(axis=0)
-    np.testing.assert_allclose(spread, simulator.SPREAD, rtol=0.5)
+    np.testing.assert_allclose(spread, simulator.LEVEL_STD, rtol=0.5)
     few = households(jax.random.key(0), 2, 30)
     np.testing.assert_array_equal(few.mode, homes.mode[:2])
 
@@ -54,7 +54,7 @@ def test_modes_are_told_again_from_power_alone(homes):
     levels = energy.find_levels(np.asarray(homes.power[:, : 10 * 1440]))
     shape = homes.power.shape
     wide = energy.Levels(*(jnp.broadcast_to(one[:, None], shape) for one in levels))
-    agree = np.asarray(energy.mode_of(homes.power, wide) == homes.mode)
+    agree = np.asarray(energy.classify_mode(homes.power, wide) == homes.mode)
     known = levels.standby > 0  # Of a few homes on is less than three times standby.
     assert known.mean() > 0.95
     assert np.moveaxis(agree, 1, 2)[known].mean() > 0.999

@@ -71,7 +71,7 @@ def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, cap
     assert told["rounds"] == {"done": 1, "asked": 2} and told["steps"] == 8
     # So little noise is reckoned by Rényi divergences, which is what it says.
     assert told["accountant"] == told["parts"][0]["accountant"] == "rdp"
-    assert told == guarantee.told(method.config, 2, days=1)
+    assert told == guarantee.describe_guarantee(method.config, 2, days=1)
     assert app.main(["privacy", str(tmp_path)]) == 0
     assert "Unfinished: 1 of 2 rounds" in capsys.readouterr().out
     run = run_folder.open_run(tmp_path)
