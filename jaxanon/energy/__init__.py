@@ -8,14 +8,14 @@ from jaxanon.energy.forecasting import (
     Forecaster,
     Trace,
     begin_fit,
+    compute_scale,
     fit_gradient,
     fit_step,
     forecaster,
     persistence,
-    compute_scale,
 )
 from jaxanon.energy.guarantee import broadcast_epsilon, num_broadcasts
-from jaxanon.energy.homes import Homes, HomesSpec, Meters, from_readings, clean_power
+from jaxanon.energy.homes import Homes, HomesSpec, Meters, clean_power, from_readings
 from jaxanon.energy.loading import load as load_homes
 from jaxanon.energy.mdp import (
     Environment,
@@ -27,13 +27,13 @@ from jaxanon.energy.mdp import (
     reward,
 )
 from jaxanon.energy.method import HomesState, pfdrl_method
-from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, classify_mode
+from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, classify_mode, find_levels
 from jaxanon.energy.neighbourhood import Neighborhood, build_neighborhood
 from jaxanon.energy.newcomers import LearningTime, add_home, days_to_reach
 from jaxanon.energy.placement import (
-    shard_neighborhood,
     collect_state,
     deal_state,
+    shard_neighborhood,
     simulate_sharded,
 )
 from jaxanon.energy.q_learning import Agent, AgentState, DQNConfig, dqn, greedy
@@ -41,10 +41,10 @@ from jaxanon.energy.saving import (
     FIXED_CENTS,
     Savings,
     cents,
+    safe_divide,
     saving_per_day,
     saving_per_hour,
     savings,
-    safe_divide,
     variable_price,
 )
 from jaxanon.energy.settings import PFDRLSettings, neighborhood_from_settings
@@ -52,9 +52,9 @@ from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, househol
 from jaxanon.energy.system import (
     PFDRLSystem,
     SystemState,
-    simulate_batch,
     pfdrl,
     simulate,
+    simulate_batch,
 )
 
 __all__ = [
@@ -64,8 +64,8 @@ __all__ = [
     "OFF",
     "ON",
     "STANDBY",
-    "AgentRecord",
     "Agent",
+    "AgentRecord",
     "AgentState",
     "Appliance",
     "DQNConfig",
@@ -77,24 +77,26 @@ __all__ = [
     "HomesSpec",
     "HomesState",
     "Households",
+    "LearningTime",
     "Levels",
     "Meters",
     "Neighborhood",
     "PFDRLConfig",
     "PFDRLSettings",
     "PFDRLSystem",
-    "LearningTime",
     "Savings",
     "Series",
     "SystemState",
     "Trace",
     "add_home",
-    "shard_neighborhood",
     "begin_fit",
     "broadcast_epsilon",
     "build_neighborhood",
     "cents",
+    "classify_mode",
+    "clean_power",
     "collect_state",
+    "compute_scale",
     "days_to_reach",
     "deal_state",
     "dqn",
@@ -106,11 +108,7 @@ __all__ = [
     "from_readings",
     "greedy",
     "households",
-    "simulate_batch",
     "load_homes",
-    "summarize_slot",
-    "clean_power",
-    "classify_mode",
     "neighborhood_from_settings",
     "num_broadcasts",
     "observation",
@@ -120,12 +118,14 @@ __all__ = [
     "pfdrl",
     "pfdrl_method",
     "reward",
+    "safe_divide",
     "saving_per_day",
     "saving_per_hour",
     "savings",
-    "compute_scale",
-    "safe_divide",
+    "shard_neighborhood",
     "simulate",
+    "simulate_batch",
     "simulate_sharded",
+    "summarize_slot",
     "variable_price",
 ]

@@ -186,7 +186,8 @@ def summarize_slot(did: AgentRecord, present) -> dict[str, jax.Array]:
 
     Example:
       >>> one = jnp.ones((1, 1))
-      >>> did = AgentRecord(60 * one, 57 * one, 50 * one, jnp.array([[1]]), jnp.array([[0]]))
+      >>> mode, action = jnp.array([[1]]), jnp.array([[0]])
+      >>> did = AgentRecord(60 * one, 57 * one, 50 * one, mode, action)
       >>> sums = summarize_slot(did, jnp.array([True]))
       >>> found["saved_wh"], found["forecast_error"]
       (Array([1.], dtype=float32), Array([3.], dtype=float32))

@@ -20,7 +20,7 @@ PERIODS = {"forecast": "beta_hours", "control": "gamma_hours"}
 
 
 class Sharing(NamedTuple):
-    """How agents share each of their two models.
+    """Sharing modes of the forecaster and the Q-network.
 
     ``"nothing"``: each agent trains alone. ``"data"``: one model is trained on the data
     of all agents, as in a cloud; each step uses the mean gradient. ``"server"``: a

@@ -36,7 +36,7 @@ class ForecastConfig:
     kind: str = setting(
         "lstm",
         choices=KINDS,
-        help='"lr": linear regression with squared errors; "svm": linear support vector '
+        help='"lr": linear regression, squared errors; "svm": linear support vector '
         "regression, which ignores errors below ``tolerance`` and has a weight "
         '``penalty``; "bp": perceptron; "lstm": recurrent network. The last two '
         "minimize absolute errors, which fits the median",

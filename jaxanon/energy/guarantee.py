@@ -125,8 +125,8 @@ NOT_COVERED = (
 )
 
 NEIGHBOURS = (
-    "a home that trains on its data or sends only noise (to hide which of two homes took "
-    "part, compute epsilon with half the noise multiplier)"
+    "a home that trains on its data or sends only noise (to hide which of two homes "
+    "took part, compute epsilon with half the noise multiplier)"
 )
 
 

@@ -176,8 +176,8 @@ def _check_order(minute, device, home):
                 f"{when[0]}; average them."
             )
         raise ValueError(
-            f"minute must increase, got {when[1]} after {when[0]} for {device} of {home}; "
-            "sort the readings, or check whether the clock was set back."
+            f"minute must increase, got {when[1]} after {when[0]} for {device} of "
+            f"{home}; sort the readings, or check whether the clock was set back."
         )
 
 
@@ -219,8 +219,8 @@ def _first_days(series, kinds, home, num_days):
         worst = kinds[there[int(np.argmin(full.sum(axis=0)))]]
         raise ValueError(
             f"num_days must be at most {len(entire)} for {home}, the days without gaps "
-            f"of more than {MAX_GAP_MIN} minutes, got {num_days}; {worst} has the fewest "
-            "such days: remove it or the home, or request fewer days."
+            f"of more than {MAX_GAP_MIN} minutes, got {num_days}; {worst} has the "
+            "fewest such days: remove it or the home, or request fewer days."
         )
     first_days = days[entire[:num_days]]
     for day in first_days:
@@ -295,7 +295,7 @@ def clean_power(power, homes=None, devices=None) -> Meters:
 
 def _check_count(what, names, number):
     if names is not None and len(names) != number:
-        raise ValueError(f"{what} must have {number} names, got {names!r}.")
+        raise ValueError(f"{what} must have length {number}, got {names!r}.")
 
 
 def _name(word, names, number):
@@ -306,8 +306,8 @@ def _check_finite(column, home, device):
     if (column < 0).any():
         minute = int(np.argmax(column < 0))
         raise ValueError(
-            f"power must not be negative, got {column[minute]} W for {device} of {home} "
-            f"in minute {minute}; reverse its clamp, or set the device to NaN."
+            f"power must not be negative, got {column[minute]} W for {device} of "
+            f"{home} in minute {minute}; reverse its clamp, or set the device to NaN."
         )
     if np.isinf(column).any():
         minute = int(np.argmax(np.isinf(column)))
@@ -355,8 +355,8 @@ def _fill_short_gaps(column, home, device):
     longest, minute = longest_gap(column)
     if longest > MAX_GAP_MIN:
         raise ValueError(
-            f"power must not have gaps of more than {MAX_GAP_MIN} minutes, got {longest} "
-            f"for {device} of {home} from minute {minute}; choose other days, or set the "
-            "device to NaN."
+            f"power must not have gaps of more than {MAX_GAP_MIN} minutes, got "
+            f"{longest} for {device} of {home} from minute {minute}; choose other "
+            "days, or set the device to NaN."
         )
     return fill_gaps(column)

@@ -98,8 +98,8 @@ def load(
         found = _metered(name, recordings, num_days)
     else:
         raise ValueError(
-            f"name_or_npz must be one of {list(SOURCES)} or the path of an .npz file, got "
-            f"{name!r}."
+            f"name_or_npz must be one of {list(SOURCES)} or the path of an .npz file, "
+            f"got {name!r}."
         )
     return _chosen(found, homes, devices, kinds)
 

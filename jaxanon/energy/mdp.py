@@ -176,8 +176,8 @@ def environment(minutes: int, observed: str = "power") -> Environment:
         spare = len(series.load) - length
         if spare < 0:
             raise ValueError(
-                f"series must have at least {length} minutes, the length of an episode, "
-                f"got {len(series.load)}; extend it or shorten the episodes."
+                f"series must have at least {length} minutes, the length of an "
+                f"episode, got {len(series.load)}; extend it or shorten the episodes."
             )
         start = jax.random.randint(key, (), 0, spare + 1)
         return Place(start, jnp.int32(length))

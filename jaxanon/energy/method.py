@@ -91,7 +91,7 @@ def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
                 f"{config.test_days} for testing, got {days}."
             )
         if config.joining:
-            newcomers(config, homes)  # Raises errors before training.
+            build_new_neighborhood(config, homes)  # Raises errors before training.
 
     def prepare(homes):
         return energy_settings.neighborhood_from_settings(
@@ -210,7 +210,7 @@ def pfdrl_method(spec: HomesSpec, **settings) -> Method:
     return _build(spec, **settings)
 
 
-def newcomers(settings, homes: Homes) -> neighbourhood.Neighborhood:
+def build_new_neighborhood(settings, homes: Homes) -> neighbourhood.Neighborhood:
     """Returns the neighborhood of the joining homes, which all exchange broadcasts.
 
     Args:
@@ -226,13 +226,13 @@ def newcomers(settings, homes: Homes) -> neighbourhood.Neighborhood:
       >>> homes = energy.load_homes("simulated", homes=3, devices=2, days=1,
       test_days=1)
       >>> chosen = energy.PFDRLSettings(days=1, test_days=1, joining=1, graph="ring")
-      >>> newcomers(chosen, homes).power.shape
+      >>> build_new_neighborhood(chosen, homes).power.shape
       (2, 2880)
     """
     count = len(homes.names)
     new = take(homes, count - settings.joining, count)
     # They may be too few for the graph of the settings.
-    return energy_settings.neighborhood_from_settings(settings, new, everybody=True)
+    return energy_settings.neighborhood_from_settings(settings, new, complete=True)
 
 
 def arrays_of(homes: Homes) -> list[np.ndarray]:
@@ -248,10 +248,10 @@ def _blank(agents):
         scale=zeros,
         levels=Levels(*[zeros] * len(Levels._fields)),
         present=zeros,
-        neighbours=zeros,
-        everybody=zeros,
+        neighbor_weights=zeros,
+        server_weights=zeros,
         kind=zeros,
-        number=zeros,
+        agent_id=zeros,
     )
 
 

@@ -89,8 +89,8 @@ def find_levels(power) -> Levels:
     power = np.asarray(power)
     if power.ndim != 3 or not power.shape[1]:
         raise ValueError(
-            f"power must be float[homes, minutes, devices] with at least one minute, got "
-            f"shape {power.shape}."
+            f"power must be float[homes, minutes, devices] with at least one minute, "
+            f"got shape {power.shape}."
         )
     rows = np.moveaxis(power, 1, 2).reshape(-1, power.shape[1])
     levels = np.array([_levels(row) for row in rows], np.float32)
@@ -122,6 +122,6 @@ def _otsu(values):
     rest = np.sum(counts * midpoints) - total
     difference = total / np.maximum(below, 1) - rest / np.maximum(above, 1)
     between = below * above * difference**2
-    # All thresholds within an empty range are equal: take the middle one.
+    # Take the middle of equally good thresholds.
     best = np.flatnonzero(between >= between.max() * (1 - 1e-9))
     return edges[1 + best[len(best) // 2]]

@@ -20,20 +20,20 @@ class Neighborhood(NamedTuple):
     scale: jax.Array  # float32[agents], W that correspond to 1 in a forecaster
     levels: Levels  # float32[agents] each
     present: jax.Array  # bool[agents]; whether the home has the device
-    neighbours: jax.Array  # float32[agents, agents]; mixing weights of the graph
-    everybody: jax.Array  # float32[agents, agents]; server weights per kind
+    neighbor_weights: jax.Array  # float32[agents, agents]; mixing weights of the graph
+    server_weights: jax.Array  # float32[agents, agents]; server weights per kind
     kind: jax.Array  # int32[agents]
-    number: jax.Array  # int32[agents]; index of the random stream
+    agent_id: jax.Array  # int32[agents]; index of the random stream
 
 
-def count_known_devices(neighborhood: Neighborhood, newcomers: Neighborhood) -> int:
+def count_known_devices(neighborhood: Neighborhood, new_homes: Neighborhood) -> int:
     """Counts devices of new homes that share a day with a device of the neighborhood.
 
     A day is shared if its loads are equal in every minute, as in composed homes that
     reuse devices. Days of constant load do not count.
 
     Args:
-      neighborhood, newcomers: ``Neighborhood`` of whole days.
+      neighborhood, new_homes: ``Neighborhood`` of whole days.
 
     Example:
       >>> from jaxanon.energy import build_neighborhood as build
@@ -48,7 +48,7 @@ def count_known_devices(neighborhood: Neighborhood, newcomers: Neighborhood) -> 
         return {hash(row.tobytes()) for row in rows if row.min() != row.max()}
 
     known = days(neighborhood.power[neighborhood.present])
-    rows = newcomers.power[newcomers.present]
+    rows = new_homes.power[new_homes.present]
     return sum(not known.isdisjoint(days(power)) for power in rows)
 
 
@@ -71,7 +71,9 @@ def count_neighbors(neighborhood: Neighborhood) -> dict:
       {'mean': 1.3333333333333333, 'nobody': 1}
     """
     there = np.asarray(neighborhood.present)
-    hears = (np.asarray(neighborhood.neighbours) > 0) & ~np.eye(len(there), dtype=bool)
+    hears = (np.asarray(neighborhood.neighbor_weights) > 0) & ~np.eye(
+        len(there), dtype=bool
+    )
     counts = hears.sum(axis=1)[there]
     if not len(counts):
         return {"mean": 0.0, "nobody": 0}
@@ -104,7 +106,7 @@ def build_neighborhood(
 
     Example:
       >>> made = build_neighborhood(np.ones((3, 60, 2)))
-      >>> made.power.shape, (made.everybody[0] > 0).tolist()
+      >>> made.power.shape, (made.server_weights[0] > 0).tolist()
       ((6, 60), [True, False, True, False, True, False])
     """
     meters = clean_power(power, *(names or ()))
@@ -140,10 +142,10 @@ def build_neighborhood(
         scale=compute_scale(jnp.asarray(rows[:, :learn])),
         levels=Levels(*(jnp.asarray(level.reshape(-1)) for level in levels)),
         present=jnp.asarray(present),
-        neighbours=metropolis_weights(alike & near),
-        everybody=jnp.asarray(_averaging_weights(alike)),
+        neighbor_weights=metropolis_weights(alike & near),
+        server_weights=jnp.asarray(_averaging_weights(alike)),
         kind=jnp.asarray(kind, jnp.int32),
-        number=jnp.arange(len(rows), dtype=jnp.int32),
+        agent_id=jnp.arange(len(rows), dtype=jnp.int32),
     )
 
 

@@ -27,7 +27,7 @@ def add_home(
     key,
     state: SystemState,
     neighborhood: Neighborhood,
-    newcomers: Neighborhood,
+    new_homes: Neighborhood,
 ) -> SystemState:
     """Initializes new homes from a trained neighborhood.
 
@@ -35,9 +35,9 @@ def add_home(
     of their kind, as after one broadcast to all. Personal layers, replay memories and
     optimizer states are fresh. An agent is entirely fresh if the neighborhood has no
     device of its kind, or the method shares nothing. ``simulate`` continues from the
-    first minute of ``newcomers``, which exchange models only with each other; it does
+    first minute of ``new_homes``, which exchange models only with each other; it does
     not change the state of the neighborhood. Levels and scales of new homes come from
-    ``newcomers`` and thus from the minutes that it was built with, including days still
+    ``new_homes`` and thus from the minutes that it was built with, including days still
     to come.
 
     Args:
@@ -45,7 +45,7 @@ def add_home(
       key: typed PRNG key for the fresh parts.
       state: state of the neighborhood.
       neighborhood: the neighborhood in which ``state`` was trained.
-      newcomers: neighborhood of the new homes, with ``kind`` as in ``neighborhood``;
+      new_homes: neighborhood of the new homes, with ``kind`` as in ``neighborhood``;
         its first minute is the midnight on which they join.
 
     Returns:
@@ -74,8 +74,8 @@ def add_home(
     """
     hyper = state.hyper | {name: x[0] for name, x in state.control.hyper.items()}
     # Copies, because ``simulate`` donates the buffers.
-    fresh = system.init(key, newcomers, **jax.tree.map(jnp.copy, hyper))
-    alike = (newcomers.kind[:, None] == neighborhood.kind[None]) & neighborhood.present[
+    fresh = system.init(key, new_homes, **jax.tree.map(jnp.copy, hyper))
+    alike = (new_homes.kind[:, None] == neighborhood.kind[None]) & neighborhood.present[
         None
     ]
     has_kind = jnp.any(alike, axis=1)

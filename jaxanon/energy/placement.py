@@ -33,7 +33,8 @@ def shard_neighborhood(
 
     Example:
       >>> from jaxanon.energy import build_neighborhood
-      >>> indices, shards = shard_neighborhood(build_neighborhood(np.ones((2, 60, 3))), 2)
+      >>> whole = build_neighborhood(np.ones((2, 60, 3)))
+      >>> indices, shards = shard_neighborhood(whole, 2)
       >>> [own.tolist() for own in indices], shards[1].power.shape
       ([[0, 2, 3, 5], [1, 4]], (2, 60))
     """
@@ -77,7 +78,8 @@ def simulate_sharded(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
       ...     dqn=energy.DQNConfig(batch_size=4), hidden_sizes=(8,), slot_min=10)
       >>> system = energy.pfdrl(config)
-      >>> _, shards = shard_neighborhood(energy.build_neighborhood(np.ones((2, 60, 2))), 2)
+      >>> whole = energy.build_neighborhood(np.ones((2, 60, 2)))
+      >>> _, shards = shard_neighborhood(whole, 2)
       >>> states = [system.init(jax.random.key(0), own, alpha=1) for own in shards]
       >>> states, infos = simulate_sharded(
       ...     system, jax.random.key(1), states, shards, 3
@@ -203,7 +205,7 @@ def _subset(neighborhood, own):
     """Returns the neighborhood of some agents, without mixing weights of others."""
     square = {
         name: getattr(neighborhood, name)[own][:, own]
-        for name in ("neighbours", "everybody")
+        for name in ("neighbor_weights", "server_weights")
     }
-    alone = neighborhood._replace(neighbours=None, everybody=None)
+    alone = neighborhood._replace(neighbor_weights=None, server_weights=None)
     return jax.tree.map(lambda leaf: leaf[own], alone)._replace(**square)

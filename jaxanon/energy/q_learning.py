@@ -33,14 +33,14 @@ class DQNConfig:
         32,
         at_least=1,
         help="transitions per training step. Training follows each step of the "
-        "environments once so many are stored. The chapter gives no value; 32 is common",
+        "environments once enough are stored. The chapter gives no value",
     )
     target_update_interval: int = setting(
         100, at_least=1, help="training steps between updates of the target network"
     )
     double_dqn: bool = setting(
         False,
-        help="select actions by the online network, evaluate by the target network",
+        help="whether the online network selects the actions of targets",
     )
     num_envs: int = setting(1, at_least=1, help="number of environments per agent")
 
@@ -49,8 +49,8 @@ class DQNConfig:
         least = max(self.batch_size, self.num_envs)
         if self.capacity < least:
             raise ValueError(
-                f"capacity must be >= {least}, the maximum of batch_size and num_envs, got "
-                f"{self.capacity!r}."
+                f"capacity must be >= {least}, the maximum of batch_size and num_envs, "
+                f"got {self.capacity!r}."
             )
 
 

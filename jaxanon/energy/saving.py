@@ -143,7 +143,7 @@ def cents(watt_hours, price):
 
 
 def variable_price(num_minutes: int):
-    """Returns a variable tariff: a daily cosine with its minimum at 4:00, maximum at 16:00.
+    """Returns a variable tariff, a daily cosine: lowest at 4:00, highest at 16:00.
 
     The range is that of the chapter, 0.08 to 20 cents. The shape is our choice, because
     the chapter says only that the price depends on the time.

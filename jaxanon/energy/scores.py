@@ -15,10 +15,10 @@ from jaxanon.energy.neighbourhood import Neighborhood
 from jaxanon.energy.saving import (
     DAY,
     FIXED_CENTS,
+    safe_divide,
     saving_per_day,
     saving_per_hour,
     savings,
-    safe_divide,
     variable_price,
 )
 from jaxanon.energy.saving import cents as worth

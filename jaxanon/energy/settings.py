@@ -262,14 +262,14 @@ def build_hyper(settings: PFDRLSettings) -> dict[str, float]:
 
 
 def neighborhood_from_settings(
-    settings: PFDRLSettings, homes: Homes, *, everybody: bool = False
+    settings: PFDRLSettings, homes: Homes, *, complete: bool = False
 ) -> Neighborhood:
     """Builds the neighborhood of homes, with levels from the training days.
 
     Args:
       settings: ``PFDRLSettings``.
       homes: ``Homes``, with at least ``days`` days.
-      everybody: whether all homes communicate, regardless of the graph in settings.
+      complete: whether all homes communicate, whatever the graph in settings.
 
     Raises:
       ValueError: as in ``build_neighborhood``; the message names home and device. Also
@@ -287,7 +287,7 @@ def neighborhood_from_settings(
         homes.power,
         homes.kinds,
         learn_minutes=settings.days * DAY,
-        graph=None if everybody else build_graph(settings, len(homes.names)),
+        graph=None if complete else build_graph(settings, len(homes.names)),
         names=(homes.names, device_names(homes)),
     )
 

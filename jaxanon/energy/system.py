@@ -223,12 +223,12 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
     def update_local(key, state, neighborhood, count):
         if how.forecast == "data" and count > 1:
             raise ValueError(
-                f"count must be 1 if each step uses all agents' data, got {count}; call "
-                "max_local_slots."
+                f"count must be 1 if each step uses all agents' data, got {count}; "
+                "call max_local_slots."
             )
         rate, last = state.hyper["forecaster_learning_rate"], state.slot + count - 1
         inputs = (
-            neighborhood.number,
+            neighborhood.agent_id,
             (state.fits, state.control),
             homes_of(neighborhood),
         )
@@ -260,7 +260,7 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
 
     def pooled(key, fits, neighborhood, slot, rate):
         """Performs training steps with the mean gradient of each kind."""
-        numbers, homes = neighborhood.number, homes_of(neighborhood)
+        numbers, homes = neighborhood.agent_id, homes_of(neighborhood)
 
         def gradient(inputs):
             number, fit, home = inputs
@@ -269,7 +269,7 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
 
         def one(fits, _):
             gradients = each(gradient)((numbers, fits, homes))
-            mean = federated.mix(neighborhood.everybody, gradients)
+            mean = federated.mix(neighborhood.server_weights, gradients)
             return jax.vmap(fit_step, in_axes=(0, 0, None))(fits, mean, rate), None
 
         return jax.lax.scan(one, fits, length=config.forecaster_steps)[0]
@@ -280,10 +280,12 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
             return layers, mail
         by_server = sharing == "server"
         every = energy_config.period(config, state.hyper[energy_config.PERIODS[model]])
-        mixing = neighborhood.everybody if by_server else neighborhood.neighbours
+        mixing = (
+            neighborhood.server_weights if by_server else neighborhood.neighbor_weights
+        )
         speak, settings = federated.exchange_every, {"shared": shared}
         if not by_server:
-            settings |= {"messages": config.messages, "numbers": neighborhood.number}
+            settings |= {"messages": config.messages, "numbers": neighborhood.agent_id}
             if config.noise_multiplier:
                 speak, settings = federated.exchange_noisily_every, settings | noise
         mail, layers = speak(every, key, mail, layers, mixing, slot, **settings)
@@ -420,7 +422,7 @@ def simulate_batch(
 
 
 def finite(state) -> jax.Array:
-    """Returns whether all parameters of a neighborhood's networks are finite, ``bool[]``.
+    """Returns whether all parameters of the networks are finite, ``bool[]``.
 
     Args:
       state: ``SystemState``.

@@ -162,7 +162,7 @@ def joined(run: Run, homes: Homes, *, seed: int = 0) -> dict:
     if not chosen.joining:
         raise ValueError("joining must be >= 1 in the run's settings, got 0.")
     count = len(homes.names) - chosen.joining
-    new = method.newcomers(chosen, homes)
+    new = method.build_new_neighborhood(chosen, homes)
     system = energy.pfdrl(settings.build_config(chosen))
     state, street = run.state.system, run.method.prepare(homes)
     # Of a root of their own: of the same seed the street drew what it began with.

@@ -43,18 +43,18 @@ def test_minutes_of_any_whole_kind_are_minutes():
         np.testing.assert_array_equal(found.power, want.power)
     times = np.arange(1440).astype("datetime64[m]")
     times[-1] = "NaT"
-    with pytest.raises(ValueError, match="minute must be times, got NaT"):
+    with pytest.raises(ValueError, match="minute must be valid times, got NaT"):
         energy.from_readings(*rows, times, power, 1)
 
 
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ((["a", "b"], None), "homes must be 1"),
-        ((["a"], ["tv"]), "devices must be 2"),
-        ((["a"], []), "devices must be 2"),
-        ((["a"], [["tv", "pc"], ["tv", "pc"]]), "lists of devices must be 1"),
-        ((["a"], [["tv"]]), "devices must be 2"),
+        ((["a", "b"], None), "homes must have length 1"),
+        ((["a"], ["tv"]), "devices must have length 2"),
+        ((["a"], []), "devices must have length 2"),
+        ((["a"], [["tv", "pc"], ["tv", "pc"]]), "lists of devices must have length 1"),
+        ((["a"], [["tv"]]), "devices must have length 2"),
     ],
 )
 def test_meters_have_a_name_each(names, said):

@@ -107,7 +107,7 @@ def test_noise_parts_homes_that_would_agree_and_none_changes_nothing():
     [
         ({"clip_norm": 0.0}, "clip_norm must be finite and > 0, got 0.0"),
         ({"noise_multiplier": -1.0}, "noise_multiplier must be finite and >= 0"),
-        ({"method": "frl", "noise_multiplier": 1.0}, "is for broadcasts, and 'frl'"),
+        ({"method": "frl", "noise_multiplier": 1.0}, "must be 0 for 'frl'"),
     ],
 )
 def test_noise_out_of_range_is_refused(settings, message):
@@ -118,7 +118,7 @@ def test_noise_out_of_range_is_refused(settings, message):
 @pytest.mark.parametrize(
     ("config", "slots", "more", "message"),
     [
-        (PFDRLConfig(method="fl"), 24, {}, "nothing is broadcast by 'fl'"),
+        (PFDRLConfig(method="fl"), 24, {}, "method must be 'pfdrl', got 'fl'"),
         (PFDRLConfig(), -1, {}, "num_slots must be >= 0, got -1"),
         (PFDRLConfig(), 24, {"devices": 0}, "devices must be >= 1, got 0"),
     ],

@@ -146,7 +146,7 @@ def test_homes_are_of_their_first_whole_days(
     entire = [np.flatnonzero(own < 16).tolist() for own in most]
     lacking = [home for home in (0, 1) if len(entire[home]) < num_days]
     if lacking:
-        said = f"{homes[lacking[0]]} has {len(entire[lacking[0]])} days in which"
+        said = f"at most {len(entire[lacking[0]])} for {homes[lacking[0]]}"
         with pytest.raises(ValueError, match=said):
             made()
         return
@@ -179,8 +179,12 @@ REFUSED = {
     "long": (lambda rows: rows | {"power": np.ones(DAY + 1)}, ValueError, "one length"),
     "rank": (every(lambda x: x[None]), ValueError, "rows of one length"),
     "empty": (every(lambda x: x[:0]), ValueError, "rows of one length"),
-    "days": (lambda rows: rows | {"num_days": 2}, ValueError, "h has 1 days in which"),
-    "blank": (lambda rows: rows | {"power": np.full(DAY, np.nan)}, ValueError, "h has"),
+    "days": (lambda rows: rows | {"num_days": 2}, ValueError, "at most 1 for h"),
+    "blank": (
+        lambda rows: rows | {"power": np.full(DAY, np.nan)},
+        ValueError,
+        "none for h",
+    ),
 }
 
 
@@ -197,9 +201,9 @@ def test_readings_that_are_none_are_refused_by_name(wrong, row):
     minute, power = rows["minute"].copy(), rows["power"].copy()
     minute[row], power[row] = row - 1, -1
     for one, said in (
-        ({"minute": minute}, "tv of h has two readings of 1970-01-01T"),
-        ({"minute": rows["minute"][::-1]}, "readings of tv of h are not in order"),
-        ({"power": power}, "power must not be negative: tv of h takes -1.0 W"),
+        ({"minute": minute}, "two readings of tv of h at 1970-01-01T"),
+        ({"minute": rows["minute"][::-1]}, "minute must increase"),
+        ({"power": power}, "negative, got -1.0 W for tv of h"),
     ):
         with pytest.raises(ValueError, match=said):
             energy.from_readings(**rows | one)

@@ -129,12 +129,14 @@ def test_homes_must_be_enough(homes):
         PFDRLSettings(**{"days": 2, "test_days": 1} | more), homes
     )
     with pytest.raises(
-        ValueError, match="homes must have 5 days, 2 to learn from and 3"
+        ValueError, match="homes must have 5 days, 2 for training and 3"
     ):
         of(test_days=3)
-    with pytest.raises(ValueError, match="must leave a home that learns, got 3 of 3"):
+    with pytest.raises(
+        ValueError, match="joining must be less than the number of homes, 3"
+    ):
         of(joining=3)
-    with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
+    with pytest.raises(ValueError, match=r"alpha must be in \[0, 2\]"):
         of(alpha=3, hidden_sizes=(4,))
 
 
@@ -142,7 +144,7 @@ def test_homes_that_join_are_looked_at_before_anything_is_learned(homes, monkeyp
     monkeypatch.setattr(energy, "simulate", lambda *_: pytest.fail("it learned"))
     wrong = homes._replace(power=homes.power.copy())
     wrong.power[2, 100:150, 1] = np.nan
-    with pytest.raises(ValueError, match="of home 3 lacks 50 minutes from minute 100"):
+    with pytest.raises(ValueError, match="50 for .* of home 3 from minute 100"):
         train(SETTINGS, wrong)
 
 
@@ -333,9 +335,9 @@ def test_words_where_there_is_nothing_to_tell(report):
     assert "from off of 4 devices" in second and "tv of b and 1 more" in second
     assert "reached for good never with the street's layers, and never, for" in third
     assert "nothing was saved with nothing" in third
-    assert fourth.startswith("What a home broadcasts keeps epsilon")
+    assert fourth.startswith("Broadcasts of a home")
     assert "after 192 noisy broadcasts; broadcasts of a device by themselves" in fourth
-    assert fifth.startswith("Not covered: what a home's own meter or power company")
+    assert fifth.startswith("Not covered: data visible to a home's meter")
     told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
     assert pages.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
 

@@ -151,7 +151,7 @@ def test_who_switches_all_off_has_reached_nothing():
     times = {"optimal": optimal, "minutes": 100 * saved, "last": 1}
     assert energy.days_to_reach(saved, saved, 1).days.tolist() == [1]
     assert energy.days_to_reach(saved, saved, 1, **times).days.tolist() == [4]
-    with pytest.raises(TypeError, match="optimal and minutes go together"):
+    with pytest.raises(TypeError, match="optimal and minutes must be given together"):
         energy.days_to_reach(saved, saved, 1, optimal=optimal)
 
 
@@ -159,10 +159,10 @@ def test_who_switches_all_off_has_reached_nothing():
     ("shape", "settings", "message"),
     [
         ((6,), {}, r"must be float\[slots, homes\], got shapes \(6,\)"),
-        ((6, 1), {"last": 0}, r"last must lie in \[1, 3\]"),
-        ((6, 1), {"share": 0}, r"share must lie in \(0, 1\], got 0"),
-        ((6, 1), {"last": 4}, r"last must lie in \[1, 3\], the whole days"),
-        ((1, 1), {}, r"last must lie in \[1, 0\]"),
+        ((6, 1), {"last": 0}, r"last must be in \[1, 3\]"),
+        ((6, 1), {"fraction": 0}, r"fraction must be in \(0, 1\], got 0"),
+        ((6, 1), {"last": 4}, r"last must be in \[1, 3\], the number of whole days"),
+        ((1, 1), {}, r"last must be in \[1, 0\]"),
     ],
 )
 def test_days_say_what_is_wrong(shape, settings, message):

@@ -93,18 +93,22 @@ def test_environments_share_a_slot_evenly():
     ("hyper", "error", "message"),
     [
         ({"gama": 3}, TypeError, r"init takes the hyper-parameters \['alpha', 'beta_"),
-        ({"alpha": 3}, ValueError, r"alpha must be whole and lie in \[0, 2\]"),
-        ({"alpha": 1.5}, ValueError, r"alpha must be whole .* got 1.5; choose one"),
+        ({"alpha": 3}, ValueError, r"alpha must be a whole number in \[0, 2\]"),
+        (
+            {"alpha": 1.5},
+            ValueError,
+            r"alpha must be a whole number .* got 1.5; set alpha",
+        ),
         ({"alpha": 1, "beta_hours": np.nan}, ValueError, "beta_hours must be at least"),
         (
             {},
             ValueError,
-            r"alpha must be whole and lie in \[0, 2\].* got 6, its default; choose",
+            r"alpha must be a whole number in \[0, 2\].* got 6, its default; set",
         ),
         (
             {"alpha": 1, "gamma_hours": 0.1},
             ValueError,
-            "gamma_hours must be at least a slot, 20",
+            "gamma_hours must be at least one slot .20",
         ),
     ],
 )

@@ -29,12 +29,12 @@ def test_kinds_are_dealt_out_whole_and_evenly():
     assert sorted(map(len, places)) == [4, 5]
     assert sorted(np.concatenate(places)) == list(range(9))
     for own, part in zip(places, streets, strict=True):
-        np.testing.assert_array_equal(part.number, own)
+        np.testing.assert_array_equal(part.agent_id, own)
         np.testing.assert_array_equal(part.power, whole.power[own])
         np.testing.assert_array_equal(part.levels.on, whole.levels.on[own])
         # Whoever was heard is there.
-        np.testing.assert_allclose(part.neighbours.sum(axis=1), 1, rtol=1e-6)
-        np.testing.assert_allclose(part.everybody.sum(axis=1), 1, rtol=1e-6)
+        np.testing.assert_allclose(part.neighbor_weights.sum(axis=1), 1, rtol=1e-6)
+        np.testing.assert_allclose(part.server_weights.sum(axis=1), 1, rtol=1e-6)
     first, second = (set(np.asarray(part.kind).tolist()) for part in streets)
     assert not first & second
     assert len(energy.shard_neighborhood(whole, 9)[1]) == 5
@@ -78,7 +78,7 @@ def test_apart_is_as_in_one_program(settings):
         for name in ("fit_mail", "control_mail"):
             sent = getattr(found, name).sent, getattr(state, name).sent
             chex.assert_trees_all_close(*sent, rtol=1e-4, atol=1e-6)
-        heard = np.asarray(street.neighbours) > 0
+        heard = np.asarray(street.neighbor_weights) > 0
         of = lambda state: np.where(heard, state.fit_mail.age, -1)
         np.testing.assert_array_equal(of(found), of(state))
         assert {-1, 0, 1, 3} <= set(of(state).ravel().tolist())  # 3: forgotten.

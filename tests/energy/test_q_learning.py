@@ -207,7 +207,7 @@ def test_networks_start_with_the_signal_at_its_size():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"capacity": 31}, "capacity must be >= 32, a batch and a step of all"),
+        ({"capacity": 31}, "capacity must be >= 32, the maximum of batch_size"),
         ({"num_envs": 40, "capacity": 39}, "capacity must be >= 40"),
     ],
 )

@@ -83,13 +83,13 @@ def test_tariffs():
     [
         (
             lambda: energy.savings(jnp.zeros(2), jnp.zeros(2, int), jnp.zeros(3, int)),
-            "load, mode and action must have one shape",
+            "load, mode and action must have the same shape",
         ),
         (
             lambda: energy.saving_per_day(jnp.zeros(1439)),
-            "values must be of whole days",
+            "values must have whole days",
         ),
-        (lambda: energy.saving_per_hour(jnp.zeros(0)), "values must be of whole days"),
+        (lambda: energy.saving_per_hour(jnp.zeros(0)), "values must have whole days"),
     ],
 )
 def test_refusals(call, message):

@@ -19,14 +19,14 @@ from jaxanon.energy.config import PFDRLConfig
             "max_age must be >= 1 with delay_probability",
         ),
         ({"lookback": 7}, "every must divide lookback, got 5 and 7"),
-        ({"capacity": 20}, "capacity must be >= 32, a batch"),
-        ({"alpha": 10}, r"alpha must lie in \[0, 9\], the Q-network's layers, got 10"),
-        ({"gamma_hours": 0.5}, "gamma_hours must be at least a slot, 60 minutes"),
+        ({"capacity": 20}, "capacity must be >= 32"),
+        ({"alpha": 10}, r"alpha must be in \[0, 9\], .* got 10"),
+        ({"gamma_hours": 0.5}, "gamma_hours must be at least one slot .60 minutes"),
         (
             {"drop_probability": 0.8, "delay_probability": 0.4},
             r"drop_probability \+ delay_probability must",
         ),
-        ({"slot_min": 7}, "slot_min must divide 1440, the minutes of a day, got 7"),
+        ({"slot_min": 7}, "slot_min must divide 1440, the minutes per day, got 7"),
     ],
 )
 def test_settings_check_themselves(wrong, message):
@@ -44,15 +44,27 @@ def test_parts_are_of_their_kind():
     [
         (
             {"sharing": "frl", "drop_probability": 0.1},
-            "drop_probability is of broadcasts, and 'frl' has none",
+            "drop_probability must be unset for sharing 'frl'",
         ),
-        ({"sharing": "local", "max_age": 3}, "max_age is of broadcasts, and 'local'"),
-        ({"sharing": "cloud", "graph": "ring"}, "graph is of broadcasts, and 'cloud'"),
-        ({"sharing": "fl", "degree": 2}, "degree is of broadcasts, and 'fl' has none"),
-        ({"degree": 2}, "degree is of graph 'k-regular', and it is 'full': got 2"),
-        ({"probability": 0.1, "graph": "ring"}, "probability is of graph 'random'"),
-        ({"clip_norm": 2.0}, "clip_norm is of broadcasts with noise, and noise_mult"),
-        ({"sharing": "frl", "noise_multiplier": 1.0}, "noise_multiplier is for broadc"),
+        (
+            {"sharing": "local", "max_age": 3},
+            "max_age must be unset for sharing 'local'",
+        ),
+        (
+            {"sharing": "cloud", "graph": "ring"},
+            "graph must be unset for sharing 'cloud'",
+        ),
+        ({"sharing": "fl", "degree": 2}, "degree must be unset for sharing 'fl'"),
+        ({"degree": 2}, "degree must be unset for graph 'full', got 2"),
+        (
+            {"probability": 0.1, "graph": "ring"},
+            "probability must be unset for graph 'ring'",
+        ),
+        ({"clip_norm": 2.0}, "clip_norm must be unset if noise_mult"),
+        (
+            {"sharing": "frl", "noise_multiplier": 1.0},
+            "noise_multiplier must be 0 for 'frl'",
+        ),
     ],
 )
 def test_what_would_do_nothing_is_refused(idle, message):
@@ -64,7 +76,7 @@ def test_layers_that_nobody_shares_need_not_be_there():
     for sharing in ("local", "cloud", "fl", "frl"):
         small = PFDRLSettings(sharing=sharing, hidden_sizes=(4,), days=1)
         assert "alpha" not in settings.build_hyper(small)
-    with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
+    with pytest.raises(ValueError, match=r"alpha must be in \[0, 2\]"):
         PFDRLSettings(hidden_sizes=(4,))
 
 

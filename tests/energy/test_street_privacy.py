@@ -41,8 +41,8 @@ def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
     assert json.loads((out / "privacy.json").read_text()) == told
     assert app.main(["privacy", str(out)]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert "for a home that learns from its data or sends nothing but noise" in words
-    assert "replay memories with loads as they were metered" in words
+    assert "for a home that trains on its data or sends only noise" in words
+    assert "replay memories with metered loads" in words
     assert "settings that were chosen by looking at results" in words
 
 
