@@ -198,11 +198,11 @@ def pfdrl_method(spec: HomesSpec, **settings) -> Method:
     Example:
       >>> from jaxanon import energy
       >>> import jaxanon as ja
-      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1,
-      test_days=1)
+      >>> homes = energy.load_homes(
+      ...     "simulated", homes=2, devices=1, days=1, test_days=1)
       >>> method = pfdrl_method(
       ...     homes.spec, days=1, test_days=1, forecaster="lr", hidden_sizes=(4,),
-      alpha=1, ...     slot_min=720)
+      ...     alpha=1, slot_min=720)
       >>> run = ja.train(method, homes, progress=False)
       >>> sorted(run.history[0]["losses"])[:3]
       ['forecast_error_w', 'held_error_w', 'optimal_share']
@@ -223,8 +223,8 @@ def build_new_neighborhood(settings, homes: Homes) -> neighbourhood.Neighborhood
 
     Example:
       >>> from jaxanon import energy
-      >>> homes = energy.load_homes("simulated", homes=3, devices=2, days=1,
-      test_days=1)
+      >>> homes = energy.load_homes(
+      ...     "simulated", homes=3, devices=2, days=1, test_days=1)
       >>> chosen = energy.PFDRLSettings(days=1, test_days=1, joining=1, graph="ring")
       >>> build_new_neighborhood(chosen, homes).power.shape
       (2, 2880)

@@ -38,9 +38,9 @@ def spoil(column, kind, start):
 
 
 COLUMNS = ("whole", "gaps", "absent", "long", "negative", "infinite")
-WRONG = {"long": r"{} lacks 16 minutes from minute {} on",
-         "negative": r"must not be negative: {} takes -0.5 W in minute {};",
-         "infinite": r"must be finite: {} has an infinity in minute {};"}  # fmt: skip
+WRONG = {"long": r"got 16 for {} from minute {};",
+         "negative": r"must not be negative, got -0.5 W for {} in minute {};",
+         "infinite": r"must be finite, got infinity for {} in minute {};"}  # fmt: skip
 
 
 @few(max_examples=60)
