@@ -162,7 +162,7 @@ def slot_gradient(parts: Parts, key, fit, home: Home, slot):
     """Returns the loss, ``float[]``, and gradient of one forecaster step.
 
     Args:
-      parts, key, fit, home, slot: as in ``train_forecaster``.
+      parts, key, fit, home, slot: the arguments of ``train_forecaster``.
     """
     known = 0, (slot + 1) * parts.config.slot_min
     trace, batch_size = (

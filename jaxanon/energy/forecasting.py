@@ -108,9 +108,9 @@ def compute_scale(power):
       >>> compute_scale(jnp.array([[0.0, 30.0, 50.0], [0.0, 0.0, 0.0]]))
       Array([40.,  1.], dtype=float32)
     """
-    some = power >= FLOOR_W
-    count = jnp.sum(some, axis=-1)
-    total = jnp.sum(jnp.where(some, power, 0), axis=-1)
+    is_used = power >= FLOOR_W
+    count = jnp.sum(is_used, axis=-1)
+    total = jnp.sum(jnp.where(is_used, power, 0), axis=-1)
     mean = total / jnp.maximum(count, 1)
     return jnp.where(count > 0, mean, 1).astype(jnp.float32)
 
@@ -137,11 +137,10 @@ def persistence(trace: Trace, ends, ahead: int):
 def forecaster(config: ForecastConfig) -> Forecaster:
     """Builds a model that forecasts the next minutes of a device.
 
-    All kinds receive the same inputs: the power divided by the device's scale, its
-    difference to the last known minute, its logarithm (which separates standby from
-    off), and the time of day. They predict the difference of each minute to the last
-    known one. The last layer starts at zero, so that the first forecast equals
-    persistence.
+    All kinds receive the same inputs: the scaled power, its difference to the last
+    known minute, its logarithm, and the time of day. The logarithm separates standby
+    from off. All kinds predict the difference of each minute to the last known one. The
+    last layer starts at zero, so that the first forecast equals persistence.
 
     Args:
       config: ``ForecastConfig``.
@@ -256,8 +255,8 @@ def fit_gradient(key, model: Forecaster, state: FitState, trace, known, batch_si
     ends = jax.random.randint(own_key, shape, first, jnp.maximum(beyond, first + 1))
     ends = jnp.minimum(ends, len(trace.power) - ahead)
     loss, gradient = jax.value_and_grad(model.loss)(state.layers, trace, ends)
-    some = beyond > first
-    keep = lambda leaf: jnp.where(some, leaf, 0)
+    has_window = beyond > first
+    keep = lambda leaf: jnp.where(has_window, leaf, 0)
     return keep(loss), jax.tree.map(keep, gradient)
 
 

@@ -64,12 +64,12 @@ def take(homes: Homes, start: int, stop: int) -> Homes:
       >>> take(Homes(watts, kinds, ("tv",), ("a", "b"), None), 1, 2).names
       ('b',)
     """
-    some = slice(start, stop)
-    dates = None if homes.dates is None else homes.dates[some]
+    rows = slice(start, stop)
+    dates = None if homes.dates is None else homes.dates[rows]
     return homes._replace(
-        power=homes.power[some],
-        kinds=homes.kinds[some],
-        names=homes.names[some],
+        power=homes.power[rows],
+        kinds=homes.kinds[rows],
+        names=homes.names[rows],
         dates=dates,
     )
 
@@ -85,7 +85,7 @@ def device_names(homes: Homes) -> list[list[str]]:
       >>> device_names(Homes(np.zeros((1, 1440, 2)), kinds, ("pc", "tv"), ("a",), None))
       [['tv', 'pc']]
     """
-    return [[homes.kind_names[kind] for kind in own] for own in homes.kinds]
+    return [[homes.kind_names[kind] for kind in row] for row in homes.kinds]
 
 
 def from_readings(home, device, minute, power, num_days: int) -> Homes:
@@ -197,26 +197,32 @@ def _check_range(minute, power, device, home):
 
 def _first_days(series, kinds, home, num_days):
     """Returns ``float32[days * 1440, devices]`` and dates of the first whole days."""
-    there = [place for place, (minute, _) in series.items() if len(minute)]
+    present_columns = [place for place, (minute, _) in series.items() if len(minute)]
     # Only days with readings, because gaps may last years.
-    known = np.unique(np.concatenate([series[place][0] // DAY for place in there]))
+    known = np.unique(
+        np.concatenate([series[place][0] // DAY for place in present_columns])
+    )
     grid = np.full((len(known) * DAY, len(kinds)), np.nan, np.float32)
-    for place in there:
+    for place in present_columns:
         minute, power = series[place]
         rows = np.searchsorted(known, minute // DAY) * DAY + minute % DAY
         grid[rows, place] = power
-    there = [place for place in there if not np.isnan(grid[:, place]).all()]
-    if not there:
+    present_columns = [
+        place for place in present_columns if not np.isnan(grid[:, place]).all()
+    ]
+    if not present_columns:
         raise ValueError(
             f"power must have a reading that is not NaN for each home, got none for "
             f"{home}; remove it."
         )
     days = grid.reshape(-1, DAY, len(kinds))
-    fits = lambda column: longest_gap(column)[0] <= MAX_GAP_MIN
-    full = np.array([[fits(day[:, place]) for place in there] for day in days])
+    is_complete = lambda column: longest_gap(column)[0] <= MAX_GAP_MIN
+    full = np.array(
+        [[is_complete(day[:, place]) for place in present_columns] for day in days]
+    )
     entire = np.flatnonzero(full.all(axis=1))
     if len(entire) < num_days:
-        worst = kinds[there[int(np.argmin(full.sum(axis=0)))]]
+        worst = kinds[present_columns[int(np.argmin(full.sum(axis=0)))]]
         raise ValueError(
             f"num_days must be at most {len(entire)} for {home}, the days without gaps "
             f"of more than {MAX_GAP_MIN} minutes, got {num_days}; {worst} has the "
@@ -224,7 +230,7 @@ def _first_days(series, kinds, home, num_days):
         )
     first_days = days[entire[:num_days]]
     for day in first_days:
-        for place in there:
+        for place in present_columns:
             day[:, place] = fill_gaps(day[:, place])
     dates = known[entire[:num_days]].astype("datetime64[D]")
     return first_days.reshape(-1, len(kinds)), dates
@@ -281,8 +287,8 @@ def clean_power(power, homes=None, devices=None) -> Meters:
     alike = devices is None or not len(devices) or isinstance(devices[0], str)
     lists = [devices] * num_homes if alike else list(devices)  # pyrefly: ignore
     _check_count("lists of devices", lists, num_homes)
-    for own in lists:
-        _check_count("devices", own, num_devices)
+    for names in lists:
+        _check_count("devices", names, num_devices)
     power = power.astype(np.float32)
     present = np.asarray(~np.isnan(power).all(axis=1))
     for home, device in np.argwhere(present):

@@ -58,7 +58,7 @@ def load(
       days, test_days: number of training and test days, at least 1 each.
       kinds: names of the devices to choose from; default: all.
       seed: seed of composed or simulated homes.
-      source, data_dir: as in ``jaxanon.datasets.load``.
+      source, data_dir: the arguments of ``jaxanon.datasets.load``.
 
     Returns:
       ``Homes`` of ``days + test_days`` days.
@@ -88,33 +88,33 @@ def load(
         parts = homes or HOMES, devices or DEVICES, days, test_days
         if devices is None and kinds is not None:
             parts = parts[0], min(DEVICES, len(set(kinds))), days, test_days
-        return _composed(traces, *parts, kinds, seed)
+        return _compose_homes(traces, *parts, kinds, seed)
     if name == "simulated":
-        return _simulated(homes or HOMES, devices, num_days, kinds, seed)
+        return _simulate_homes(homes or HOMES, devices, num_days, kinds, seed)
     if name.endswith(".npz"):
-        found = _own(name, num_days)
+        available_homes = _load_custom(name, num_days)
     elif name in SOURCES:
         recordings = store.read(registry.find(name), source, data_dir)
-        found = _metered(name, recordings, num_days)
+        available_homes = _load_metered(name, recordings, num_days)
     else:
         raise ValueError(
             f"name_or_npz must be one of {list(SOURCES)} or the path of an .npz file, "
             f"got {name!r}."
         )
-    return _chosen(found, homes, devices, kinds)
+    return _select(available_homes, homes, devices, kinds)
 
 
-def _composed(traces, homes, devices, days, test_days, kinds, seed):
+def _compose_homes(traces, homes, devices, days, test_days, kinds, seed):
     if kinds is not None:
-        own = lambda trace: trace.labels["subject"].split("/", 1)[0]
-        _known(kinds, sorted({own(trace) for trace in traces}))
-        traces = [trace for trace in traces if own(trace) in kinds]
+        kind_of = lambda trace: trace.labels["subject"].split("/", 1)[0]
+        _check_kinds(kinds, sorted({kind_of(trace) for trace in traces}))
+        traces = [trace for trace in traces if kind_of(trace) in kinds]
         if devices > len(set(kinds)):
             raise ValueError(
                 f"devices must be at most {len(set(kinds))}, the kinds to choose from, "
                 f"got {devices!r}; add kinds or reduce devices."
             )
-    found = compose(
+    composed = compose(
         traces,
         homes,
         days=days + test_days,
@@ -123,24 +123,26 @@ def _composed(traces, homes, devices, days, test_days, kinds, seed):
         test_days=test_days,
     )
     names = tuple(f"home {number}" for number in range(1, homes + 1))
-    return Homes(found.power, found.types, found.names, names, None)
+    return Homes(composed.power, composed.types, composed.names, names, None)
 
 
-def _simulated(homes, devices, num_days, kinds, seed):
+def _simulate_homes(homes, devices, num_days, kinds, seed):
     names = [one.name for one in APPLIANCES]
     if kinds is not None:
-        _known(kinds, names)
+        _check_kinds(kinds, names)
     chosen = [one for one in APPLIANCES if kinds is None or one.name in kinds]
     if devices is not None and devices > len(chosen):
         raise ValueError(f"devices must be at most {len(chosen)}, got {devices!r}.")
     chosen = chosen[:devices]
-    made = households(jax.random.key(seed), homes, num_days, chosen)
+    simulated = households(jax.random.key(seed), homes, num_days, chosen)
     numbers = np.tile(np.arange(len(chosen), dtype=np.int32), (homes, 1))
-    called = tuple(f"home {number}" for number in range(1, homes + 1))
-    return Homes(np.asarray(made.power), numbers, made.names, called, None)
+    home_names = tuple(f"home {number}" for number in range(1, homes + 1))
+    return Homes(
+        np.asarray(simulated.power), numbers, simulated.names, home_names, None
+    )
 
 
-def _own(path, num_days):
+def _load_custom(path, num_days):
     arrays = read_arrays(pathlib.Path(path))
     missing = [column for column in COLUMNS if column not in arrays]
     if missing:
@@ -152,7 +154,7 @@ def _own(path, num_days):
         return from_readings(home, device, minute, power, num_days)
 
 
-def _metered(name, recordings, num_days):
+def _load_metered(name, recordings, num_days):
     """Returns homes of a metered data set, with all its devices."""
     if name == "households":
         from jaxanon.datasets.households.description import COLUMNS as columns
@@ -164,20 +166,29 @@ def _metered(name, recordings, num_days):
         scale = _KILO
     days: dict[str, list] = {}
     for one in recordings:
-        who = str(one.labels["subject"])
-        days.setdefault(who, []).extend(_whole_days(one))
-    enough = {who: own for who, own in days.items() if len(own) >= num_days}
-    if not enough:
-        counts = ", ".join(f"{who} {len(own)}" for who, own in days.items())
+        home = str(one.labels["subject"])
+        days.setdefault(home, []).extend(_whole_days(one))
+    complete = {
+        home: home_days
+        for home, home_days in days.items()
+        if len(home_days) >= num_days
+    }
+    if not complete:
+        counts = ", ".join(
+            f"{home} {len(home_days)}" for home, home_days in days.items()
+        )
         raise ValueError(
             f"days + test_days must be at most the whole days of a home of {name} "
             f"({counts}), got {num_days}; reduce them."
         )
-    first = {who: own[:num_days] for who, own in enough.items()}
-    power = np.stack([[rows for rows, _ in own] for own in first.values()]) * scale
+    first = {home: home_days[:num_days] for home, home_days in complete.items()}
+    power = (
+        np.stack([[rows for rows, _ in home_days] for home_days in first.values()])
+        * scale
+    )
     power = power.reshape(len(first), -1, len(kinds)).astype(np.float32)
     lacking = ~(power != 0).any(axis=1, keepdims=True)
-    dates = np.array([[date for _, date in own] for own in first.values()])
+    dates = np.array([[date for _, date in home_days] for home_days in first.values()])
     numbers = np.tile(np.arange(len(kinds), dtype=np.int32), (len(first), 1))
     power = np.where(lacking, np.nan, power)
     return Homes(power, numbers, tuple(kinds), tuple(first), dates)
@@ -195,36 +206,38 @@ def _whole_days(recording):
             yield day[:, 2:], date
 
 
-def _chosen(found, homes, devices, kinds):
+def _select(available, homes, devices, kinds):
     """Returns the requested numbers of homes and kinds of devices."""
-    names = list(found.kind_names)
+    names = list(available.kind_names)
     if kinds is not None:
-        _known(kinds, names)
-    if homes is not None and homes > len(found.names):
+        _check_kinds(kinds, names)
+    if homes is not None and homes > len(available.names):
         raise ValueError(
-            f"homes must be at most {len(found.names)}, those with enough whole days "
-            f"({', '.join(found.names)}), got {homes!r}."
+            f"homes must be at most {len(available.names)}, with enough whole days "
+            f"({', '.join(available.names)}), got {homes!r}."
         )
-    found = take(found, 0, len(found.names) if homes is None else homes)
-    had = (~np.isnan(found.power).all(axis=1)).sum(axis=0)
+    available = take(available, 0, len(available.names) if homes is None else homes)
+    counts = (~np.isnan(available.power).all(axis=1)).sum(axis=0)
     columns = [c for c in range(len(names)) if kinds is None or names[c] in kinds]
-    columns = [c for c in columns if had[c]]
+    columns = [c for c in columns if counts[c]]
     if devices is not None:
         if devices > len(columns):
             raise ValueError(
                 f"devices must be at most {len(columns)}, the kinds in these homes, "
                 f"got {devices!r}."
             )
-        most = sorted(columns, key=lambda c: (-had[c], c))[:devices]
+        most = sorted(columns, key=lambda c: (-counts[c], c))[:devices]
         columns = sorted(most)
-    return found._replace(
-        power=found.power[:, :, columns],
-        kinds=np.tile(np.arange(len(columns), dtype=np.int32), (len(found.names), 1)),
+    return available._replace(
+        power=available.power[:, :, columns],
+        kinds=np.tile(
+            np.arange(len(columns), dtype=np.int32), (len(available.names), 1)
+        ),
         kind_names=tuple(names[c] for c in columns),
     )
 
 
-def _known(kinds, names):
+def _check_kinds(kinds, names):
     unknown = sorted(set(kinds) - set(names))
     if unknown:
         raise ValueError(f"kinds must be among {names}, got {unknown}.")

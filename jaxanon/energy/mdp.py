@@ -148,7 +148,7 @@ def environment(minutes: int, observed: str = "power") -> Environment:
 
     Args:
       minutes: length of an episode, a Python int from 1 to the length of the series.
-      observed: as in ``observation``.
+      observed: kind of observation, ``"power"`` or ``"modes"``.
 
     Returns:
       ``Environment``; ``info`` of a step has the actual ``"mode"``, ``int32[]``.

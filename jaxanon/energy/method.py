@@ -218,8 +218,8 @@ def build_new_neighborhood(settings, homes: Homes) -> neighbourhood.Neighborhood
       homes: all homes of ``train``.
 
     Raises:
-      ValueError: as in ``energy.build_neighborhood``; the message names home and
-        device.
+      ValueError: if ``energy.build_neighborhood`` rejects the homes; the message names
+        home and device.
 
     Example:
       >>> from jaxanon import energy

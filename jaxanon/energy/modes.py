@@ -29,11 +29,11 @@ def classify_mode(power, levels: Levels):
 
     The threshold between off and standby is half the standby level. The threshold
     between standby and on is their geometric mean, ``√(standby on)``: a coffee machine
-    of 1,000 W that draws 55 W to stay warm is on. The bands of the paper, 0.9 to 1.1
-    times a level, do not cross these thresholds if on is at least 1.25 times standby;
-    the paper does not classify power between bands. If standby cannot be distinguished
-    from off, a device that draws at least ``FLOOR_W`` is on, so it is never switched
-    off by mistake.
+    of 1,000 W that draws 55 W to stay warm is on. The bands of the paper are 0.9 to 1.1
+    times a level, and the paper does not classify power between them. They do not cross
+    these thresholds if on is at least 1.25 times standby. If standby cannot be
+    distinguished from off, a device that draws at least ``FLOOR_W`` is on, so it is
+    never switched off by mistake.
 
     Args:
       power: ``float[...]``, W; negative values are off.
@@ -63,10 +63,10 @@ def find_levels(power) -> Levels:
 
     A threshold splits the minutes of at least ``FLOOR_W`` into two groups with the
     least within-group variance of the logarithm (Otsu). The levels are the medians of
-    the groups. They count as standby and on if on is at least 3 times standby, standby
-    is at most 25 W, and at least 1 % of all minutes are in standby. Otherwise
-    ``standby`` is 0 and ``on`` is the median of all these minutes: a router that always
-    draws 9 W is on.
+    the groups. They count as standby and on under three conditions. On is at least 3
+    times standby, standby is at most 25 W, and at least 1 % of all minutes are in
+    standby. Otherwise ``standby`` is 0 and ``on`` is the median of all these minutes: a
+    router that always draws 9 W is on.
 
     Args:
       power: power of the training days, ``float[homes, minutes, devices]``, W.

@@ -70,11 +70,11 @@ def count_neighbors(neighborhood: Neighborhood) -> dict:
       >>> count_neighbors(made(np.ones((3, 60, 2)), kinds))
       {'mean': 1.3333333333333333, 'nobody': 1}
     """
-    there = np.asarray(neighborhood.present)
+    present = np.asarray(neighborhood.present)
     hears = (np.asarray(neighborhood.neighbor_weights) > 0) & ~np.eye(
-        len(there), dtype=bool
+        len(present), dtype=bool
     )
-    counts = hears.sum(axis=1)[there]
+    counts = hears.sum(axis=1)[present]
     if not len(counts):
         return {"mean": 0.0, "nobody": 0}
     return {"mean": float(counts.mean()), "nobody": int((counts == 0).sum())}
@@ -100,9 +100,9 @@ def build_neighborhood(
       ``Neighborhood``; agent ``home * devices + device`` is that device of that home.
 
     Raises:
-      TypeError: as in ``clean_power``.
-      ValueError: as in ``clean_power``; if kinds or graph have the wrong shape, the
-        graph is not symmetric, or ``learn_minutes`` is out of range.
+      TypeError: if ``clean_power`` rejects the type of power.
+      ValueError: if ``clean_power`` rejects the power; if kinds or graph have the wrong
+        shape, the graph is not symmetric, or ``learn_minutes`` is out of range.
 
     Example:
       >>> made = build_neighborhood(np.ones((3, 60, 2)))

@@ -140,8 +140,9 @@ def days_to_reach(
       saved_wh, standby_wh: ``float[slots, homes]``, results of ``simulate`` for agents,
         summed over the devices of a home. An incomplete last day is ignored.
       slots_a_day: 1440 divided by ``slot_min``.
-      optimal, minutes: likewise; None uses only the saving, which is nearly equivalent
-        if devices are in use for less than ``1 - fraction`` of all minutes.
+      optimal, minutes: sums like ``saved_wh``; None uses only the saving, which is
+        nearly equivalent if devices are in use for less than ``1 - fraction`` of all
+        minutes.
       fraction: fraction of the final result, in (0, 1].
       last: number of last days that define the final result.
 

@@ -138,7 +138,7 @@ def example(
     which its devices are in use for the most minutes.
 
     Args:
-      did, neighborhood, homes, first_day: as in ``scores``.
+      did, neighborhood, homes, first_day: the arguments of ``scores``.
 
     Returns:
       A dict for JSON: ``home``, ``day``, ``date`` (or None) and ``devices``, each with
@@ -243,7 +243,7 @@ def _forecast(did, present):
     }
 
 
-def _mase(did, some):
-    truth, model, held = (np.asarray(x)[some] for x in did[:3])
+def _mase(did, agents):
+    truth, model, held = (np.asarray(x)[agents] for x in did[:3])
     mase = metrics.mase(truth, model, held)
     return mase if math.isfinite(mase) else None

@@ -213,7 +213,7 @@ def build_config(settings: PFDRLSettings) -> PFDRLConfig:
       settings: ``PFDRLSettings``.
 
     Raises:
-      ValueError: as in ``PFDRLConfig`` and its components.
+      ValueError: if ``PFDRLConfig`` or its components reject a setting.
 
     Example:
       >>> build_config(PFDRLSettings(forecaster="lr")).forecast.kind
@@ -272,8 +272,8 @@ def neighborhood_from_settings(
       complete: whether all homes communicate, whatever the graph in settings.
 
     Raises:
-      ValueError: as in ``build_neighborhood``; the message names home and device. Also
-        if the graph does not exist for this number of homes.
+      ValueError: if ``build_neighborhood`` rejects the homes; the message names home
+        and device. Also if the graph does not exist for this number of homes.
 
     Example:
       >>> from jaxanon.energy import load_homes
