@@ -1,23 +1,23 @@
-"""PFDRL beside what it is compared with: python bench pfdrl [--smoke] [options].
+"""PFDRL against other methods: python bench pfdrl [--smoke] [options].
 
-Answers chapter 2's questions on homes composed of Tracebase's devices and on the five
-homes of REFIT, UK-DALE and IDEAL: how much standby energy each method saves on held-out
-days and whom it disturbs (figures 2.7 to 2.10), how well loads are forecast (2.5 and
-2.6 a), over α, β and γ (2.4), how soon a new home saves as much (2.11 b). Money (2.8)
-is that of one month, reckoned from held-out days, and not drawn by months; 2.6 b, over
-the number of homes, is not drawn. A table says what must be reached and what is. Asked
-besides: other graphs than everybody's, messages that get lost, noise on broadcasts and
-its ε. ``--question speed`` times homes by the hundred, and our deep Q-learning beside
-others, core for core.
+Answers the questions of chapter 2 on homes composed of Tracebase's devices and on the
+five homes of REFIT, UK-DALE and IDEAL. It measures the standby energy saved and the use
+disturbed on held-out days (figures 2.7 to 2.10). It also measures the accuracy of load
+forecasts (2.5 and 2.6 a), the effect of α, β and γ (2.4), and the days until a new home
+saves as much (2.11 b). Money (2.8) is given for one month, computed from held-out days,
+and not by month. Figure 2.6 b, over the number of homes, is omitted. A table compares
+results with goals. Additional questions vary the communication graph, lost messages,
+and the noise on broadcasts with its ε. ``--question speed`` times hundreds of homes,
+and our deep Q-learning against others on the same number of cores.
 
-``--json F`` writes the rows to F, beside those there that were not found anew, tables
-as F with .md and .html, figures as F with the question and .png. What was found is kept
-in ``--folder`` (runs/pfdrl), so that the same command goes on where it was stopped;
-``--hours`` says when to begin nothing new. ``--case`` names one of tracebase,
-households, simulated; ``--question`` one of methods, forecasts, joining, alpha, gamma,
-beta, graphs, messages, privacy, speed; ``--seeds`` how many seeds, 1 by default.
-``--rivals DIR`` is where Stable-Baselines3 is installed: ``python bench harness.rivals
-DIR`` prints how.
+``--json F`` writes the rows to F and keeps earlier rows that are not recomputed. It
+also writes tables as F with .md and .html, and figures as F with the question and .png.
+Results are stored in ``--folder`` (runs/pfdrl), so that the same command resumes where
+it stopped; no job starts after ``--hours``. ``--case`` is one of tracebase, households,
+simulated. ``--question`` is one of methods, forecasts, joining, alpha, gamma, beta,
+graphs, messages, privacy, speed. ``--seeds`` is the number of seeds, 1 by default.
+``--rivals DIR`` is the folder where Stable-Baselines3 is installed; ``python bench
+harness.rivals DIR`` prints instructions.
 """
 
 import functools
@@ -38,7 +38,7 @@ QUESTIONS = (*work.QUESTIONS, "speed")
 
 
 def main():
-    """Runs what is missing, then writes all that there is."""
+    """Runs the missing jobs, then writes all results."""
     args = timing.arguments(
         __doc__,
         folder="pfdrl",
@@ -62,7 +62,7 @@ def main():
 
 
 def jobs(args):
-    """``(name, what to do)`` for each answer."""
+    """Yields ``(name, function)`` for each job."""
     asked = [args.question] if args.question else work.QUESTIONS
     for seed in range(args.seeds):
         places = streets.every(args.smoke, args.case, seed)
@@ -75,7 +75,7 @@ def jobs(args):
 
 
 def answer(folder, place, job, seed, smoke):
-    """Finds and keeps one answer, unless that was done."""
+    """Computes and stores the result of a job, unless it exists."""
     path = folder / job.question / file_name(place.name, job.name, seed)
     if path.is_file():
         return
@@ -116,7 +116,7 @@ def answer(folder, place, job, seed, smoke):
 
 
 def budgets(config, place):
-    """ε of a device and of a home whose devices are all there; None is infinite."""
+    """Returns ε per device and per home with all devices; None is infinite."""
     slots, most = runs.SLOTS * place.train_days, place.power.shape[2]
     each = {"epsilon_device": 1, "epsilon_home": most}
     found = {
@@ -127,13 +127,13 @@ def budgets(config, place):
 
 
 def found_in(folder):
-    """Every answer that there is."""
+    """Returns all stored results."""
     rows = results.answers(folder, work.QUESTIONS)
     return rows + results.kept(folder / "speed.json")
 
 
 def told(row):
-    """A row in a few words."""
+    """Returns a one-line summary of a row."""
     if "saved" not in row:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""What switching does and saves, minute by minute: drawn loads against plain loops."""
+"""Effects and savings of actions, for random loads, compared with plain loops."""
 
 import functools
 import itertools
@@ -19,7 +19,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 SHAPES = st.sampled_from([(1,), (2, 3), (2, 0)])
 FLOATS = st.sampled_from([np.float32, np.float64, np.int32])
 WHOLE = st.sampled_from([np.int32, np.int64, np.int8, np.uint8])
-REWARDS = {  # Of [mode, action], as table 2.1 prints them.
+REWARDS = {  # [mode, action], in the order of table 2.1.
     (OFF, OFF): 10, (OFF, STANDBY): -10, (OFF, ON): -30,
     (STANDBY, OFF): 30, (STANDBY, STANDBY): 10, (STANDBY, ON): -10,
     (ON, OFF): -30, (ON, STANDBY): -10, (ON, ON): 10,
@@ -74,7 +74,7 @@ def test_savings_of_other_shapes_are_refused(shape, other, place):
 @given(SEEDS, SHAPES, FLOATS, st.booleans(), st.booleans())
 def test_what_is_measured_is_summed_over_minutes(seed, shape, dtype, some, spoilt):
     load, forecast, held = (watts(seed + n, shape, dtype) for n in range(3))
-    if spoilt and dtype != np.int32:  # Of a device that is not there it is no matter.
+    if spoilt and dtype != np.int32:  # Values of absent devices are ignored.
         load, forecast = np.full_like(load, np.nan), np.full_like(load, np.inf)
         some = False
     did = AgentRecord(load, forecast, held, modes(seed, shape), modes(seed + 1, shape))
@@ -123,7 +123,7 @@ def test_sums_over_days_and_hours_lose_nothing(seed, shape, days, dtype):
     values = rng.integers(0, 4, size=(*shape, days * 1440)).astype(dtype)
     by_day, by_hour = energy.saving_per_day(values), energy.saving_per_hour(values)
     assert by_day.shape == (*shape, days) and by_hour.shape == (*shape, 24)
-    minute = np.arange(days * 1440)  # Sums of whole numbers are exact.
+    minute = np.arange(days * 1440)  # Sums of ints are exact.
     for day in range(days):
         own = values[..., minute // 1440 == day].sum(-1)
         np.testing.assert_array_equal(by_day[..., day], own)
@@ -178,7 +178,7 @@ def test_values_are_those_of_the_best_of_all_plans(seed, minutes, discount):
         assert found[first, action] == pytest.approx(max(map(worth, plans)), rel=1e-5)
 
 
-LEVELS = ((4.0, 100.0), (1.0, 49.0), (0.0, 9.0))  # Borders are exact in float32.
+LEVELS = ((4.0, 100.0), (1.0, 49.0), (0.0, 9.0))  # Thresholds are exact in float32.
 
 
 def mode_by_hand(power, standby, on):
@@ -240,7 +240,7 @@ def test_an_environment_goes_through_episodes_minute_by_minute(
     for action, seen, at, until, gained, done, mode in zip(
         actions, *steps, strict=True
     ):
-        if not left:  # A new episode, anywhere that it fits.
+        if not left:  # A new episode starts anywhere.
             minute, left = int(at), kind[0]
             assert 0 <= minute <= 5 - left
         assert (at, until) == (minute, left)

@@ -1,4 +1,4 @@
-"""What streets, budgets and meters refuse that once went through or fell over."""
+"""Invalid arguments that earlier versions accepted or crashed on."""
 
 import math
 
@@ -21,7 +21,7 @@ def test_hours_between_broadcasts_that_are_none(name, hours):
 
 
 def test_what_costs_nothing_is_asked_within_range_all_the_same():
-    """Before the first broadcast, and without noise, nobody looked at δ or α."""
+    """δ and α are validated even without broadcasts or noise."""
     for config, slots in ((NOISY, 0), (energy.PFDRLConfig(), 24)):
         with pytest.raises(ValueError, match="delta must be"):
             energy.broadcast_epsilon(config, slots, 2.0)
@@ -58,7 +58,7 @@ def test_minutes_of_any_whole_kind_are_minutes():
     ],
 )
 def test_meters_have_a_name_each(names, said):
-    """Some were read beyond their end, others told of the wrong one."""
+    """Wrong numbers of names raise an error."""
     with pytest.raises(ValueError, match=said):
         energy.clean_power(np.array([[[1.0, -1.0]]]), *names)
 

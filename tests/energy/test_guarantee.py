@@ -1,4 +1,4 @@
-"""Noise on broadcasts: its ε against a closed form, and runs with and without."""
+"""Noise on broadcasts: ε against a closed form, and runs with and without noise."""
 
 import functools
 import math
@@ -83,12 +83,12 @@ def test_broadcasts_are_those_of_a_run():
     config, state = SMALL(noise_multiplier=1.0), lived(noise_multiplier=1.0)
     assert state.fit_mail.mail.round == energy.num_broadcasts(config, 6, 1.0) == 2
     assert state.control_mail.mail.round == energy.num_broadcasts(config, 6, 0.7) == 3
-    assert energy.num_broadcasts(config, 7, 0.7) == 3  # The last was after the sixth.
+    assert energy.num_broadcasts(config, 7, 0.7) == 3  # The last one followed slot 6.
 
 
 @pytest.mark.slow
 def test_noise_parts_homes_that_would_agree_and_none_changes_nothing():
-    """Where there is none nothing is clipped: a norm of a millionth would be seen."""
+    """Without noise nothing is clipped: a clip norm of 1e-6 has no effect."""
     kernels = {
         name: np.asarray(lived(**settings).control.params["dense_1"]["kernel"])
         for name, settings in {
@@ -129,7 +129,7 @@ def test_budgets_that_there_are_not_are_refused(config, slots, more, message):
 
 
 def test_new_homes_get_nothing_but_what_was_broadcast():
-    """Networks that nobody was told of, of 99 everywhere, do not reach them."""
+    """Layers that were never broadcast, set to 99, do not reach new homes."""
     street, made = home(), energy.pfdrl(SMALL(noise_multiplier=1.0))
     state = made.init(jax.random.key(0), street, alpha=1)
     secret = lambda tree: jax.tree.map(lambda leaf: 99 + 0 * leaf, tree)
@@ -144,6 +144,6 @@ def test_new_homes_get_nothing_but_what_was_broadcast():
     ):
         told = own["dense_1"]["kernel"]
         np.testing.assert_allclose(told, theirs.public["dense_1"]["kernel"])
-        # And that is what everybody knows of them.
+        # The public layers equal the initial ones.
         np.testing.assert_array_equal(mail.public["dense_1"]["kernel"], told)
         assert all(abs(leaf).max() < 50 for leaf in jax.tree.leaves(own))

@@ -1,4 +1,4 @@
-"""Broadcasts and their ε, and days until a new home saves: drawn settings."""
+"""Broadcasts, their ε, and days until new homes save, for random settings."""
 
 import functools
 import math
@@ -70,7 +70,7 @@ def test_epsilon_is_that_of_one_gaussian_mechanism(
         return
     assert told(config()) == math.inf
     found, mu = told(config(noise)), math.sqrt(releases * devices) / noise
-    # An upper bound on ε, and hardly more than it takes where that is below 90.
+    # An upper bound on ε, which is tight where it is below 90.
     assert delta_of(found, mu) <= delta * (1 + 1e-6)
     if mu <= 10 and found > 0.02:
         assert delta_of(0.98 * found - 0.01, mu) > delta
@@ -97,7 +97,7 @@ def share(part, whole):
 
 
 def days_by_hand(pairs, least, last):
-    """Of one home, in exact fractions: ``pairs`` are days' parts and wholes."""
+    """Returns the days of one home by exact fractions; ``pairs`` are (part, whole)."""
     short = np.zeros(len(pairs[0][0]), bool)
     for part, whole in pairs:
         final = share(sum(part[-last:]), sum(whole[-last:]))
@@ -126,7 +126,7 @@ def test_days_are_those_from_which_on_enough_is_saved(
     shape = days * per + min(rest, per - 1), 3
     standby = rng.integers(0, 3, size=shape) * rng.integers(0, 4, size=shape)
     saved = rng.integers(0, standby + 1)
-    saved[:, 0] = standby[:, 0]  # All of it, by one of the homes.
+    saved[:, 0] = standby[:, 0]  # One home saves everything.
     minutes = rng.integers(1, 9, size=shape)
     optimal = rng.integers(0, minutes + 1)
     last = data.draw(st.integers(1, days))

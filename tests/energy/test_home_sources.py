@@ -1,4 +1,4 @@
-"""Homes of the files that data sets come in: Dataport's layout, and real traces."""
+"""Homes from files of data sets: Dataport's layout, and real traces."""
 
 import pathlib
 
@@ -61,7 +61,7 @@ def test_pecan_street_by_home_and_circuit(austin, tmp_path):
 
 @pytest.mark.slow
 def test_tracebase_shows_standby():
-    """Of homes composed of it, some devices stand by, and none takes less than 0."""
+    """Composed homes have devices in standby, and no negative power."""
     if not (SHARED / "tracebase").exists():
         pytest.skip("the traces are not in shared/data/tracebase")
     pytest.importorskip("pyarrow")
@@ -82,5 +82,5 @@ def test_british_homes_have_days_in_common():
         pytest.skip("the homes are not in shared/data/households")
     made = energy.load_homes("households", days=20, test_days=3)
     assert len(made.names) == 5 and made.power.shape[1:] == (23 * DAY, 5)
-    assert not np.isnan(made.power[:, :, :2]).any()  # Every home has those.
+    assert not np.isnan(made.power[:, :, :2]).any()  # Every home has both.
     assert (np.diff(made.dates.astype(int), axis=1) >= 1).all()

@@ -1,4 +1,4 @@
-"""Homes of readings and of data sets: whole days, names in every refusal."""
+"""Homes from readings and data sets: whole days, and names in error messages."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_days_with_gaps_are_left_out_and_short_gaps_bridged():
     """15 minutes of home a's first device on its first day, 16 on its second."""
     columns = readings()
     gaps = np.r_[100:115, DAY + 100 : DAY + 116]
-    columns[3][[0, 1]] = np.nan  # Missing, too: the first after them goes back.
+    columns[3][[0, 1]] = np.nan  # Also missing: filled with the next reading.
     made = energy.from_readings(*without(columns, gaps), 2)
     assert not np.isnan(made.power).any()
     assert made.power[0, [0, 110, DAY], 0].tolist() == [1, 1, 1.25]
@@ -74,7 +74,7 @@ def test_a_device_that_a_home_lacks_is_not_there():
     settings = energy.PFDRLSettings(days=2, test_days=1)
     street = energy.neighborhood_from_settings(settings, made)
     assert street.present.tolist() == [True, True, True, False]
-    # As good as a device that says nothing but NaN.
+    # Equivalent to a device that is NaN throughout.
     columns[3][own] = np.nan
     np.testing.assert_array_equal(energy.from_readings(*columns, 3).power, made.power)
 
@@ -85,7 +85,9 @@ def test_readings_out_of_order_name_home_and_device():
     swapped[2][[6 * DAY + 3, 6 * DAY + 4]] = [4, 3]
     with pytest.raises(ValueError, match="minute must increase, got .* for pc of b"):
         energy.from_readings(*swapped, 3)
-    swapped[2] = swapped[2].astype(np.uint32)  # Whose steps back are none.
+    swapped[2] = swapped[2].astype(
+        np.uint32
+    )  # Differences of uint32 are never negative.
     with pytest.raises(ValueError, match="minute must increase, got .* for pc of b"):
         energy.from_readings(*swapped, 3)
     with pytest.raises(ValueError, match="got none for a"):
@@ -127,7 +129,7 @@ def test_power_in_words_is_refused_and_in_a_file_that_is_named(tmp_path):
 
 
 def test_readings_of_another_age_cost_nothing():
-    """A minute of the year 200,000: days between are in no memory."""
+    """A minute in the year 200,000 does not allocate the days between."""
     columns = readings()
     made = energy.from_readings(*columns, 3)
     later = [np.append(column, column[-1:]) for column in columns]
@@ -176,7 +178,7 @@ def test_a_file_of_one_s_own(tmp_path):
 
 
 def test_devices_are_those_that_the_chosen_homes_have(tmp_path):
-    """Of three homes two have a tv and no pc; the first has a pc alone."""
+    """Two of three homes have a tv and no pc; the first has only a pc."""
     columns = readings(homes=("a", "b", "c"))
     home, device, *_ = columns
     gone = np.where(home == "a", device == "tv", device == "pc")
@@ -190,11 +192,11 @@ def test_devices_are_those_that_the_chosen_homes_have(tmp_path):
 
 
 def test_metered_homes_are_their_whole_days(monkeypatch):
-    """Three homes: of one day and a half from noon, of two days, of clocks put back."""
+    """Three homes: 1.5 days from noon, two days, and a clock set back."""
     watts = lambda minutes, clock: np.stack([clock, *[minutes // DAY + 1.0] * 7], 1)
     noon, whole = np.arange(720, 2880), np.arange(4320, 4320 + 2 * DAY)
     shown = watts(whole, whole % DAY)
-    shown[:, [3, 4]] = 0  # Two circuits that say nothing.
+    shown[:, [3, 4]] = 0  # Two circuits without power.
     odd = np.r_[0:120, 60:1440]
     parts = [
         Recording(watts(noon, noon % DAY), 720, {"subject": "short"}),
@@ -205,7 +207,7 @@ def test_metered_homes_are_their_whole_days(monkeypatch):
     made = energy.load_homes("pecan_street", days=1, test_days=1)
     assert made.names == ("whole",)
     assert made.kind_names == ("air1", "drye1", "refrigerator1", "oven1")
-    assert made.power[0, [0, -1], 0].tolist() == [4000, 5000]  # W, of kW.
+    assert made.power[0, [0, -1], 0].tolist() == [4000, 5000]  # From kW to W.
     assert [str(day) for day in made.dates[0]] == ["1970-01-04", "1970-01-05"]
     with pytest.raises(ValueError, match="whole days of a home of .* .short 1, whole"):
         energy.load_homes("pecan_street", days=2, test_days=1)

@@ -1,4 +1,4 @@
-"""Homes as meters deliver them: drawn gaps, clocks and errors, against plain loops."""
+"""Random gaps, clocks and errors of meters, compared with plain loops."""
 
 import functools
 
@@ -14,7 +14,7 @@ few = functools.partial(settings, deadline=None)
 
 
 def mended(column):
-    """Minute by minute: the last reading there was, at the start the first there is."""
+    """Returns each minute's last reading, or the first one at the start."""
     last = next(one for one in column if one == one)
     found = []
     for one in column:
@@ -72,7 +72,7 @@ def test_meters_are_mended_device_by_device_or_named(seed, kinds, starts, dtype,
             read()
         return
     found = read()
-    np.testing.assert_array_equal(power, given)  # What was given stays as it is.
+    np.testing.assert_array_equal(power, given)  # The input is unchanged.
     assert found.power.dtype == np.float32 and found.present.dtype == bool
     for place, kind in enumerate(kinds):
         column = found.power[place // 2, :, place % 2]
@@ -130,7 +130,7 @@ def test_homes_are_of_their_first_whole_days(
     for own, (gap, start) in zip(power.reshape(8, DAY), gaps, strict=True):
         own[start : start + gap] = np.nan
     rows = np.argwhere(np.ones(power.shape, bool))
-    if left_out:  # A minute may be missing, or be there and be NaN.
+    if left_out:  # A minute may be missing or NaN.
         rows = rows[~np.isnan(power[tuple(rows.T)])]
     minute = rows[:, 1] * DAY + rows[:, 3]
     order = (minute,) if by_time else (minute, rows[:, 2], rows[:, 0])
@@ -151,7 +151,7 @@ def test_homes_are_of_their_first_whole_days(
             made()
         return
     found = made()
-    assert found.names == tuple(map(str, homes))  # Names in order: "30" before "7".
+    assert found.names == tuple(map(str, homes))  # Sorted as strings: "30" before "7".
     assert found.kind_names == tuple(map(str, devices))
     assert found.power.shape == (2, num_days * DAY, 2)
     assert found.power.dtype == np.float32

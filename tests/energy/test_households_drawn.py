@@ -1,4 +1,4 @@
-"""Homes that are made up or loaded: modes, numbers, kinds and files, as drawn."""
+"""Random simulated or loaded homes: modes, numbers, kinds and files."""
 
 import functools
 import pathlib
@@ -36,7 +36,7 @@ def test_households_take_what_their_modes_say(seed, size, own):
         np.testing.assert_allclose(
             power[mode == which], level[mode == which], rtol=0.12
         )
-    # Nobody pulls the plug of what is on, and what was unplugged is put to use next.
+    # Devices in use are not unplugged, and unplugged ones are used next.
     assert not ((mode[:, :-1] == ON) & (mode[:, 1:] == OFF)).any()
     assert not ((mode[:, :-1] == OFF) & (mode[:, 1:] == STANDBY)).any()
     alone = energy.households(jax.random.key(seed), 1, days, chosen)

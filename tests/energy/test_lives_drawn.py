@@ -1,4 +1,4 @@
-"""Streets that live a few slots: on, apart and side by side they are the same."""
+"""Resumed, sharded and batched simulations of a few slots give the same result."""
 
 import functools
 
@@ -23,7 +23,7 @@ SLOT, MINUTES = 10, 60
 
 @functools.cache
 def system():
-    """Slots of ten minutes, forecast at once from five; one small hidden layer."""
+    """A config with slots of ten minutes, five input minutes, and one small layer."""
     forecast = ForecastConfig(kind="lr", lookback=5, ahead=SLOT)
     dqn = energy.DQNConfig(batch_size=4, capacity=20, num_envs=2)
     return energy.pfdrl(
@@ -156,7 +156,7 @@ def test_lives_are_each_other_s_and_their_own(seed, order):
         for one in found.values():
             np.testing.assert_allclose(
                 one[0], one[1], rtol=1e-5
-            )  # The same life twice.
+            )  # The same simulation twice.
     others = live(seeds[order], {name: x[order] for name, x in hyper.items()})
     close(others[:2], jax.tree.map(lambda x: x[order], (learned, tested)), rtol=1e-4)
     state = system().init(

@@ -1,4 +1,4 @@
-"""Meters: which gaps are bridged, and refusals that name home and device."""
+"""Meters: filled gaps, and error messages that name home and device."""
 
 import numpy as np
 import pytest

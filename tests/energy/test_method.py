@@ -1,4 +1,4 @@
-"""Runs of a street of homes: resumed, refused, evaluated, reported on."""
+"""Runs of homes: resuming, errors, evaluation and reports."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ def train(settings, homes, **options):
 
 
 def change(run, **given):
-    """The run as if its settings were others."""
+    """Returns the run with changed settings."""
     config = dataclasses.replace(run.method.config, **given)
     return dataclasses.replace(run, method=run.method._replace(config=config))
 
@@ -172,7 +172,7 @@ def test_what_is_no_longer_finite_ends_the_run(homes):
 
 
 def test_days_are_told_as_agents_went_through_them(run, homes):
-    """The last day's row is what 24 slots of the same program say.
+    """The last day's row equals 24 slots of the same program.
 
     The agents begin with the minutes of their street, where the method has none.
     """
@@ -189,7 +189,7 @@ def test_days_are_told_as_agents_went_through_them(run, homes):
 
 
 def test_the_pure_round_is_the_day_that_is_dealt_out(run, homes):
-    """``update``, which may be vmapped, on the whole street: the same losses."""
+    """``update`` on the whole neighborhood gives the same losses."""
     first, key = jax.random.split(jax.random.key(3))
     state, street = run.method.init(first), run.method.prepare(homes)
     state, told = jax.jit(run.method.update)(key, state, street)
@@ -199,7 +199,7 @@ def test_the_pure_round_is_the_day_that_is_dealt_out(run, homes):
 
 
 def test_a_run_of_another_place_of_leaves_reopens(run, tmp_path):
-    """Version 0.1 wrote devices of a home as one word, and no hyper-parameters."""
+    """Version 0.1 joined the devices of a home and saved no hyper-parameters."""
     folder = tmp_path / "old"
     shutil.copytree(run.folder, folder)
     config = json.loads((folder / "config.json").read_text())
@@ -214,14 +214,14 @@ def test_the_method_is_of_the_registry(run, homes):
     again = pickle.loads(pickle.dumps(run.method))
     assert (again.name, again.config, again.spec) == run.method[:3]
     told = json.loads((run.folder / "config.json").read_text())["architecture"]
-    assert told[0] == ".slot: int32[]"  # As version 0.1 described it.
+    assert told[0] == ".slot: int32[]"  # As in version 0.1.
     spread = run.method.place(run.method.prepare(homes), 2)
     kept = spread.collect(spread.put(run.state))
     assert bits(kept) == bits(run.state)
 
 
 def test_held_out_days_are_the_agents_own_acts(run, homes, report):
-    """Minutes of the third day, slot by slot, as ``act`` has them."""
+    """Returns the records of ``act`` for each slot of the third day."""
     act, street = jax.jit(system_of(run).act), run.method.prepare(homes)
     slots = [act(run.state.system, street, slot) for slot in range(48, 72)]
     present = np.ones(4, bool)
@@ -243,7 +243,7 @@ def test_held_out_days_are_the_agents_own_acts(run, homes, report):
 
 
 def test_a_home_that_joins_lives_through_the_days(run, homes, report, monkeypatch):
-    """With the street's first layer or without; its last one is its own both times."""
+    """New homes start with or without the shared first layer; the last is personal."""
     begun, live = [], energy.simulate
 
     def seen(system, key, state, street, num_slots):
@@ -265,7 +265,7 @@ def test_a_home_that_joins_lives_through_the_days(run, homes, report, monkeypatc
     for name in ("joined", "alone"):
         saved, optimal = (np.array(found[name][key]) for key in ("saved", "optimal"))
         assert saved.shape == optimal.shape == (2,)
-        # Of one home, whose final saving is that of both days together.
+        # One home, whose final saving is over both days.
         final = found[name]["final"][0]
         assert min(saved) <= final <= max(saved) and min(optimal) > 0
         good = (saved >= 0.95 * final) & (optimal >= 0.95 * optimal.mean())
@@ -274,7 +274,7 @@ def test_a_home_that_joins_lives_through_the_days(run, homes, report, monkeypatc
 
 
 def test_who_joins_draws_nothing_that_the_street_drew(run, homes, monkeypatch):
-    """By the same seed: else both would begin alike, and that is what is compared."""
+    """New homes with the run's seed start differently from the trained homes."""
     keys = []
 
     def seen(system, key, *rest):

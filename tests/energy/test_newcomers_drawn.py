@@ -1,4 +1,4 @@
-"""Who moves into a street, and what energy costs: of drawn layers, kinds and prices."""
+"""New homes and energy costs, for random layers, kinds and prices."""
 
 import functools
 
@@ -24,7 +24,7 @@ def test_energy_costs_its_price(pairs, price):
 
 @functools.cache
 def streets():
-    """Three homes that have learned a little, and two that come, by kinds of device."""
+    """Three briefly trained homes and two new ones, by kinds of device."""
     config = energy.PFDRLConfig(
         forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
         **{

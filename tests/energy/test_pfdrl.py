@@ -1,4 +1,4 @@
-"""The compared methods: against plain loops, and against each other."""
+"""The five methods, compared with plain loops and with each other."""
 
 import functools
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 HOMES, SLOT = 3, 20
 AGENTS = 2 * HOMES
 SMALL = {
-    # Squared errors: Adam makes much of absolute ones' gradients that cancel out.
+    # Squared errors: Adam amplifies rounding in gradients of absolute errors.
     "forecast": ForecastConfig(kind="lr", lookback=10, ahead=20),
     "forecaster_steps": 2,
     "forecaster_batch_size": 4,
@@ -41,13 +41,13 @@ def system(**settings):
 
 
 def again(tree):
-    """A copy, for ``energy.simulate`` to use up."""
+    """Returns a copy, which ``energy.simulate`` may donate."""
     return jax.tree.map(lambda leaf: jnp.array(np.array(leaf)), tree)
 
 
 @functools.cache
 def lived(num_slots, method, hyper=(), **settings):
-    """State after some slots from the beginning, and info of the last."""
+    """Returns the state after some slots, and info of the last."""
     made = system(method=method, **settings)
     if not num_slots:
         return made.init(jax.random.key(0), homes(), **dict(hyper)), None
@@ -60,7 +60,7 @@ HOURLY = (("beta_hours", 1.0), ("gamma_hours", 1.0), ("alpha", 1))  # Every 3 sl
 
 
 def keys_of(slot, agent):
-    """An agent's keys of fitting and of acting in a slot."""
+    """Returns an agent's keys for fitting and acting in a slot."""
     keys = jax.random.split(jax.random.fold_in(jax.random.key(1), slot), 4)
     return [jax.random.fold_in(key, agent) for key in list(keys)[:2]]
 
@@ -87,7 +87,7 @@ def test_an_agent_alone_agrees_with_a_plain_loop():
         fit_key, act_key = keys_of(slot, number)
         start = slot * SLOT
         forecast = np.asarray(predict(fit.layers, trace, np.array([start]))[0])
-        # The slot's last minute again: the one after has not happened yet.
+        # The last minute repeats, because the next one has not happened yet.
         load = np.asarray(trace.power)[start : start + SLOT]
         load = np.append(load, load[-1])
         series = Series(np.append(forecast, forecast[-1]), load, levels)
@@ -131,7 +131,7 @@ def test_what_is_measured_agrees_with_what_agents_do():
 
 
 def alike(tree):
-    """Whether the devices of each kind have the same numbers."""
+    """Returns whether the devices of each kind have equal values."""
     same = lambda leaf: all(
         np.allclose(leaf[kind::2], leaf[kind : kind + 1], atol=1e-6)
         for kind in range(2)
@@ -154,7 +154,7 @@ def test_who_shares_what_as_figure_2_3_lists_it(method, forecasts, control):
     assert alike(state.fits.layers) == forecasts
     found = tuple(alike(state.control.params[name]) for name in LAYERS)
     assert found == control
-    # Kinds do not learn of each other.
+    # Kinds do not exchange models.
     kernel = state.fits.layers["dense_1"]["kernel"]
     assert not np.allclose(kernel[0], kernel[1], atol=1e-6)
     before, _ = lived(2, method, HOURLY)
@@ -218,13 +218,15 @@ def test_where_all_messages_are_lost_it_is_learning_alone():
 
 
 def test_agents_go_through_slots_by_themselves_until_somebody_is_heard():
-    """And many slots in one program are slots one by one."""
+    """Several slots in one program equal single slots."""
     slots, made = [lived(n, "pfdrl", HOURLY) for n in range(7)], system(method="pfdrl")
     state = slots[0][0]
     assert made.max_local_slots(state, 3) == 3 and made.max_local_slots(state, 4) == 1
-    assert made.max_local_slots(slots[2][0], 3) == 1  # The next is heard after one.
+    assert (
+        made.max_local_slots(slots[2][0], 3) == 1
+    )  # The next exchange follows one slot.
     assert jax.jit(lambda state: made.max_local_slots(state, 3))(state) == 1
-    # Twice three, after each of which all are heard, and one by one above.
+    # Two programs of three slots, each followed by an exchange; above, single slots.
     assert made.max_local_slots(state, 6) == 3
     state, info = energy.simulate(made, jax.random.key(1), again(state), homes(), 6)
     for slot in range(6):
@@ -237,11 +239,11 @@ def test_agents_go_through_slots_by_themselves_until_somebody_is_heard():
     alone = system(method="cloud")
     assert (
         alone.max_local_slots(lived(0, "cloud", HOURLY)[0], 3) == 1
-    )  # Steps are everybody's.
+    )  # Each step uses all agents' data.
 
 
 def test_alpha_and_periods_are_a_sweep_of_agents_side_by_side():
-    """Who go in turn elsewhere: layouts change no result."""
+    """Layouts do not change results."""
     made, street = system(method="pfdrl", layout=Layout(chunk_size=None)), homes()
 
     def run(alpha, gamma):

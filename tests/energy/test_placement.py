@@ -1,4 +1,4 @@
-"""A street on several cores does what it does in one program."""
+"""Sharded simulation equals simulation in one program."""
 
 import chex
 import jax
@@ -32,7 +32,7 @@ def test_kinds_are_dealt_out_whole_and_evenly():
         np.testing.assert_array_equal(part.agent_id, own)
         np.testing.assert_array_equal(part.power, whole.power[own])
         np.testing.assert_array_equal(part.levels.on, whole.levels.on[own])
-        # Whoever was heard is there.
+        # All neighbors are in the same shard.
         np.testing.assert_allclose(part.neighbor_weights.sum(axis=1), 1, rtol=1e-6)
         np.testing.assert_allclose(part.server_weights.sum(axis=1), 1, rtol=1e-6)
     first, second = (set(np.asarray(part.kind).tolist()) for part in streets)
@@ -81,11 +81,11 @@ def test_apart_is_as_in_one_program(settings):
         heard = np.asarray(street.neighbor_weights) > 0
         of = lambda state: np.where(heard, state.fit_mail.age, -1)
         np.testing.assert_array_equal(of(found), of(state))
-        assert {-1, 0, 1, 3} <= set(of(state).ravel().tolist())  # 3: forgotten.
+        assert {-1, 0, 1, 3} <= set(of(state).ravel().tolist())  # 3: expired.
 
 
 def test_streets_apart_draw_the_noise_of_the_whole_one():
-    """Nobody learns, so that all that is broadcast is noise; kinds share none of it."""
+    """Without training all broadcasts are noise, which differs between kinds."""
     made_up = energy.households(jax.random.key(5), 2, 1, energy.APPLIANCES[:2])
     street = energy.build_neighborhood(made_up.power[:, 600:1000])
     made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"noise_multiplier": 1.0}))

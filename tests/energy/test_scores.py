@@ -1,4 +1,4 @@
-"""What a street saved, counted: against sums by hand."""
+"""Summaries of savings, compared with sums by hand."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def homes(*, dates=None):
 
 
 def did(street, **changed):
-    """Agents that switch all off but what is on, on their forecast's word."""
+    """Returns records of agents that switch off devices unless forecast to be on."""
     load = np.asarray(street.power)
     mode = np.asarray(energy.classify_mode(street.power, energy.Levels(6.0, 60.0)))
     action = np.where(mode == 2, 2, 0)
@@ -80,7 +80,7 @@ def test_forecasts_are_measured_beside_persistence():
     assert found["forecast"]["persistence"]["rmse"] == pytest.approx(2)
     perfect = did(street)._replace(persistence=np.asarray(street.power))
     told = scores.scores(perfect, street, made)
-    assert told["forecast"]["model"]["mase"] is None  # Infinite: not in JSON.
+    assert told["forecast"]["model"]["mase"] is None  # Infinite, which JSON lacks.
     assert told["per_kind"][0]["mase"] is None
 
 
@@ -110,7 +110,7 @@ def test_shares_of_nothing_are_none():
 
 
 def test_the_example_is_the_median_home_on_its_busiest_day():
-    """Three homes save all, none, half; all are in use for longest on day 2."""
+    """Three homes save all, none and half; all have most use on day 2."""
     watts = np.zeros((3, 2 * DAY, 1), np.float32)
     watts[:, :60], watts[:, 100:110], watts[:, DAY : DAY + 20] = 6, 60, 60
     kinds = np.zeros((3, 1), np.int32)
@@ -128,7 +128,7 @@ def test_the_example_is_the_median_home_on_its_busiest_day():
 
 
 def test_the_example_is_of_a_home_that_has_a_device():
-    """Of two in three homes nothing was metered, and the median saving is theirs."""
+    """Two of three homes have no devices, and the median saving is theirs."""
     watts = np.full((3, 2 * DAY, 2), np.nan, np.float32)
     watts[2] = homes().power[0]
     kinds = np.tile([0, 1], (3, 1))

@@ -1,4 +1,4 @@
-"""What a person sets of a street: refused where it is wrong, passed on where not."""
+"""Settings of runs on homes: validation and conversion."""
 
 import hypothesis
 import numpy as np
@@ -97,7 +97,7 @@ def test_settings_reach_the_parts():
         config.dqn.target_update_interval,
     )
     assert sizes == (8, 50, 9)
-    # Where every message arrives none is kept.
+    # A reliable channel stores no messages.
     assert settings.build_config(PFDRLSettings(max_age=3)).messages.max_age == 0
     assert config.messages == federated.ChannelConfig(
         drop_probability=0.1, delay_probability=0.2, max_age=3

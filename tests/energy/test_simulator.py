@@ -1,4 +1,4 @@
-"""Made-up households: their statistics are what the model says."""
+"""Simulated households have the statistics of the model."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ def test_uses_are_as_many_and_as_long_as_said(homes, device):
     on = np.asarray(homes.mode[..., device] == ON)
     begun = (on[:, 1:] & ~on[:, :-1]).sum()
     one, days = APPLIANCES[device], 40 * 30
-    # Uses that fall into another are none; coefficient of variation of counts 3 %.
+    # Overlapping uses count once; the counts vary by 3 %.
     busy = one.uses * one.minutes / 1440
     assert one.uses * (1 - 3 * busy) - 0.15 < begun / days < one.uses + 0.15
     assert on.sum() / begun == pytest.approx(one.minutes, rel=0.12)
@@ -55,7 +55,7 @@ def test_modes_are_told_again_from_power_alone(homes):
     shape = homes.power.shape
     wide = energy.Levels(*(jnp.broadcast_to(one[:, None], shape) for one in levels))
     agree = np.asarray(energy.classify_mode(homes.power, wide) == homes.mode)
-    known = levels.standby > 0  # Of a few homes on is less than three times standby.
+    known = levels.standby > 0  # In a few homes on is below three times standby.
     assert known.mean() > 0.95
     assert np.moveaxis(agree, 1, 2)[known].mean() > 0.999
 

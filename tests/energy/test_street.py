@@ -1,4 +1,4 @@
-"""Agents of homes: their order, and who hears whom."""
+"""Neighborhoods: order of agents, and mixing weights."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_agents_are_homes_by_devices():
     assert made.levels.standby.tolist() == [1, 1, 2, 0, 3, 3]
     assert made.levels.on.tolist() == [100, 200, 100, 0, 100, 200]
     assert made.present.tolist() == [True, True, True, False, True, True]
-    # (60 * 1 + 40 * 100) / 100, and 1 where nothing is taken.
+    # (60 * 1 + 40 * 100) / 100, and 1 without power.
     np.testing.assert_allclose(made.scale[0], 40.6)
     assert made.scale[3] == 1
 
