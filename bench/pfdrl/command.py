@@ -30,7 +30,7 @@ from harness.results import file_name
 from jaxanon import energy
 from jaxanon.energy import neighbourhood
 from jaxanon.energy.guarantee import DELTA
-from pfdrl import homes as streets
+from pfdrl import homes as bench_homes
 from pfdrl import jobs as work
 from pfdrl import newcomers, page, runs, speed
 
@@ -43,7 +43,7 @@ def main():
         __doc__,
         folder="pfdrl",
         hours=True,
-        case=timing.one_of(streets.SIZES, "the first two by default"),
+        case=timing.one_of(bench_homes.SIZES, "the first two by default"),
         question=timing.one_of(QUESTIONS, "all but speed by default"),
         seeds=timing.number(1, "how many seeds"),
         rivals="where Stable-Baselines3 is installed",
@@ -65,7 +65,7 @@ def jobs(args):
     """Yields ``(name, function)`` for each job."""
     asked = [args.question] if args.question else work.QUESTIONS
     for seed in range(args.seeds):
-        places = streets.every(args.smoke, args.case, seed)
+        places = bench_homes.every(args.smoke, args.case, seed)
         for question in asked:
             for place in places:
                 for job in work.jobs(question, args.smoke):
@@ -80,8 +80,10 @@ def answer(folder, place, job, seed, smoke):
     if path.is_file():
         return
     start = time.monotonic()
-    street = streets.street(place, streets.graph(job.graph, place.homes, seed))
-    hearing = neighbourhood.count_neighbors(street)
+    neighborhood = bench_homes.neighborhood(
+        place, bench_homes.graph(job.graph, place.homes, seed)
+    )
+    hearing = neighbourhood.count_neighbors(neighborhood)
     config, hyper = work.config(job, smoke), work.hyper(job, smoke)
     if job.question == "joining":
         found = newcomers.joining(place, config, hyper, seed)
@@ -93,7 +95,7 @@ def answer(folder, place, job, seed, smoke):
             else {}
         )
         marks = runs.marks(place.train_days)
-        found = best | runs.follow(place, street, config, hyper, seed, marks)
+        found = best | runs.follow(place, neighborhood, config, hyper, seed, marks)
     row = {
         "question": job.question,
         "place": place.name,
@@ -101,7 +103,7 @@ def answer(folder, place, job, seed, smoke):
         "x": job.x,
         "seed": seed,
         "homes": place.homes,
-        "devices": int(np.asarray(street.present).sum()),
+        "devices": int(np.asarray(neighborhood.present).sum()),
         "heard": hearing["mean"],
         "hear_nobody": hearing["nobody"],
         "train_days": place.train_days,

@@ -39,7 +39,7 @@ def some(place, which) -> Place:
     return place._replace(power=place.power[which], kinds=kinds)
 
 
-def street(place, graph=None) -> energy.Neighborhood:
+def neighborhood(place, graph=None) -> energy.Neighborhood:
     """Returns the neighborhood of a place; ``graph`` as in ``jaxanon.federated``."""
     learn = place.train_days * DAY
     return energy.build_neighborhood(

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from jaxanon import energy
-from pfdrl import homes as streets
+from pfdrl import homes as bench_homes
 from pfdrl import runs
 
 NEW = 0.3  # Fraction of new homes.
@@ -20,9 +20,9 @@ def joining(place, config, hyper, seed) -> dict:
     random numbers. Each slot is scored before training on it.
     """
     new = max(1, round(NEW * place.homes))
-    old_homes = streets.some(place, slice(new, None))
-    old = streets.street(old_homes)
-    later = streets.street(streets.some(place, slice(new)))
+    old_homes = bench_homes.some(place, slice(new, None))
+    old = bench_homes.neighborhood(old_homes)
+    later = bench_homes.neighborhood(bench_homes.some(place, slice(new)))
     system = energy.pfdrl(config)
     begin_key, life_key, fresh_key, new_key = jax.random.split(jax.random.key(seed), 4)
     state = system.init(begin_key, old, **hyper)

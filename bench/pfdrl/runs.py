@@ -23,21 +23,21 @@ _system = functools.lru_cache(maxsize=2)(energy.pfdrl)  # Runs share programs.
 class Run:
     """A training run, with one mutable state per shard of the neighborhood."""
 
-    def __init__(self, config, street, seed, hyper, states=None):
+    def __init__(self, config, neighborhood, seed, hyper, states=None):
         self.system = _system(config)
         start, self.key = jax.random.split(jax.random.key(seed))
-        self.places, self.streets = energy.shard_neighborhood(
-            street, os.cpu_count() or 1
+        self.places, self.shards = energy.shard_neighborhood(
+            neighborhood, os.cpu_count() or 1
         )
         begin = lambda own: self.system.init(jax.random.clone(start), own, **hyper)
-        self.states = states or [begin(own) for own in self.streets]
+        self.states = states or [begin(own) for own in self.shards]
 
-    def live(self, days) -> dict:
+    def train(self, days) -> dict:
         """Trains for some days; returns ``{name: float[slots, agents]}``."""
         lived = []
         for _ in range(days):  # One program for all numbers of days.
             self.states, infos = energy.simulate_sharded(
-                self.system, self.key, self.states, self.streets, SLOTS
+                self.system, self.key, self.states, self.shards, SLOTS
             )
             lived.append(self._joined(infos))
         return {name: np.concatenate([day[name] for day in lived]) for name in lived[0]}
@@ -46,7 +46,7 @@ class Run:
         """Returns the same for test days, with loads and forecasts by minute."""
         tested = [
             _held_out(self.system, state, own, SLOTS * first_day, SLOTS * days)
-            for state, own in zip(self.states, self.streets, strict=True)
+            for state, own in zip(self.states, self.shards, strict=True)
         ]
         return self._joined(tested)
 
@@ -62,15 +62,15 @@ class Run:
 
 
 @functools.partial(jax.jit, static_argnames=("system", "slots"))
-def _held_out(system, state, street, first, slots):
+def _held_out(system, state, neighborhood, first, slots):
     price = energy.variable_price(DAY)
 
     def one(slot):
-        did = system.act(state, street, slot)
-        found = energy.summarize_slot(did, street.present)
+        did = system.act(state, neighborhood, slot)
+        found = energy.summarize_slot(did, neighborhood.present)
         each = energy.savings(did.load, did.mode, did.action)
         now = jax.lax.dynamic_slice(price, (HOUR * (slot % SLOTS),), (HOUR,))
-        total = lambda x: jnp.where(street.present, jnp.sum(x, axis=1), 0)
+        total = lambda x: jnp.where(neighborhood.present, jnp.sum(x, axis=1), 0)
         return found | {
             "load": did.load,
             "forecast": did.forecast,
@@ -82,11 +82,11 @@ def _held_out(system, state, street, first, slots):
     return jax.lax.map(one, first + jnp.arange(slots))
 
 
-def follow(place, street, config, hyper, seed, marks) -> dict:
+def follow(place, neighborhood, config, hyper, seed, marks) -> dict:
     """Returns the results of a run, with tests after each of ``marks``."""
-    run, curve, lived, done = Run(config, street, seed, hyper), [], [], 0
+    run, curve, lived, done = Run(config, neighborhood, seed, hyper), [], [], 0
     for mark in marks:
-        lived.append(run.live(mark - done))
+        lived.append(run.train(mark - done))
         tested = run.test_days(place.train_days, place.test_days)
         curve.append({"day": mark, **shares(tested), **forecasts(tested)})
         done = mark
@@ -224,10 +224,12 @@ def chosen(place, config, hyper, seed, rates) -> dict:
     """
     half = homes.some(place, slice(-(-place.homes // 2)))
     last = max(1, round(place.train_days / CHOOSING))
-    street, found = homes.street(half), {}
+    neighborhood, found = homes.neighborhood(half), {}
     for rate in rates:
-        run = Run(config, street, seed, hyper | {"forecaster_learning_rate": rate})
-        run.live(place.train_days - last)
+        run = Run(
+            config, neighborhood, seed, hyper | {"forecaster_learning_rate": rate}
+        )
+        run.train(place.train_days - last)
         tested = run.test_days(place.train_days - last, last)
         found[rate] = forecasts(tested)["mase"]
     best = min(found, key=found.get)

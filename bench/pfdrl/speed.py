@@ -16,7 +16,7 @@ from harness import rivals, timing
 from harness.comparison import speed_row
 from jaxanon import energy
 from jaxanon.models.predictors import HIDDEN, q_network
-from pfdrl import homes as streets
+from pfdrl import homes as bench_homes
 from pfdrl import jobs as work
 from pfdrl import plain_dqn as plain
 from pfdrl import runs
@@ -29,30 +29,30 @@ AGENTS, STEPS = 32, 1000  # For ours and the plain loop.
 
 def rows(smoke, environments=None) -> list[dict]:
     """Returns rows of a whole neighborhood, then of steps per second."""
-    return [*street_rows(smoke), *step_rows(smoke, environments)]
+    return [*neighborhood_rows(smoke), *step_rows(smoke, environments)]
 
 
-def street_rows(smoke):
+def neighborhood_rows(smoke):
     """Times training and sharing of 200 homes with six devices for 30 days.
 
     Uses the default settings of PFDRL. The run trains on all days that start within
     ``LIMIT_S``; it is tested on one more day, which is not timed.
     """
     homes, days = (2, 1) if smoke else (HOMES, DAYS)
-    made = streets.place("simulated", 0, homes=homes, days=days, test_days=1)
-    street = streets.street(made)
+    made = bench_homes.place("simulated", 0, homes=homes, days=days, test_days=1)
+    neighborhood = bench_homes.neighborhood(made)
     forecast = energy.ForecastConfig(**(work.SMOKE if smoke else {}))
     hidden = (8,) if smoke else HIDDEN
     config = energy.PFDRLConfig(forecast=forecast, hidden_sizes=hidden)
-    run = runs.Run(config, street, 0, {"alpha": 1} if smoke else {})
+    run = runs.Run(config, neighborhood, 0, {"alpha": 1} if smoke else {})
     start, lived, took = time.perf_counter(), 0, 0.0
     # The first day includes compilation; all days share a program.
     while lived < days and took < LIMIT_S:
-        run.live(1)
+        run.train(1)
         lived, took = lived + 1, time.perf_counter() - start
     tested = run.test_days(days, 1)
     found = runs.shares(tested) | runs.forecasts(tested)
-    number = street.power.shape[0]
+    number = neighborhood.power.shape[0]
     what = (
         f"{homes} homes x 6 devices x {lived} days, {os.cpu_count()} cores; "
         f"forecaster_steps {config.forecaster_steps}, "

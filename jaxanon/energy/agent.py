@@ -189,7 +189,7 @@ def summarize_slot(did: AgentRecord, present) -> dict[str, jax.Array]:
       >>> mode, action = jnp.array([[1]]), jnp.array([[0]])
       >>> did = AgentRecord(60 * one, 57 * one, 50 * one, mode, action)
       >>> sums = summarize_slot(did, jnp.array([True]))
-      >>> found["saved_wh"], found["forecast_error"]
+      >>> sums["saved_wh"], sums["forecast_error"]
       (Array([1.], dtype=float32), Array([3.], dtype=float32))
     """
     each = savings(did.load, did.mode, did.action)._asdict()

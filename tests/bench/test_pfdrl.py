@@ -201,9 +201,9 @@ def test_figures_wait_for_rows_that_have_them(bench):
     assert all(each.png.startswith(b"\x89PNG") for each in drawn)
 
 
-def test_every_job_begins_on_a_street(bench):
+def test_every_job_starts(bench):
     work, streets = bench("pfdrl.jobs"), bench("pfdrl.homes")
-    homes = streets.street(streets.place("simulated", 0, **streets.SMOKE))
+    homes = streets.neighborhood(streets.place("simulated", 0, **streets.SMOKE))
     for question in work.QUESTIONS:
         for smoke in (True, False):
             jobs = work.jobs(question, smoke)

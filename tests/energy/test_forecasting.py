@@ -17,7 +17,7 @@ SMALL = {"lookback": 24, "every": 2, "ahead": 4, "hidden_sizes": (16,), "feature
 
 
 def wave(minutes=2 * 1440):
-    """Twelve minutes on and twelve off with noise, so persistence fails half the time."""
+    """Twelve minutes on and twelve off with noise, so persistence fails half of it."""
     rng = np.random.default_rng(0)
     on = (np.arange(minutes) // 12) % 2
     power = np.float32(on * rng.normal(100, 5, minutes))

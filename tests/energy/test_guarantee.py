@@ -130,14 +130,14 @@ def test_budgets_that_there_are_not_are_refused(config, slots, more, message):
 
 def test_new_homes_get_nothing_but_what_was_broadcast():
     """Layers that were never broadcast, set to 99, do not reach new homes."""
-    street, made = home(), energy.pfdrl(SMALL(noise_multiplier=1.0))
-    state = made.init(jax.random.key(0), street, alpha=1)
+    neighborhood, made = home(), energy.pfdrl(SMALL(noise_multiplier=1.0))
+    state = made.init(jax.random.key(0), neighborhood, alpha=1)
     secret = lambda tree: jax.tree.map(lambda leaf: 99 + 0 * leaf, tree)
     state = state._replace(
         fits=state.fits._replace(layers=secret(state.fits.layers)),
         control=state.control._replace(params=secret(state.control.params)),
     )
-    joined = energy.add_home(made, jax.random.key(1), state, street, street)
+    joined = energy.add_home(made, jax.random.key(1), state, neighborhood, neighborhood)
     for own, mail, theirs in (
         (joined.fits.layers, joined.fit_mail, state.fit_mail),
         (joined.control.params, joined.control_mail, state.control_mail),

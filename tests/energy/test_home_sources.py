@@ -52,11 +52,14 @@ def test_pecan_street_by_home_and_circuit(austin, tmp_path):
     found = made.power[0, [0, 60, DAY], 1]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert np.isnan(made.power[1, :, 1]).all() and (made.power[1, :, 0] == 250).all()
-    street = energy.neighborhood_from_settings(
+    neighborhood = energy.neighborhood_from_settings(
         energy.PFDRLSettings(days=1, test_days=1), made
     )
-    assert street.present.tolist() == [True, True, True, False]
-    assert street.levels.standby[1] == pytest.approx(3) and not street.levels.standby[0]
+    assert neighborhood.present.tolist() == [True, True, True, False]
+    assert (
+        neighborhood.levels.standby[1] == pytest.approx(3)
+        and not neighborhood.levels.standby[0]
+    )
 
 
 @pytest.mark.slow
@@ -67,12 +70,12 @@ def test_tracebase_shows_standby():
     pytest.importorskip("pyarrow")
     sizes = {"homes": 6, "devices": 5, "days": 4, "test_days": 1}
     made = energy.load_homes("tracebase", source=SHARED / "tracebase", **sizes)
-    street = energy.neighborhood_from_settings(
+    neighborhood = energy.neighborhood_from_settings(
         energy.PFDRLSettings(days=4, test_days=1), made
     )
-    stands_by = np.asarray(street.levels.standby > 0)
-    assert street.present.all() and 0.3 < stands_by.mean() < 1
-    ratio = np.asarray(street.levels.on / street.levels.standby)[stands_by]
+    stands_by = np.asarray(neighborhood.levels.standby > 0)
+    assert neighborhood.present.all() and 0.3 < stands_by.mean() < 1
+    ratio = np.asarray(neighborhood.levels.on / neighborhood.levels.standby)[stands_by]
     assert (ratio >= 3).all()
 
 

@@ -72,8 +72,8 @@ def test_a_device_that_a_home_lacks_is_not_there():
     made = energy.from_readings(*(column[~own] for column in columns), 3)
     assert np.isnan(made.power[1, :, 1]).all() and not np.isnan(made.power[0]).any()
     settings = energy.PFDRLSettings(days=2, test_days=1)
-    street = energy.neighborhood_from_settings(settings, made)
-    assert street.present.tolist() == [True, True, True, False]
+    neighborhood = energy.neighborhood_from_settings(settings, made)
+    assert neighborhood.present.tolist() == [True, True, True, False]
     # Equivalent to a device that is NaN throughout.
     columns[3][own] = np.nan
     np.testing.assert_array_equal(energy.from_readings(*columns, 3).power, made.power)

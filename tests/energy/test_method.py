@@ -48,7 +48,7 @@ def homes():
 
 @pytest.fixture(scope="module")
 def run(homes, tmp_path_factory):
-    out = tmp_path_factory.mktemp("street") / "run"
+    out = tmp_path_factory.mktemp("neighborhood") / "run"
     return train(SETTINGS, homes, seed=3, output_dir=out)
 
 
@@ -174,7 +174,7 @@ def test_what_is_no_longer_finite_ends_the_run(homes):
 def test_days_are_told_as_agents_went_through_them(run, homes):
     """The last day's row equals 24 slots of the same program.
 
-    The agents begin with the minutes of their street, where the method has none.
+    The agents begin with the minutes of their neighborhood, where the method has none.
     """
     system, plain = system_of(run), run.method.prepare(homes)
     first, key = jax.random.split(jax.random.key(3))
@@ -191,8 +191,8 @@ def test_days_are_told_as_agents_went_through_them(run, homes):
 def test_the_pure_round_is_the_day_that_is_dealt_out(run, homes):
     """``update`` on the whole neighborhood gives the same losses."""
     first, key = jax.random.split(jax.random.key(3))
-    state, street = run.method.init(first), run.method.prepare(homes)
-    state, told = jax.jit(run.method.update)(key, state, street)
+    state, neighborhood = run.method.init(first), run.method.prepare(homes)
+    state, told = jax.jit(run.method.update)(key, state, neighborhood)
     assert int(state.round) == 1
     for name, loss in run.history[0]["losses"].items():
         assert float(told[name]) == pytest.approx(loss, rel=1e-3), name
@@ -222,8 +222,8 @@ def test_the_method_is_of_the_registry(run, homes):
 
 def test_held_out_days_are_the_agents_own_acts(run, homes, report):
     """Returns the records of ``act`` for each slot of the third day."""
-    act, street = jax.jit(system_of(run).act), run.method.prepare(homes)
-    slots = [act(run.state.system, street, slot) for slot in range(48, 72)]
+    act, neighborhood = jax.jit(system_of(run).act), run.method.prepare(homes)
+    slots = [act(run.state.system, neighborhood, slot) for slot in range(48, 72)]
     present = np.ones(4, bool)
     sums = [energy.summarize_slot(did, present) for did in slots]
     total = {k: float(sum(np.sum(one[k]) for one in sums)) for k in sums[0]}
@@ -246,17 +246,19 @@ def test_a_home_that_joins_lives_through_the_days(run, homes, report, monkeypatc
     """New homes start with or without the shared first layer; the last is personal."""
     begun, live = [], energy.simulate
 
-    def seen(system, key, state, street, num_slots):
+    def seen(system, key, state, neighborhood, num_slots):
         kernels = {name: x["kernel"] + 0 for name, x in state.control.params.items()}
-        begun.append((kernels, street.power.shape, num_slots))
-        return live(system, key, state, street, num_slots)
+        begun.append((kernels, neighborhood.power.shape, num_slots))
+        return live(system, key, state, neighborhood, num_slots)
 
     monkeypatch.setattr(energy, "simulate", seen)
     assert evaluation_energy.joined(run, homes, seed=2) == report["newcomers"]
     (joined, shape, slots), (alone, *_) = begun
     assert shape == (2, 3 * 1440) and slots == 48
-    street = run.state.system.control.params["dense_1"]["kernel"]
-    np.testing.assert_allclose(joined["dense_1"][0], (street[0] + street[2]) / 2)
+    neighborhood = run.state.system.control.params["dense_1"]["kernel"]
+    np.testing.assert_allclose(
+        joined["dense_1"][0], (neighborhood[0] + neighborhood[2]) / 2
+    )
     assert not np.allclose(alone["dense_1"][0], joined["dense_1"][0], atol=0.1)
     last = run.state.system.control.params["dense_2"]["kernel"]
     assert not np.allclose(joined["dense_2"][0], (last[0] + last[2]) / 2, atol=0.1)
@@ -273,7 +275,7 @@ def test_a_home_that_joins_lives_through_the_days(run, homes, report, monkeypatc
         assert found[name]["days"] == [reached if final else 0]
 
 
-def test_who_joins_draws_nothing_that_the_street_drew(run, homes, monkeypatch):
+def test_new_homes_draw_other_numbers(run, homes, monkeypatch):
     """New homes with the run's seed start differently from the trained homes."""
     keys = []
 

@@ -88,7 +88,7 @@ def test_newcomers_take_the_mean_of_their_kind_and_what_is_shared(
     chex.assert_trees_all_equal_shapes_and_dtypes(found, fresh)
 
 
-def test_a_kind_that_the_street_lacks_begins_with_nothing():
+def test_a_kind_that_the_neighborhood_lacks_begins_with_nothing():
     system, state = learned("pfdrl")
     new = homes([4])._replace(kind=jnp.array([1, 7], jnp.int32))
     found = energy.add_home(system, jax.random.key(1), state, old(), new)
@@ -99,7 +99,7 @@ def test_a_kind_that_the_street_lacks_begins_with_nothing():
 
 
 @pytest.mark.slow
-def test_newcomers_go_on_and_the_street_does_too():
+def test_new_homes_and_the_neighborhood_continue():
     system, state = learned("pfdrl")
     new = homes([4, 5])
     own = energy.add_home(system, jax.random.key(1), state, old(), new)

@@ -67,16 +67,20 @@ def keys_of(slot, agent):
 
 def test_an_agent_alone_agrees_with_a_plain_loop():
     """Two slots of agent 3: acting minute by minute, then fitting."""
-    street, config = homes(), PFDRLConfig(**SMALL, method="local")
+    neighborhood, config = homes(), PFDRLConfig(**SMALL, method="local")
     made, number = system(method="local"), 3
-    state = made.init(jax.random.key(0), street)
+    state = made.init(jax.random.key(0), neighborhood)
     pick = functools.partial(jax.tree.map, lambda leaf: leaf[number])
-    fit, control, levels = pick(state.fits), pick(state.control), pick(street.levels)
+    fit, control, levels = (
+        pick(state.fits),
+        pick(state.control),
+        pick(neighborhood.levels),
+    )
     model = energy.forecaster(config.forecast)
     env = energy.environment(SLOT + 1)
     agent = energy.dqn(env, q_network(2, 3, config.hidden_sizes), config.dqn)
     update, predict = jax.jit(agent.update), jax.jit(model.predict)
-    trace = Trace(street.power[number], street.scale[number])
+    trace = Trace(neighborhood.power[number], neighborhood.scale[number])
 
     @jax.jit
     def fitted(key, fit, end):
@@ -109,13 +113,13 @@ def test_an_agent_alone_agrees_with_a_plain_loop():
 
 
 def test_what_is_measured_agrees_with_what_agents_do():
-    made, street = system(method="local"), homes()
+    made, neighborhood = system(method="local"), homes()
     state, _ = lived(2, "local")
-    did = jax.jit(made.act)(state, street, 2)
+    did = jax.jit(made.act)(state, neighborhood, 2)
     _, info = lived(3, "local")
     minutes = slice(2 * SLOT, 3 * SLOT)
-    np.testing.assert_array_equal(did.load, street.power[:, minutes])
-    last = street.power[:, 2 * SLOT - 1 : 2 * SLOT]
+    np.testing.assert_array_equal(did.load, neighborhood.power[:, minutes])
+    last = neighborhood.power[:, 2 * SLOT - 1 : 2 * SLOT]
     np.testing.assert_array_equal(did.persistence, jnp.repeat(last, SLOT, axis=1))
     for agent in range(AGENTS):
         saved = optimal = 0.0
@@ -177,8 +181,8 @@ def test_what_is_shared_is_the_mean_of_what_each_learned():
 
 
 def test_cloud_steps_along_the_mean_of_all_gradients():
-    street, made = homes(), system(method="cloud")
-    state = made.init(jax.random.key(0), street)
+    neighborhood, made = homes(), system(method="cloud")
+    state = made.init(jax.random.key(0), neighborhood)
     model = energy.forecaster(SMALL["forecast"])
     fit = jax.tree.map(lambda leaf: leaf[0], state.fits)
     slope = jax.jit(
@@ -191,7 +195,7 @@ def test_cloud_steps_along_the_mean_of_all_gradients():
         gradients = []
         for agent in (0, 2, 4):  # The first kind.
             key, _ = keys_of(slot, agent)
-            trace = Trace(street.power[agent], street.scale[agent])
+            trace = Trace(neighborhood.power[agent], neighborhood.scale[agent])
             gradients.append(slope(key, fit, trace, (slot + 1) * SLOT))
         mean = jax.tree.map(lambda *leaves: sum(leaves) / 3, *gradients)
         fit = step(fit, mean, 1e-2)
@@ -244,13 +248,17 @@ def test_agents_go_through_slots_by_themselves_until_somebody_is_heard():
 
 def test_alpha_and_periods_are_a_sweep_of_agents_side_by_side():
     """Layouts do not change results."""
-    made, street = system(method="pfdrl", layout=Layout(chunk_size=None)), homes()
+    made, neighborhood = system(method="pfdrl", layout=Layout(chunk_size=None)), homes()
 
     def run(alpha, gamma):
         state = made.init(
-            jax.random.key(0), street, alpha=alpha, beta_hours=1.0, gamma_hours=gamma
+            jax.random.key(0),
+            neighborhood,
+            alpha=alpha,
+            beta_hours=1.0,
+            gamma_hours=gamma,
         )
-        one = lambda state, _: made.update(jax.random.key(1), state, street)
+        one = lambda state, _: made.update(jax.random.key(1), state, neighborhood)
         state, info = jax.lax.scan(one, state, length=3)
         return state.control.params, info["forecast_error"]
 

@@ -22,11 +22,11 @@ def test_a_device_that_a_home_lacks_counts_for_nothing():
     made_up = energy.households(jax.random.key(5), 3, 1, energy.APPLIANCES[:2])
     power = np.array(made_up.power[:, 900:1000])
     power[1, :, 1] = np.nan
-    made, street = energy.pfdrl(SMALL), energy.build_neighborhood(power)
+    made, neighborhood = energy.pfdrl(SMALL), energy.build_neighborhood(power)
     state = made.init(
-        jax.random.key(0), street, alpha=1, beta_hours=1.0, gamma_hours=1.0
+        jax.random.key(0), neighborhood, alpha=1, beta_hours=1.0, gamma_hours=1.0
     )
-    state, info = energy.simulate(made, jax.random.key(1), state, street, 3)
+    state, info = energy.simulate(made, jax.random.key(1), state, neighborhood, 3)
     assert not any(found[:, 3].any() for found in info.values())
     kernel = state.control.params["dense_1"]["kernel"]
     np.testing.assert_allclose(kernel[1], kernel[5], atol=1e-6)
@@ -41,7 +41,7 @@ def test_pfdrl_learns_to_switch_standby_off():
         dqn=DQNConfig(num_envs=2),
         hidden_sizes=(24, 24, 24),
     )
-    street = energy.build_neighborhood(
+    neighborhood = energy.build_neighborhood(
         np.asarray(made_up.power), learn_minutes=3 * 1440
     )
     made = energy.pfdrl(config)
@@ -51,11 +51,13 @@ def test_pfdrl_learns_to_switch_standby_off():
         "discount": 0.5,
         "learning_rate": 3e-3,
     }
-    state = made.init(jax.random.key(0), street, **hyper)
-    state, info = energy.simulate(made, jax.random.key(1), state, street, 72)
-    test_days = jax.vmap(lambda slot: made.act(state, street, slot))
+    state = made.init(jax.random.key(0), neighborhood, **hyper)
+    state, info = energy.simulate(made, jax.random.key(1), state, neighborhood, 72)
+    test_days = jax.vmap(lambda slot: made.act(state, neighborhood, slot))
     did = jax.jit(test_days)(jnp.arange(72, 96))
-    found = energy.summarize_slot(did, street.present[None] | jnp.zeros((24, 1), bool))
+    found = energy.summarize_slot(
+        did, neighborhood.present[None] | jnp.zeros((24, 1), bool)
+    )
     total = {name: float(one.sum()) for name, one in found.items()}
     first = {name: float(one[:3].sum()) for name, one in info.items()}
     assert total["optimal"] / total["minutes"] > 0.97
@@ -77,9 +79,9 @@ def test_minutes_that_have_not_happened_teach_nothing(ahead):
     hyper = {"alpha": 1, "beta_hours": 1.0, "gamma_hours": 1.0}
     found = []
     for watts in (power, other):
-        street = energy.build_neighborhood(watts, learn_minutes=60)
-        state = made.init(jax.random.key(0), street, **hyper)
-        state, _ = energy.simulate(made, jax.random.key(1), state, street, 3)
+        neighborhood = energy.build_neighborhood(watts, learn_minutes=60)
+        state = made.init(jax.random.key(0), neighborhood, **hyper)
+        state, _ = energy.simulate(made, jax.random.key(1), state, neighborhood, 3)
         found.append([np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state)])
     assert found[0] == found[1]
 

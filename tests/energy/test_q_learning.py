@@ -139,8 +139,8 @@ def test_one_learning_step_by_hand():
         jax.random.key(0), given, exploration_epsilon=0.0, learning_rate=0.5
     )
     after, info = jax.jit(agent.update)(jax.random.key(1), state, given)
-    # The observation is (0, log(301) / 10): values are (0, -0.57, 2.28), so it stays on: +10, the
-    # end. Huber's loss of 10 - 2.28 is that less a half, and its slope -1.
+    # The observation is (0, log(301) / 10) with values (0, -0.57, 2.28): the device stays
+    # on with reward 10, and the episode ends. Huber's loss of 10 - 2.28 subtracts 0.5.
     seen = np.log(301) / 10
     np.testing.assert_allclose(info["loss"], 10 - 4 * seen - 0.5, rtol=1e-5)
     assert info["reward"] == 10

@@ -22,10 +22,12 @@ def homes(*, dates=None):
     return Homes(watts, kinds, ("tv", "pc"), ("a", "b"), dates)
 
 
-def did(street, **changed):
+def did(neighborhood, **changed):
     """Returns records of agents that switch off devices unless forecast to be on."""
-    load = np.asarray(street.power)
-    mode = np.asarray(energy.classify_mode(street.power, energy.Levels(6.0, 60.0)))
+    load = np.asarray(neighborhood.power)
+    mode = np.asarray(
+        energy.classify_mode(neighborhood.power, energy.Levels(6.0, 60.0))
+    )
     action = np.where(mode == 2, 2, 0)
     return AgentRecord(load, load + 1, load + 2, mode, action)._replace(**changed)
 
@@ -36,11 +38,11 @@ def test_sums_and_shares_by_hand():
     Of 3 devices 6 Wh a day each; a quarter of an agent's 12 Wh are 3 Wh.
     """
     made = homes()
-    street = energy.build_neighborhood(made.power, made.kinds)
-    one = did(street)
+    neighborhood = energy.build_neighborhood(made.power, made.kinds)
+    one = did(neighborhood)
     action = one.action.copy()
     action[0, DAY : DAY + 30], action[2, 60:66] = 1, 0
-    found = scores.scores(one._replace(action=action), street, made, cents=10.0)
+    found = scores.scores(one._replace(action=action), neighborhood, made, cents=10.0)
     total = found["overall"]
     assert total["standby_kwh"] == pytest.approx(0.036)
     assert total["saved_kwh"] == pytest.approx(0.033)
@@ -73,13 +75,13 @@ def test_sums_and_shares_by_hand():
 
 def test_forecasts_are_measured_beside_persistence():
     made = homes()
-    street = energy.build_neighborhood(made.power, made.kinds)
-    found = scores.scores(did(street), street, made)
+    neighborhood = energy.build_neighborhood(made.power, made.kinds)
+    found = scores.scores(did(neighborhood), neighborhood, made)
     assert found["forecast"]["model"]["mae"] == pytest.approx(1)
     assert found["forecast"]["model"]["mase"] == pytest.approx(0.5)
     assert found["forecast"]["persistence"]["rmse"] == pytest.approx(2)
-    perfect = did(street)._replace(persistence=np.asarray(street.power))
-    told = scores.scores(perfect, street, made)
+    perfect = did(neighborhood)._replace(persistence=np.asarray(neighborhood.power))
+    told = scores.scores(perfect, neighborhood, made)
     assert told["forecast"]["model"]["mase"] is None  # Infinite, which JSON lacks.
     assert told["per_kind"][0]["mase"] is None
 
@@ -88,23 +90,23 @@ def test_months_are_the_calendar_s_or_thirty_days():
     january = np.array([["2015-01-31", "2015-02-01"]] * 2, "datetime64[D]")
     january[1] += np.timedelta64(1, "D")
     made = homes(dates=january)
-    street = energy.build_neighborhood(made.power, made.kinds)
-    found = scores.scores(did(street), street, made)["per_month"]
+    neighborhood = energy.build_neighborhood(made.power, made.kinds)
+    found = scores.scores(did(neighborhood), neighborhood, made)["per_month"]
     assert [(row["month"], row["standby_kwh"]) for row in found] == [
         ("2015-01", pytest.approx(0.012)),
         ("2015-02", pytest.approx(0.024)),
     ]
-    none = scores.scores(did(street), street, homes(), first_day=29)
+    none = scores.scores(did(neighborhood), neighborhood, homes(), first_day=29)
     assert [row["month"] for row in none["per_month"]] == ["month 1", "month 2"]
     assert [row["day"] for row in none["per_day"]] == [30, 31]
 
 
 def test_shares_of_nothing_are_none():
     made = homes()
-    street = energy.build_neighborhood(
+    neighborhood = energy.build_neighborhood(
         np.zeros_like(np.nan_to_num(made.power)), made.kinds
     )
-    total = scores.scores(did(street), street, made)["overall"]
+    total = scores.scores(did(neighborhood), neighborhood, made)["overall"]
     assert total["saved_share"] is None and total["switched_off_share"] is None
     assert total["optimal_share"] == 1
 
@@ -116,11 +118,11 @@ def test_the_example_is_the_median_home_on_its_busiest_day():
     kinds = np.zeros((3, 1), np.int32)
     dates = np.array([["2015-01-30", "2015-01-31", "2015-02-01"]] * 3, "datetime64[D]")
     made = Homes(watts, kinds, ("tv",), ("all", "none", "half"), dates)
-    street = energy.build_neighborhood(made.power)
-    one = did(street)
+    neighborhood = energy.build_neighborhood(made.power)
+    one = did(neighborhood)
     action = one.action.copy()
     action[1, :60], action[2, :30] = 1, 1
-    found = scores.example(one._replace(action=action), street, made, first_day=1)
+    found = scores.example(one._replace(action=action), neighborhood, made, first_day=1)
     assert (found["home"], found["day"], found["date"]) == ("half", 3, "2015-02-01")
     (device,) = found["devices"]
     assert device["name"] == "tv" and device["load"][:20] == [60.0] * 20
@@ -133,13 +135,13 @@ def test_the_example_is_of_a_home_that_has_a_device():
     watts[2] = homes().power[0]
     kinds = np.tile([0, 1], (3, 1))
     made = Homes(watts, kinds, ("tv", "pc"), ("none", "neither", "both"), None)
-    street = energy.build_neighborhood(watts, kinds)
-    found = scores.example(did(street), street, made)
+    neighborhood = energy.build_neighborhood(watts, kinds)
+    found = scores.example(did(neighborhood), neighborhood, made)
     assert found["home"] == "both" and len(found["devices"]) == 2
 
 
 def test_devices_whose_standby_is_unknown_are_named():
     made = homes()
     made.power[0, :, 1] = 9
-    street = energy.build_neighborhood(made.power, made.kinds)
-    assert scores.find_unknown_standby(street, ["a1", "a2", "b1", "b2"]) == ["a2"]
+    neighborhood = energy.build_neighborhood(made.power, made.kinds)
+    assert scores.find_unknown_standby(neighborhood, ["a1", "a2", "b1", "b2"]) == ["a2"]

@@ -137,8 +137,8 @@ def test_levels_are_of_the_days_to_learn_from(standby, later):
     watts = np.repeat([standby, 100.0, later, 100.0], 720)[None, :, None]
     kinds = np.zeros((1, 1), np.int32)
     homes = energy.Homes(watts, kinds, ("tv",), ("a",), None)
-    street = energy.neighborhood_from_settings(
+    neighborhood = energy.neighborhood_from_settings(
         PFDRLSettings(days=1, test_days=1), homes
     )
-    assert street.levels.standby.tolist() == [standby]
-    assert street.power.shape == (1, 2880)
+    assert neighborhood.levels.standby.tolist() == [standby]
+    assert neighborhood.power.shape == (1, 2880)
