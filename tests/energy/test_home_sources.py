@@ -12,7 +12,7 @@ DAY = 1440
 
 
 def dataport(home, watts, start="2019-06-03T00:00"):
-    """Lines of a file as Dataport writes it, in kW, by the clock of its server."""
+    """Yields lines of a Dataport file, in kW, on the clock of its server."""
     for minute, row in enumerate(watts):
         time = str(np.datetime64(start, "m") + np.timedelta64(minute, "m")).replace(
             "T", " "
@@ -23,9 +23,9 @@ def dataport(home, watts, start="2019-06-03T00:00"):
 
 @pytest.fixture(scope="module")
 def austin(tmp_path_factory):
-    """Two homes for three days of Texas's own summer time; the second has no oven.
+    """Two homes for three days of Texas's summer time; the second has no oven.
 
-    On its second day the first one's meter says nothing for 20 minutes.
+    On day 2 the first home's meter has a gap of 20 minutes.
     """
     pytest.importorskip("pyarrow")
     folder = tmp_path_factory.mktemp("pecan") / "pecan_street"

@@ -174,7 +174,7 @@ def test_what_is_no_longer_finite_ends_the_run(homes):
 def test_days_are_told_as_agents_went_through_them(run, homes):
     """The last day's row equals 24 slots of the same program.
 
-    The agents begin with the minutes of their neighborhood, where the method has none.
+    The agents start with the minutes of their neighborhood, which the method lacks.
     """
     system, plain = system_of(run), run.method.prepare(homes)
     first, key = jax.random.split(jax.random.key(3))

@@ -20,10 +20,10 @@ DISCOUNT = 0.8
 
 
 class Chain:
-    """Four states in a row; 1 goes right, 0 left; the last pays.
+    """Four states in a row; 1 goes right, 0 left; the last has a reward.
 
-    Transitions are certain, as they are in the chapter: else the fixed point of
-    Huber's loss is not Bellman's.
+    Transitions are deterministic, as in the chapter; otherwise the fixed point of
+    Huber's loss differs from Bellman's.
     """
 
     num_actions, num_observed = 2, 4
@@ -139,8 +139,9 @@ def test_one_learning_step_by_hand():
         jax.random.key(0), given, exploration_epsilon=0.0, learning_rate=0.5
     )
     after, info = jax.jit(agent.update)(jax.random.key(1), state, given)
-    # The observation is (0, log(301) / 10) with values (0, -0.57, 2.28): the device stays
-    # on with reward 10, and the episode ends. Huber's loss of 10 - 2.28 subtracts 0.5.
+    # The observation is (0, log(301) / 10) with values (0, -0.57, 2.28). The device
+    # stays on with reward 10, and the episode ends. Huber's loss of 10 - 2.28 subtracts
+    # 0.5.
     seen = np.log(301) / 10
     np.testing.assert_allclose(info["loss"], 10 - 4 * seen - 0.5, rtol=1e-5)
     assert info["reward"] == 10

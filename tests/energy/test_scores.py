@@ -12,7 +12,7 @@ DAY = 1440
 def homes(*, dates=None):
     """Two homes of two devices for two days; the second lacks its second device.
 
-    Each takes 6 W in standby in its first hour, 60 W in its second, else nothing.
+    Each draws 6 W (standby) in its first hour, 60 W in its second, otherwise 0 W.
     """
     watts = np.zeros((2, 2 * DAY, 2), np.float32)
     for start in (0, DAY):
