@@ -187,7 +187,9 @@ def test_devices_are_those_that_the_chosen_homes_have(tmp_path):
     some = {"days": 2, "test_days": 1, "devices": 1}
     kinds = lambda **more: energy.load_homes(tmp_path / "own.npz", **some, **more)[2]
     assert kinds() == ("tv",) and kinds(homes=1) == ("pc",)
-    with pytest.raises(ValueError, match="devices must be at most 1, the kinds that"):
+    with pytest.raises(
+        ValueError, match="devices must be at most 1, the kinds in these"
+    ):
         energy.load_homes(tmp_path / "own.npz", **some | {"devices": 2}, homes=1)
 
 
@@ -215,7 +217,9 @@ def test_metered_homes_are_their_whole_days(monkeypatch):
         ValueError, match=r"homes must be at most 1, .* \(whole\), got 2"
     ):
         energy.load_homes("pecan_street", days=1, test_days=1, homes=2)
-    with pytest.raises(ValueError, match="devices must be at most 4, the kinds that"):
+    with pytest.raises(
+        ValueError, match="devices must be at most 4, the kinds in these"
+    ):
         energy.load_homes("pecan_street", days=1, test_days=1, devices=5)
 
 

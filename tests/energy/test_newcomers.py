@@ -20,7 +20,7 @@ SMALL = {
     "slot_min": 20,
 }
 LAYERS = ("dense_1", "dense_2")
-HOURLY = {"beta_hours": 1.0, "gamma_hours": 1.0, "alpha": 1, "epsilon": 0.2}
+HOURLY = {"beta_hours": 1.0, "gamma_hours": 1.0, "alpha": 1, "exploration_epsilon": 0.2}
 
 
 def watts(home, device):

@@ -53,7 +53,7 @@ def homes(seed, kinds=None, present=None):
 
 
 HYPER = st.fixed_dictionaries({
-    "alpha": st.integers(0, 2), "epsilon": st.sampled_from([0.0, 0.3, 1.0]),
+    "alpha": st.integers(0, 2), "exploration_epsilon": st.sampled_from([0.0, 0.3, 1.0]),
     "forecaster_learning_rate": st.sampled_from([0.01, 0.1]),
     "discount": st.sampled_from([0.0, 0.9]),
 })  # fmt: skip
@@ -142,7 +142,7 @@ def test_members_equal_single_runs(seed, order):
     neighborhood, order = homes(seed % 100), np.array(order)
     seeds = np.array([seed % 1000, seed % 1000, 7])
     hyper = {
-        "alpha": np.float32([0, 0, 2]), "epsilon": np.float32([0.5, 0.5, 0.1])
+        "alpha": np.float32([0, 0, 2]), "exploration_epsilon": np.float32([0.5, 0.5, 0.1])
     }  # fmt: skip
     live = lambda seeds, hyper, **more: energy.simulate_batch(
         system(), seeds, hyper, neighborhood, slots_a_day=2, days=2, test_days=1, **more

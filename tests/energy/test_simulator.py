@@ -22,7 +22,7 @@ def test_power_is_the_mode_s_level_and_noise(homes):
     for mode, level in ((STANDBY, homes.standby_w), (ON, homes.on_w)):
         ratio = (homes.power / level[:, None])[homes.mode == mode]
         assert abs(ratio.mean() - 1) < 1e-3
-        assert abs(ratio.std() - simulator.NOISE) < 1e-3
+        assert abs(ratio.std() - simulator.METER_NOISE) < 1e-3
 
 
 @pytest.mark.parametrize("device", range(len(APPLIANCES)))
