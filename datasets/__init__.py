@@ -1,11 +1,11 @@
-"""Sensor windows, by name or from a file: cut, split and stacked by client."""
+"""Data sets of sensor windows, by name or from a file, split and stacked by client."""
 
 from jaxanon.datasets.clients import Clients, by_client
+from jaxanon.datasets.custom_csv import import_csv
 from jaxanon.datasets.experiments import hold_out_subjects, imbalance
 from jaxanon.datasets.exporting import export
 from jaxanon.datasets.loading import load
-from jaxanon.datasets.own_csv import import_csv
-from jaxanon.datasets.registry import describe, names, whereabouts
+from jaxanon.datasets.registry import data_locations, describe, names
 from jaxanon.datasets.spec import Data, Spec, Windows
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Spec",
     "Windows",
     "by_client",
+    "data_locations",
     "describe",
     "export",
     "hold_out_subjects",
@@ -21,5 +22,4 @@ __all__ = [
     "import_csv",
     "load",
     "names",
-    "whereabouts",
 ]

@@ -1,4 +1,4 @@
-"""What the TFDS builders share: a data set is stored as its recordings."""
+"""Base of the TFDS builders, which store a data set as recordings."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,19 +14,19 @@ SPLIT = "recordings"
 
 
 class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
-    """Stores ``rows``, ``trial`` and labels; a class because TFDS wants one.
+    """TFDS builder that stores ``rows``, ``trial`` and labels of each recording.
 
-    A subclass names its ``dataset`` and ``num_channels`` and yields
-    ``(rows, trial, labels)`` from ``recordings(source)``, in the order in which they
-    are to be read back. README.md, CITATIONS.bib and TAGS.txt beside it describe it.
+    A subclass sets ``dataset`` and ``num_channels``. Its ``recordings(source)`` yields
+    ``(rows, trial, labels)`` in a fixed order. README.md, CITATIONS.bib and TAGS.txt in
+    its folder describe the data set.
     """
 
     VERSION = tfds.core.Version("1.0.0")
-    RELEASE_NOTES = {"1.0.0": "First release."}  # noqa: RUF012, as TFDS asks.
+    RELEASE_NOTES = {"1.0.0": "First release."}  # noqa: RUF012, required by TFDS.
 
     dataset: Dataset
     num_channels: int
-    dtype: type = np.float32  # As stored.
+    dtype: type = np.float32  # Type of the stored rows.
 
     def __init__(self, *, source: tuple[Path, ...] = (), **kwargs):
         self._source = source
@@ -37,7 +37,7 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
         raise NotImplementedError
 
     def read(self) -> list[Recording]:
-        """The stored recordings."""
+        """Returns the stored recordings."""
         return [
             Recording(
                 example["rows"],
@@ -68,8 +68,8 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
         return {SPLIT: self._generate_examples()}
 
     def _generate_examples(self):
-        places = " and ".join(map(str, self._source))
-        with naming(f"{self.name}, read from {places}"):
+        files = " and ".join(map(str, self._source))
+        with naming(f"{self.name}, read from {files}"):
             yield from self._examples()
 
     def _examples(self):
@@ -77,13 +77,13 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
             rows = np.ascontiguousarray(rows, self.dtype)
             if not np.isfinite(rows).all():
                 raise ValueError(
-                    f"recording {index} of {self.name} (trial {trial}, {labels}) "
-                    "holds NaN or infinity; get its file anew."
+                    f"recording {index} of {self.name} (trial {trial}, {labels}) must "
+                    "be finite, got NaN or infinity; download its file again."
                 )
             if not -(2**31) <= trial < 2**31:
                 raise ValueError(
-                    f"recording {index} of {self.name} ({labels}) has trial {trial}, "
-                    "which is no int32; are its times right? Get its file anew."
+                    f"recording {index} of {self.name} ({labels}) must have an int32 "
+                    f"trial, got {trial}; check its times, or download its file again."
                 )
             known = {
                 name: int(label) if self.dataset.attributes[name] else str(label)
@@ -93,7 +93,7 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
 
 
 def _feature(names):
-    """Of an attribute: its class, or the name itself where names are open."""
+    """Returns the feature of an attribute: a class, or text if names are open."""
     if not names:
         return tfds.features.Text()
     return tfds.features.ClassLabel(names=list(names))

@@ -1,27 +1,27 @@
-"""The answer to a choice that is not on offer."""
+"""Checks of an argument against a list of choices."""
 
 import difflib
 
 
-def choose(argument: str, value: str, offered) -> str:
-    """Returns ``value``; ValueError naming ``argument`` if it is not ``offered``."""
-    if value not in offered:
+def choose(argument: str, value: str, choices) -> str:
+    """Returns ``value``, or raises ValueError if it is not in ``choices``."""
+    if value not in choices:
         raise ValueError(
-            f"{argument} must be one of {list(offered)}, got {value!r}."
-            f"{nearest(value, offered)}"
+            f"{argument} must be one of {list(choices)}, got {value!r}."
+            f"{nearest(value, choices)}"
         )
     return value
 
 
-def nearest(value, offered) -> str:
-    """A question that names the nearest of what is offered, or nothing.
+def nearest(value, choices) -> str:
+    """Returns a question that names the closest choice, or an empty string.
 
-    That of the kernels' checks, which this package imports nothing of.
+    Repeats ``did_you_mean`` of ``kernels.checks``, which this package must not import.
 
     Example:
       >>> nearest("Sid", ("side", "subject"))
       " Did you mean 'side'?"
     """
     word = str(value).lower().replace("-", "_")
-    near = difflib.get_close_matches(word, map(str, offered), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    matches = difflib.get_close_matches(word, map(str, choices), n=1)
+    return f" Did you mean {matches[0]!r}?" if matches else ""

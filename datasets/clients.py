@@ -1,4 +1,4 @@
-"""Windows stacked by the person who made them."""
+"""Windows stacked by subject."""
 
 from typing import NamedTuple
 
@@ -8,28 +8,28 @@ from jaxanon.datasets.spec import Windows
 
 
 class Clients(NamedTuple):
-    """One row per client; padding is zero, of label 0 and masked out."""
+    """One row per client; padding has zero windows and labels and is masked out."""
 
     windows: np.ndarray  # float32[clients, n, time, channels]
-    labels: dict[str, np.ndarray]  # int32[clients, n]; of targets, float32
+    labels: dict[str, np.ndarray]  # int32[clients, n]; float32 for targets
     mask: np.ndarray  # bool[clients, n]
 
 
 def by_client(windows: Windows) -> Clients:
-    """Stacks windows by their ``"subject"``, one client per subject that occurs.
+    """Stacks windows by ``"subject"``, one client per subject.
 
-    Clients are in ascending order of subject, a client's windows in the order in
-    which they came, padded at the end to the most that any client has.
+    Clients are in ascending order of subject. The windows of a client keep their order
+    and are padded at the end to the largest number of windows of any client.
 
     Args:
       windows: ``float32[N, time, channels]`` with ``int32[N]`` labels, one of them
         ``"subject"``, and ``float32[N]`` targets.
 
     Returns:
-      ``Clients`` with ``n`` the largest number of windows of one subject.
+      ``Clients``, where ``n`` is the largest number of windows of one subject.
 
     Raises:
-      ValueError: if there is no window, or no label ``"subject"``.
+      ValueError: if windows are empty or lack the label ``"subject"``.
 
     Example:
       >>> three = Windows(np.ones((3, 4, 1), np.float32),

@@ -1,4 +1,4 @@
-"""How a data set describes itself, and the ways to cut it."""
+"""Descriptions of data sets and of their presets."""
 
 import dataclasses
 import itertools
@@ -7,29 +7,29 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxanon.datasets.splits import TEST_SHARE
+from jaxanon.datasets.splits import TEST_FRACTION
 
 
 def unchanged(rows: np.ndarray) -> np.ndarray:
-    """The channels as they were recorded."""
+    """Returns the recorded channels unchanged."""
     return rows
 
 
 def lengths(*vectors: np.ndarray) -> np.ndarray:
-    """Of every row of each of some vectors, ``float64[N, vectors]``.
+    """Returns the L2 norm of each row of each array, ``float64[N, arrays]``.
 
     Example:
       >>> lengths(np.array([[3.0, 4.0]]), np.array([[0.0, 2.0]]))
       array([[5., 2.]])
     """
-    found = [np.linalg.norm(vector.astype(np.float64), axis=1) for vector in vectors]
-    return np.stack(found, axis=1)
+    norms = [np.linalg.norm(vector.astype(np.float64), axis=1) for vector in vectors]
+    return np.stack(norms, axis=1)
 
 
 def brackets(*bounds: int) -> tuple[str, ...]:
-    """Names of the classes that ``bounds``, each included, cut whole numbers into.
+    """Returns the class names of whole numbers divided at inclusive upper ``bounds``.
 
-    A value is of class ``numpy.searchsorted(bounds, value)``.
+    A value belongs to class ``numpy.searchsorted(bounds, value)``.
 
     Example:
       >>> brackets(70, 90)
@@ -41,7 +41,7 @@ def brackets(*bounds: int) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """A target: the mean of ``channel`` over the ``samples`` that follow a window."""
+    """A target: the mean of ``channel`` over the ``samples`` after a window."""
 
     unit: str
     channel: str
@@ -50,7 +50,7 @@ class Forecast:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where recordings come from: the fields of ``Dataset`` that say so."""
+    """Source of recordings: the corresponding fields of ``Dataset``."""
 
     builder: str
     locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
@@ -61,28 +61,33 @@ class Origin:
 class Preset:
     """One way to turn recordings into windows.
 
-    ``keep`` names the classes of the data set's first attribute that enter, in the
-    order in which they are numbered (empty: all), ``drop`` those of them that count
-    for the statistics but whose windows are left out. ``read_as`` takes a class for
-    another before that. ``people`` are the subjects who enter (empty: all).
-    ``derive`` turns recorded channels into ``channels``; the mean of ``every`` so many
-    rows of them is one sample. ``length`` and ``stride`` are in samples. A ``stream``
-    is cut end to end, anything else recording by recording; ``across`` recordings, a
-    window of a stream need only begin and end in the same class. ``precut`` recordings
-    were put together from windows, so a time block begins with one. A ``sequence`` runs
-    through whatever somebody did in a trial: a window is of the class of its last row,
-    a time block of the trial. ``origin`` is where the recordings come from, if from
-    other files than those of the data set. With ``tokens`` the one channel holds
-    numbers that stand for something, 0 to ``tokens - 1``. Where nobody made the
-    windows, they are dealt to ``clients`` by Dirichlet draws with ``alpha``.
+    Steps in order of application:
 
-    ``arrange`` makes the recordings that enter of those that are stored, before all
-    else. Every window comes with the ``targets``, for which recording by recording as
-    many rows are kept free after it. Recordings whose class is in ``new`` are only
-    tested with, whatever their time: nobody of that kind was there in training.
+    - ``arrange`` selects or rearranges the stored recordings.
+    - ``people`` are the subjects to use (empty: all).
+    - ``read_as`` maps classes of the data set's first attribute to others.
+    - ``keep`` lists the classes to use, in the order of their indices (empty: all).
+    - ``derive`` computes ``channels`` from the recorded channels.
+    - ``every`` is the number of rows that are averaged to one sample.
+    - ``length`` and ``stride`` of the windows are in samples.
+    - ``drop`` lists classes whose windows are dropped after computing statistics.
+
+    Options:
+
+    - ``stream``: cut the concatenated recordings instead of each recording. With
+      ``across``, a window of a stream only has to begin and end in the same class.
+    - ``precut``: recordings consist of windows, so a time block begins with a window.
+    - ``sequence``: windows span the recordings of a trial; the last row gives the
+      class, and time blocks are blocks of the trial.
+    - ``origin``: source of the recordings, if it is not that of the data set.
+    - ``tokens``: number of token values 0 to ``tokens - 1`` in the single channel.
+    - ``clients``: number of clients that get windows by Dirichlet draws with ``alpha``,
+      for data without subjects.
+    - ``targets``: forecast targets; windows without enough rows after them are dropped.
+    - ``new``: classes that are used only for testing.
 
     Raises:
-      ValueError: for targets of a stream, or of a sequence.
+      ValueError: if a stream or a sequence has targets.
     """
 
     about: str
@@ -110,31 +115,33 @@ class Preset:
 
     def __post_init__(self):
         if (self.stream or self.sequence) and self.targets:
-            what = "stream" if self.stream else "sequence"
+            kind = "stream" if self.stream else "sequence"
             raise ValueError(
-                f"a {what} has no targets, got {sorted(self.targets)}: what follows a "
-                "window may be of another recording."
+                f"targets must be empty for a {kind}, got {sorted(self.targets)}: the "
+                "samples after a window may belong to another recording."
             )
 
     @property
     def reach(self) -> int:
-        """Samples of a window and of what is predicted from it."""
+        """Samples of a window and of its forecast targets."""
         return self.length + max((t.samples for t in self.targets.values()), default=0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A data set: what it holds, where it comes from, how it may be cut.
+    """Description of a data set: its attributes, source, presets and splits.
 
-    The first entry of ``attributes`` is the one that presets select by, and the
-    default public one unless the presets have targets; the first entries of ``presets``
-    and ``splits`` are the defaults. An attribute without names is open: recordings
-    store the names themselves, which are numbered as they come. ``builder`` is
-    ``module:class`` of the TFDS builder, imported when needed; ``locate(source,
-    cache)`` finds the original files; ``files`` is the pattern of the names that matter
-    among them. ``test_share`` of the subjects, or of the time, tests; a trial split, or
-    a given one, trains on trials up to ``last_train_trial``. Where trials are days,
-    ``whole_days``, everybody's last ones test in a split by time block.
+    Presets select by the first entry of ``attributes``, which is also the default
+    public attribute unless the presets have targets. The first entries of ``presets``
+    and ``splits`` are the defaults. An attribute without class names is open:
+    recordings store names, which are numbered in order of occurrence.
+
+    ``builder`` is ``module:class`` of the TFDS builder, imported on demand.
+    ``locate(source, cache)`` finds the original files, and ``files`` is the pattern of
+    the relevant names. ``test_fraction`` is the fraction of subjects or of time on the
+    test side. The splits "trial" and "given" train on trials up to
+    ``last_train_trial``. With ``whole_days``, trials are days, and a split by time
+    block tests on each subject's last days.
     """
 
     name: str
@@ -148,21 +155,21 @@ class Dataset:
     locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
     files: str = ""
     last_train_trial: int = 0
-    test_share: float = TEST_SHARE
+    test_fraction: float = TEST_FRACTION
     whole_days: bool = False
 
     @property
     def selector(self) -> str:
-        """The attribute that presets select by."""
+        """The attribute by which presets select recordings."""
         return next(iter(self.attributes))
 
     @property
     def targets(self) -> dict[str, str]:
-        """Units of the numbers that presets predict, by name."""
+        """Units of the presets' targets, by name."""
         presets = self.presets.values()
         return {name: t.unit for each in presets for name, t in each.targets.items()}
 
     @property
     def public(self) -> str:
-        """The attribute that is kept, or predicted, when nothing else is asked for."""
+        """The default public attribute or target."""
         return next(iter(self.targets), self.selector)

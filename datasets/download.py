@@ -1,4 +1,4 @@
-"""Files fetched from a data set's public home, whole or not at all."""
+"""Atomic downloads of a data set's original files."""
 
 import contextlib
 import contextvars
@@ -14,12 +14,12 @@ _ALLOWED = contextvars.ContextVar("downloads allowed", default=True)
 
 
 class NotFetched(FileNotFoundError):
-    """A file would have had to be downloaded, and must not be."""
+    """Raised if a file is missing and downloads are disabled."""
 
 
 @contextlib.contextmanager
-def none():
-    """Within, what ``fetch`` would download raises ``NotFetched``."""
+def disabled():
+    """Makes ``fetch`` raise ``NotFetched`` instead of downloading, in a context."""
     before = _ALLOWED.set(False)
     try:
         yield
@@ -28,28 +28,28 @@ def none():
 
 
 def fetch(url: str, target: Path, remedy: str) -> Path:
-    """Downloads ``url`` to ``target`` unless it is there already.
+    """Downloads ``url`` to ``target`` unless ``target`` exists.
 
     Raises:
-      FileNotFoundError: if it cannot be had; ends with ``remedy``.
-      NotFetched: within ``none``, if it is not there.
+      FileNotFoundError: if the download fails; the message ends with ``remedy``.
+      NotFetched: if ``target`` is missing and downloads are ``disabled``.
     """
     if target.exists():
         return target
     if not _ALLOWED.get():
-        raise NotFetched(f"{url} was not downloaded yet; {remedy}")
+        raise NotFetched(f"{url} has not been downloaded yet; {remedy}")
     try:
         with (
             urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer,
             writing.replacing(target) as file,
         ):
             shutil.copyfileobj(answer, file)
-            wanted = answer.headers.get("Content-Length")
-            if wanted is not None and file.tell() != int(wanted):
-                told = f"{file.tell()} of {wanted} bytes came"
-                whole = (str(target), answer.headers)
-                raise urllib.error.ContentTooShortError(told, whole)
-    except OSError as error:  # Of urllib, too.
+            expected = answer.headers.get("Content-Length")
+            if expected is not None and file.tell() != int(expected):
+                message = f"received {file.tell()} of {expected} bytes"
+                content = (str(target), answer.headers)
+                raise urllib.error.ContentTooShortError(message, content)
+    except OSError as error:  # Includes the errors of urllib.
         raise FileNotFoundError(f"downloading {url} failed ({error}); {remedy}") from (
             error
         )

@@ -1,8 +1,8 @@
-"""What data sets of metered homes share: gaps, clocks, and the hour to come.
+"""Shared parts of data sets of metered homes: gaps, clocks and hour-ahead forecasts.
 
-Their recordings are stretches without a gap, a row a minute. The first column is the
-minute of the local day (0 to 1439), the second what the home takes, the others single
-circuits or appliances. ``trial`` is the first minute, counted from 1970.
+A recording has no gaps and one row per minute. The first column is the minute of the
+local day (0 to 1439), the second the home's total power, the others single circuits or
+appliances. ``trial`` is the first minute, counted from 1970.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,28 +14,28 @@ from jaxanon.datasets.recordings import Recording
 
 DAY = 1440  # Minutes.
 HOUR = 60
-AHEAD = 60  # Minutes whose mean is predicted.
-FEWEST = 7 * DAY  # Minutes that a client must have.
-TOLERANCE = 15  # Minutes without a reading that are bridged.
+AHEAD = 60  # Minutes of the forecast target.
+MIN_TOTAL = 7 * DAY  # Minimum minutes of a client.
+TOLERANCE = 15  # Maximum minutes of a gap to fill.
 CLOCK = ("time_sin", "time_cos")
 
 
 def stretches(
     minutes: np.ndarray, rows: np.ndarray, tolerance: int = TOLERANCE
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Cuts what a meter read at gaps that are too long.
+    """Splits meter readings at long gaps and fills short gaps with the last reading.
 
     Args:
-      minutes: ``int[n]``, when; ascending, no minute twice.
-      rows: ``float[n, columns]``, what was read then.
-      tolerance: in a gap of up to so many minutes the last reading holds.
+      minutes: ``int[n]``, minute of each reading, strictly ascending.
+      rows: ``float[n, columns]``, readings.
+      tolerance: longest gap to fill, in minutes.
 
     Yields:
-      ``(first, rows)`` of each stretch, one row for every minute from ``first`` on.
+      ``(first, rows)`` of each stretch, with one row per minute from ``first`` on.
 
     Example:
-      >>> found = stretches(np.array([3, 5, 9]), np.array([[1.0], [2.0], [4.0]]), 1)
-      >>> [(first, rows.ravel().tolist()) for first, rows in found]
+      >>> parts = stretches(np.array([3, 5, 9]), np.array([[1.0], [2.0], [4.0]]), 1)
+      >>> [(first, rows.ravel().tolist()) for first, rows in parts]
       [(3, [1.0, 1.0, 2.0]), (9, [4.0])]
     """
     steps = np.diff(minutes)
@@ -48,14 +48,13 @@ def stretches(
 
 
 def repeated(rows: np.ndarray, least: int) -> np.ndarray:
-    """Which rows say again, ``least`` times or more, what the row before them said.
+    """Marks rows in runs of at least ``least`` repetitions of the row before the run.
 
-    Meters that are read anew each minute do not do that; files do in which gaps were
-    filled with the last reading.
+    Such runs are gaps that were filled with the last reading; real meters fluctuate.
 
     Args:
       rows: ``float[n, columns]``.
-      least: length of a run of repetitions, the first reading not counted.
+      least: minimum number of repetitions, without the first reading.
 
     Returns:
       ``bool[n]``.
@@ -64,50 +63,49 @@ def repeated(rows: np.ndarray, least: int) -> np.ndarray:
       >>> repeated(np.array([[5.0], [5.0], [5.0], [6.0], [6.0]]), 2).tolist()
       [False, True, True, False, False]
     """
-    again = np.append(False, (rows[1:] == rows[:-1]).all(axis=1))
-    edges = np.flatnonzero(np.diff(again, prepend=False, append=False))
+    repeats = np.append(False, (rows[1:] == rows[:-1]).all(axis=1))
+    edges = np.flatnonzero(np.diff(repeats, prepend=False, append=False))
     for start, end in edges.reshape(-1, 2):
-        again[start:end] = end - start >= least
-    return again
+        repeats[start:end] = end - start >= least
+    return repeats
 
 
 def whole_hours(recordings: Sequence[Recording], least: int) -> list[Recording]:
-    """Every recording from its first full hour to its last, if it is long enough.
-
-    Those who have less than ``FEWEST`` minutes altogether are left out.
+    """Trims each recording to full hours and drops short recordings and clients.
 
     Args:
-      recordings: as this module describes them.
-      least: minutes, of a recording that is worth keeping.
+      recordings: recordings in the layout of this module.
+      least: minimum minutes of a recording; a client needs ``MIN_TOTAL`` in total.
     """
-    kept, total = [], {}
-    for one in recordings:
-        start = int(-one.rows[0, 0] % HOUR)
-        count = (len(one.rows) - start) // HOUR * HOUR
+    trimmed, total = [], {}
+    for recording in recordings:
+        start = int(-recording.rows[0, 0] % HOUR)
+        count = (len(recording.rows) - start) // HOUR * HOUR
         if count >= least:
-            rows = one.rows[start : start + count]
-            kept.append(one._replace(rows=rows, trial=one.trial + start))
-            who = one.labels["subject"]
-            total[who] = total.get(who, 0) + count
-    return [one for one in kept if total[one.labels["subject"]] >= FEWEST]
+            rows = recording.rows[start : start + count]
+            trimmed.append(recording._replace(rows=rows, trial=recording.trial + start))
+            subject = recording.labels["subject"]
+            total[subject] = total.get(subject, 0) + count
+    return [each for each in trimmed if total[each.labels["subject"]] >= MIN_TOTAL]
 
 
 def by_month(recordings: Sequence[Recording]) -> list[Recording]:
-    """Recordings cut where months end; a home's month is a client, "home, 2014-06"."""
+    """Splits recordings at ends of months; the subject becomes "home, 2014-06"."""
     parts = []
-    for one in recordings:
-        minutes = one.trial + np.arange(len(one.rows))
+    for recording in recordings:
+        minutes = recording.trial + np.arange(len(recording.rows))
         months = minutes.astype("datetime64[m]").astype("datetime64[M]")
         starts = np.append(0, np.flatnonzero(months[1:] != months[:-1]) + 1)
-        for start, rows in zip(starts, np.split(one.rows, starts[1:]), strict=True):
-            who = f"{one.labels['subject']}, {months[start]}"
-            labels = one.labels | {"subject": who}
-            parts.append(Recording(rows, one.trial + int(start), labels))
+        pieces = np.split(recording.rows, starts[1:])
+        for start, rows in zip(starts, pieces, strict=True):
+            subject = f"{recording.labels['subject']}, {months[start]}"
+            labels = recording.labels | {"subject": subject}
+            parts.append(Recording(rows, recording.trial + int(start), labels))
     return parts
 
 
 def with_clock(columns: Sequence[int]) -> Callable[[np.ndarray], np.ndarray]:
-    """``derive`` of a preset: these columns, and the time of day on a circle.
+    """Returns ``derive`` of a preset: columns, and the time of day on a circle.
 
     Example:
       >>> with_clock([1])(np.array([[720.0, 300.0]])).round(6)
@@ -132,19 +130,19 @@ def hour_ahead(
     arrange: Callable[[list], list] = list,
     **more,
 ) -> Preset:
-    """The last 24 hours as means of ``every`` minutes; what the next hour takes.
+    """Returns a preset that predicts the next hour from the last 24 hours.
 
-    A window begins each full hour. The target ``power`` is the mean of the first
-    channel over the 60 minutes that follow; channels are followed by the sine and the
-    cosine of the time of day.
+    A window starts at each full hour. The target ``power`` is the mean of the first
+    channel over the 60 minutes after the window. Sine and cosine of the time of day are
+    the last two channels.
 
     Args:
-      about: of the preset.
-      every: minutes of a sample; a divisor of 60.
-      channels: name -> column of the recordings, what is predicted first.
-      unit: of them.
-      arrange: of the preset, before recordings are brought to whole hours.
-      **more: of the preset.
+      about: description of the preset.
+      every: minutes per sample, a divisor of 60.
+      channels: column of each channel in the recordings, the predicted channel first.
+      unit: unit of the channels.
+      arrange: ``arrange`` of the preset, applied before trimming to full hours.
+      **more: further fields of the preset.
     """
     length, ahead = DAY // every, AHEAD // every
     least = DAY + AHEAD

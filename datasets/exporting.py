@@ -1,4 +1,4 @@
-"""``export``: a data set written as a file that ``load`` reads back."""
+"""Export of a data set to an ``.npz`` file that ``load`` reads."""
 
 from pathlib import Path
 
@@ -10,23 +10,23 @@ from jaxanon.datasets.spec import Data
 
 
 def export(data: Data, split: str, path, *, overwrite: bool = False) -> Path:
-    """Writes windows, labels and class names as an ``.npz`` of one's own.
+    """Writes windows, labels and class names to an ``.npz`` file.
 
     Args:
-      data: what ``load`` returned.
-      split: ``"train"`` or ``"test"`` for that side alone; the file then stands for
-        itself and ``load`` splits it anew. ``"all"`` writes training windows, then
-        test windows, with the array ``split`` (0, 1) and the training statistics, so
-        that ``load`` gives the same ``data`` back but for ``spec.split == "given"``.
-      path: a name that ends in ``.npz``; missing folders are made.
-      overwrite: whether a file that is there may be replaced.
+      data: ``Data``, returned by ``load``.
+      split: ``"train"`` or ``"test"`` writes only that side, which ``load`` splits
+        again. ``"all"`` writes training windows, then test windows, with the array
+        ``split`` (0, 1) and the training statistics; ``load`` then returns the same
+        ``data``, except that ``spec.split`` is ``"given"``.
+      path: output path, ending in ``.npz``; missing folders are created.
+      overwrite: whether to replace an existing file.
 
     Returns:
-      ``path``. It appears when it is complete; an interrupted export leaves none.
+      ``path``. The file is written atomically.
 
     Raises:
-      ValueError: for another ``split`` or ending.
-      FileExistsError: if ``path`` is there and ``overwrite`` is false.
+      ValueError: if ``split`` is unknown or ``path`` has another suffix.
+      FileExistsError: if ``path`` exists and ``overwrite`` is False.
 
     Example:
       >>> import tempfile
@@ -41,7 +41,7 @@ def export(data: Data, split: str, path, *, overwrite: bool = False) -> Path:
     path = Path(path)
     if path.suffix != ".npz":
         raise ValueError(f"path must end in .npz, got {str(path)!r}.")
-    writing.refuse_unwritable(path, overwrite)
+    writing.check_writable(path, overwrite)
     with writing.replacing(path) as file:
         np.savez(file, **_arrays(data, split))  # pyrefly: ignore[bad-argument-type]
     return path
@@ -64,9 +64,9 @@ def _arrays(data: Data, split: str) -> dict[str, np.ndarray]:
         arrays["tokens"] = np.array(spec.tokens)
     for attribute, names in spec.classes.items():
         label = np.concatenate([side.labels[attribute] for side in sides])
-        if attribute == "subject":  # Whoever is on the other side only is left out.
-            found, label = np.unique(label, return_inverse=True)
-            names = [names[index] for index in found]
+        if attribute == "subject":  # Drop subjects that occur only on the other side.
+            present, label = np.unique(label, return_inverse=True)
+            names = [names[index] for index in present]
         arrays[attribute] = label.astype(np.int32)
         arrays[f"{attribute}_names"] = np.array(names)
     if spec.targets:
@@ -78,17 +78,17 @@ def _arrays(data: Data, split: str) -> dict[str, np.ndarray]:
 
 
 def _targets(targets, sides, statistics: bool) -> dict[str, np.ndarray]:
-    """Their numbers, and what there is to say of them, as ``own`` describes it."""
-    told = targets.values()
+    """Returns the targets' values and descriptions, in the layout of ``custom``."""
+    each = targets.values()
     arrays = {
         "targets": np.array([*targets]),
-        "target_units": np.array([one.unit for one in told]),
-        "target_channels": np.array([one.channel for one in told]),
-        "target_samples": np.array([one.samples for one in told]),
+        "target_units": np.array([target.unit for target in each]),
+        "target_channels": np.array([target.channel for target in each]),
+        "target_samples": np.array([target.samples for target in each]),
     }
     if statistics:
-        arrays["target_mean"] = np.array([one.mean for one in told])
-        arrays["target_std"] = np.array([one.std for one in told])
+        arrays["target_mean"] = np.array([target.mean for target in each])
+        arrays["target_std"] = np.array([target.std for target in each])
     for name in targets:
         arrays[name] = np.concatenate([side.labels[name] for side in sides])
     return arrays

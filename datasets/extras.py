@@ -1,16 +1,19 @@
-"""Packages that only a part of the library needs."""
+"""Optional dependencies."""
 
 import importlib
 from types import ModuleType
 
 
 def need(module: str, extra: str, name: str) -> ModuleType:
-    """The module, imported now; ImportError saying what to install if it is absent.
+    """Imports an optional module.
 
     Args:
-      module: its dotted name.
-      extra: of jaxanon, that installs it.
-      name: of what needs it, such as a data set.
+      module: dotted name of the module.
+      extra: extra of jaxanon that installs the module.
+      name: name of the feature that needs the module, such as a data set.
+
+    Raises:
+      ImportError: if the module is not installed; the message names the extra.
 
     Example:
       >>> need("json", "energy", "tracebase").dumps([1])
@@ -20,6 +23,6 @@ def need(module: str, extra: str, name: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"{name} needs {module.partition('.')[0]}, which is not installed; run pip "
-            f"install 'jaxanon[{extra}]'."
+            f"{name} requires {module.partition('.')[0]}, which is not installed; run "
+            f"pip install 'jaxanon[{extra}]'."
         ) from error

@@ -1,11 +1,11 @@
-"""``load``: one call from a name, or a file, to windows that can be trained on."""
+"""Loading of data sets as windows for training, by name or from a file."""
 
 import os
 
 from jaxanon.datasets import registry, store
 from jaxanon.datasets.choices import choose
-from jaxanon.datasets.own import load_file
-from jaxanon.datasets.pipeline import windowed
+from jaxanon.datasets.custom import load_file
+from jaxanon.datasets.pipeline import cut_and_split
 from jaxanon.datasets.spec import Data, Spec
 from jaxanon.datasets.targets import Target, moments
 
@@ -21,38 +21,36 @@ def load(
     data_dir=None,
     seed: int = 0,
 ) -> Data:
-    """Loads a data set as windows, split into those to train and to test with.
+    """Loads a data set as windows, split into training and test windows.
 
     Args:
-      name_or_npz: a name of ``datasets.names()``, or the path of an ``.npz`` file of
-        your own, laid out as ``jaxanon.datasets.own`` says; there ``public`` and
-        ``private`` have no default unless the file gives one.
-      public: the attribute that anonymized windows keep, or the target that learners
-        predict; default by data set.
-      private: the attributes that they hide, one name or several; default by data
-        set.
-      preset: how to cut the recordings; ``None`` is the data set's first.
-      split: ``"trial"``, ``"subject"`` or ``"time_block"``, where the data set
-        offers it, and ``"given"`` where the files say so; ``None`` is the first.
-        Never by window, because windows overlap; only ``"official"``, where a
-        published program did so, repeats it, statistics of both sides included, for
-        comparison with its numbers and nothing else.
-      source: folder or file of the original data, where they are not found alone.
-      data_dir: where prepared data is kept; default ``$JAXANON_CACHE``, else
-        ``~/.cache/jaxanon``. The first call fills it, later ones take a second.
-      seed: draws the test subjects of ``split="subject"`` and the test windows of
-        ``"official"``, and the clients of what nobody made (CIFAR-10); nothing else
-        is random.
+      name_or_npz: a name in ``datasets.names()``, or the path of an ``.npz`` file in
+        the layout of ``jaxanon.datasets.custom``. For a file, ``public`` and
+        ``private`` are required unless the file sets them.
+      public: attribute that anonymized windows preserve, or target that learners
+        predict; the default depends on the data set.
+      private: attribute or attributes that anonymized windows hide; the default depends
+        on the data set.
+      preset: name of a way to cut the recordings; ``None`` is the data set's first.
+      split: ``"trial"``, ``"subject"``, ``"time_block"`` or ``"given"``, depending on
+        the data set; ``None`` is its first. Splits never separate overlapping windows.
+        The only exception is ``"official"``, which repeats a published program's split
+        by window, with statistics of both sides, for comparison with its results.
+      source: folder or file of the original data, if it is not in a default folder.
+      data_dir: folder for prepared data, by default ``$JAXANON_CACHE``, else
+        ``~/.cache/jaxanon``. The first call fills it; later calls take about a second.
+      seed: random seed for the test subjects of ``split="subject"``, the test windows
+        of ``"official"``, and the clients of CIFAR-10.
 
     Returns:
       ``Data(spec, train, test)``: ``float32[N, time, channels]`` in physical units,
-      ``int32[N]`` labels, ``float32[N]`` targets. Mean and standard deviation are of
-      the training rows.
+      ``int32[N]`` labels, ``float32[N]`` targets. Mean and standard deviation are
+      computed on the training rows.
 
     Raises:
-      ValueError: for a name, attribute, preset or split that there is not, and for
-        data that does not hold what it should.
-      FileNotFoundError: if the original files are nowhere to be found.
+      ValueError: if a name, attribute, preset or split is unknown, or the data is
+        invalid.
+      FileNotFoundError: if the original files are not found.
 
     Example:
       >>> data = load("smartwatch", private=["side", "subject"])
@@ -62,13 +60,12 @@ def load(
     name = os.fspath(name_or_npz)
     private = (private,) if isinstance(private, str) else private
     private = None if private is None else tuple(private)
-    split = None if split is None else split.replace(" ", "_").replace("-", "_")
+    split = None if split is None else split.replace("_", " ").replace("-", " ")
     if name.endswith(".npz"):
         for argument, value in {"preset": preset, "source": source}.items():
             if value is not None:
                 raise ValueError(
-                    f"{argument} does not apply to a file of your own, got {value!r}; "
-                    "leave it out."
+                    f"{argument} must be None for an .npz file, got {value!r}; omit it."
                 )
         return load_file(name, public=public, private=private, split=split, seed=seed)
     dataset = registry.find(name)
@@ -81,8 +78,8 @@ def load(
         choose("private", attribute, dataset.attributes)
     chosen = dataset.presets[preset]
     parts = store.read(chosen.origin or dataset, source, data_dir)
-    classes, mean, std, train, test = windowed(dataset, chosen, parts, split, seed)
-    if chosen.tokens:  # Numbers that stand for something have no mean.
+    classes, mean, std, train, test = cut_and_split(dataset, chosen, parts, split, seed)
+    if chosen.tokens:  # Tokens have no mean.
         mean, std = (0.0,), (1.0,)
     spec = Spec(
         name=dataset.name,
@@ -104,7 +101,7 @@ def load(
 
 
 def _target(forecast, values) -> Target:
-    """What a preset predicts, with the statistics of training windows."""
+    """Returns a preset's target with the statistics of training windows."""
     mean, std = moments(values)
-    about = {"channel": forecast.channel, "samples": forecast.samples}
-    return Target(unit=forecast.unit, mean=mean, std=std, **about)
+    source = {"channel": forecast.channel, "samples": forecast.samples}
+    return Target(unit=forecast.unit, mean=mean, std=std, **source)

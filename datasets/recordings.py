@@ -1,4 +1,4 @@
-"""Recordings: what the prepared files hold, before any window is cut."""
+"""Recordings, the content of the prepared files before windows are cut."""
 
 import itertools
 from collections.abc import Sequence
@@ -8,76 +8,74 @@ import numpy as np
 
 
 class Recording(NamedTuple):
-    """Consecutive rows of one person who did one thing."""
+    """Consecutive rows of one subject and one class of each attribute."""
 
     rows: np.ndarray  # float[rows, channels], physical units
     trial: int
-    # One class index per attribute, "subject" included; a name where names are open.
+    # Class index of each attribute, "subject" included; a name for open attributes.
     labels: dict[str, int | str]
 
 
-def numbered(recordings: Sequence[Recording], classes):
-    """Numbers the names of open attributes in the order in which they come.
+def number_open_names(recordings: Sequence[Recording], classes):
+    """Replaces the names of open attributes by indices, in order of occurrence.
 
     Example:
-      >>> two = [Recording(np.zeros((1, 1)), 0, {"subject": who}) for who in "ba"]
-      >>> two, classes = numbered(two, {"subject": ()})
+      >>> two = [Recording(np.zeros((1, 1)), 0, {"subject": name}) for name in "ba"]
+      >>> two, classes = number_open_names(two, {"subject": ()})
       >>> classes, two[1].labels
       ({'subject': ('b', 'a')}, {'subject': 1})
     """
-    found = {
+    open_names = {
         attribute: tuple(dict.fromkeys(r.labels[attribute] for r in recordings))
         for attribute, names in classes.items()
         if not names
     }
-    index = {a: {name: i for i, name in enumerate(found[a])} for a in found}
-    number = lambda labels: {a: index[a][labels[a]] for a in found}
+    index = {a: {n: i for i, n in enumerate(names)} for a, names in open_names.items()}
+    number = lambda labels: {a: index[a][labels[a]] for a in open_names}
     changed = [r._replace(labels=r.labels | number(r.labels)) for r in recordings]
-    return changed, classes | found
+    return changed, classes | open_names
 
 
 def keep_classes(recordings: Sequence[Recording], classes, attribute, names):
     """Drops recordings whose ``attribute`` is not in ``names``, renumbers the rest."""
     order = [classes[attribute].index(name) for name in names]
-    kept = [
+    remaining = [
         r._replace(labels=r.labels | {attribute: order.index(r.labels[attribute])})
         for r in recordings
         if r.labels[attribute] in order
     ]
-    return kept, classes | {attribute: tuple(names)}
+    return remaining, classes | {attribute: tuple(names)}
 
 
-def read_as(recordings: Sequence[Recording], classes, attribute, names):
-    """Takes the classes of ``attribute`` that ``names`` maps for what it maps to."""
+def merge_classes(recordings: Sequence[Recording], classes, attribute, names):
+    """Replaces classes of ``attribute`` by the classes that ``names`` maps them to."""
     index = classes[attribute].index
-    taken = {index(name): index(other) for name, other in names.items()}
+    merged = {index(name): index(other) for name, other in names.items()}
     return [
-        r._replace(labels=r.labels | {attribute: taken.get(label, label)})
+        r._replace(labels=r.labels | {attribute: merged.get(label, label)})
         for r, label in ((r, r.labels[attribute]) for r in recordings)
     ]
 
 
-def occurring(recordings: Sequence[Recording], classes):
-    """Renumbers every attribute so that only classes that occur remain."""
-    found = {
+def drop_unused_classes(recordings: Sequence[Recording], classes):
+    """Drops the classes of each attribute that do not occur, renumbers the rest."""
+    used = {
         name: sorted({r.labels[name] for r in recordings}) for name in classes
     }  # attribute -> old indices in ascending order
-    renumber = {
-        name: {old: new for new, old in enumerate(found[name])} for name in found
-    }
+    renumber = {name: {old: new for new, old in enumerate(used[name])} for name in used}
     renumbered = [
         r._replace(labels={name: renumber[name][r.labels[name]] for name in classes})
         for r in recordings
     ]
-    names = {name: tuple(classes[name][old] for old in found[name]) for name in classes}
+    names = {name: tuple(classes[name][old] for old in used[name]) for name in classes}
     return renumbered, names
 
 
 def runs(label: np.ndarray) -> list[tuple[int, int]]:
-    """``(start, end)`` of each stretch of one label, ``end`` not included.
+    """Returns ``(start, end)`` of each run of equal labels, ``end`` excluded.
 
     Args:
-      label: ``int[N]``; of none there are none.
+      label: ``int[N]``; N may be 0.
 
     Example:
       >>> runs(np.array([4, 4, 1, 4]))
@@ -90,19 +88,19 @@ def runs(label: np.ndarray) -> list[tuple[int, int]]:
 
 
 def trials(recordings: Sequence[Recording]) -> list[list[Recording]]:
-    """Those that follow one another in a trial of one subject, together."""
+    """Groups consecutive recordings of the same trial and subject."""
     key = lambda recording: (recording.labels["subject"], recording.trial)
     return [list(members) for _, members in itertools.groupby(recordings, key)]
 
 
 def statistics(recordings: Sequence[Recording]):
-    """Mean and population standard deviation of each channel over all rows."""
+    """Returns mean and population standard deviation of each channel over all rows."""
     rows = np.concatenate([r.rows for r in recordings]).astype(np.float64, copy=False)
     return tuple(rows.mean(axis=0).tolist()), tuple(rows.std(axis=0).tolist())
 
 
 def means_of(every: int, rows: np.ndarray) -> np.ndarray:
-    """The means of ``every`` so many rows, as of a slower sensor; a rest is left out.
+    """Returns the means of each ``every`` consecutive rows; drops an incomplete rest.
 
     Example:
       >>> means_of(2, np.array([[0.0], [1.0], [4.0], [6.0], [9.0]])).ravel()

@@ -1,4 +1,4 @@
-"""The data sets that have a name."""
+"""Registry of named data sets."""
 
 from jaxanon.datasets import choices, download, store
 from jaxanon.datasets.casas.description import DATASET as CASAS
@@ -31,7 +31,7 @@ _DATASETS = {
 
 
 def names() -> tuple[str, ...]:
-    """The names that ``load`` knows.
+    """Returns the names of all registered data sets.
 
     Example:
       >>> "smartwatch" in names()
@@ -41,17 +41,17 @@ def names() -> tuple[str, ...]:
 
 
 def register(name: str, dataset: Dataset) -> Dataset:
-    """Adds a data set, which ``load`` then knows by its name.
+    """Registers a data set, so that ``load`` finds it by name.
 
     Raises:
-      TypeError: if it is no ``Dataset``.
-      ValueError: if its name is another one, or taken.
+      TypeError: if ``dataset`` is not a ``Dataset``.
+      ValueError: if ``name`` differs from ``dataset.name``, or is taken.
     """
     if not isinstance(dataset, Dataset):
         raise TypeError(f"dataset must be a Dataset, got {type(dataset).__name__}.")
     if name != dataset.name:
         raise ValueError(
-            f"name must be the data set's, {dataset.name!r}, got {name!r}."
+            f"name must be {dataset.name!r}, the data set's name, got {name!r}."
         )
     if _DATASETS.setdefault(name, dataset) != dataset:
         raise ValueError(f"name must be new, got {name!r}; choose another name.")
@@ -59,54 +59,54 @@ def register(name: str, dataset: Dataset) -> Dataset:
 
 
 def find(name: str) -> Dataset:
-    """The data set called ``name``; ValueError with all the names if there is none."""
+    """Returns a registered data set; raises ValueError for an unknown name."""
     if name not in _DATASETS:
         raise ValueError(
-            f"there is no data set {name!r}; choose one of {list(names())}, or pass "
-            "the path of an .npz file, which jaxanon datasets import makes of .csv."
+            f"dataset must be one of {list(names())}, or the path of an .npz file, got "
+            f"{name!r}; `jaxanon datasets import` converts .csv files to .npz."
             f"{choices.nearest(name, _DATASETS)}"
         )
     return _DATASETS[name]
 
 
-def whereabouts(name: str, data_dir=None) -> str:
-    """Where the original files of a data set are found, or what there is to do.
+def data_locations(name: str, data_dir=None) -> str:
+    """Describes where the original files of a data set are, or how to get them.
 
-    Nothing is downloaded, and what is found is not read.
+    Downloads and reads nothing.
 
     Args:
-      name: of the data set.
-      data_dir: as in ``load``.
+      name: name of the data set.
+      data_dir: folder for prepared data, as in ``load``.
 
     Returns:
-      The paths; ``"downloaded when it is first used"``; or what is missing, and how to
-      get it.
+      The paths, or ``"downloaded on first use"``, or the missing files and how to get
+      them.
 
     Raises:
-      ValueError: if there is no data set of that name.
+      ValueError: if the name is unknown.
 
     Example:
-      >>> whereabouts("smartwatch").endswith(".npy")
+      >>> data_locations("smartwatch").endswith(".npy")
       True
     """
     dataset = find(name)
     try:
-        with download.none():
-            found = dataset.locate(None, store.cache_folder(data_dir))
+        with download.disabled():
+            paths = dataset.locate(None, store.cache_folder(data_dir))
     except download.NotFetched:
-        return "downloaded when it is first used"
+        return "downloaded on first use"
     except (OSError, ValueError, ImportError) as error:
         return str(error)
-    return " and ".join(map(str, found))
+    return " and ".join(map(str, paths))
 
 
 def describe() -> list[dict]:
-    """One row per data set, for listings.
+    """Returns one dict per data set, for listings.
 
     Returns:
-      Dicts of ``name``, ``about``, ``rate_hz``, ``public``, ``private`` (both the
+      Dicts with ``name``, ``about``, ``rate_hz``, ``public``, ``private`` (both the
       defaults), ``targets`` (name -> unit), ``attributes`` (name -> number of classes,
-      0 if that is as many as there are), ``presets`` (name -> description, the default
+      0 if it depends on the files), ``presets`` (name -> description, the default
       first) and ``splits`` (the default first).
 
     Example:

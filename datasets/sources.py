@@ -1,4 +1,4 @@
-"""Original files, whether they lie in folders, in zips or by themselves."""
+"""Access to original files in folders, in zip archives or on their own."""
 
 import contextlib
 import gzip
@@ -12,48 +12,48 @@ from typing import Any
 
 
 def find(name: str, source, pattern: str) -> Path | None:
-    """The folder or zip that holds files whose names match ``pattern``.
+    """Finds the folder or zip archive with files whose names match ``pattern``.
 
-    Looks at ``source`` and nowhere else if it is given; otherwise in
-    ``$JAXANON_DATA/<name>`` and in ``../shared/data/<name>``, seen from the
-    repository and from the current folder. Returns None if there is no such place.
+    Searches only ``source`` if it is given. Otherwise searches ``$JAXANON_DATA/<name>``
+    and ``../shared/data/<name>``, relative to the repository and to the current folder.
+    Returns None if nothing is found.
 
     Raises:
-      FileNotFoundError: if ``source`` is given and holds no such file.
+      FileNotFoundError: if ``source`` is given and holds no matching file.
     """
     if source is not None:
-        found = _holding(Path(source).expanduser(), pattern)
-        if found is None:
-            there = Path(source).expanduser().exists()
-            why = "" if there else " (there is no such place)"
+        path = _with_match(Path(source).expanduser(), pattern)
+        if path is None:
+            exists = Path(source).expanduser().exists()
+            why = "" if exists else ", because it does not exist"
             raise FileNotFoundError(
-                f"source {str(source)!r} holds no file of {name}{why}; pass the folder "
-                "or the zip of the original layout, which the README tells of."
+                f"source {str(source)!r} has no file of {name}{why}; pass the folder "
+                "or zip archive with the original layout, see the data set's README.md."
             )
-        return found
-    places = [Path(__file__).parents[1].parent / "shared/data", Path("../shared/data")]
+        return path
+    roots = [Path(__file__).parents[1].parent / "shared/data", Path("../shared/data")]
     if os.environ.get("JAXANON_DATA"):
-        places.insert(0, Path(os.environ["JAXANON_DATA"]).expanduser())
-    found = (_holding(place / name, pattern) for place in places)
-    return next((place for place in found if place is not None), None)
+        roots.insert(0, Path(os.environ["JAXANON_DATA"]).expanduser())
+    paths = (_with_match(root / name, pattern) for root in roots)
+    return next((path for path in paths if path is not None), None)
 
 
 def listing(sources: Sequence[Path], pattern: str = "") -> list[tuple]:
-    """Name, size and fingerprint of each file that matches: what tells two apart.
+    """Returns name, size and fingerprint of each matching file, sorted.
 
-    The fingerprint is the CRC-32 in a zip, the time of the last change elsewhere.
+    The fingerprint is the CRC-32 in a zip archive, else the modification time.
     """
     entries = [entry for source in sources for entry in _entries(source)]
     return sorted(entry for entry in entries if re.search(pattern, entry[0]))
 
 
 def digest(sources: Sequence[Path], pattern: str = "") -> str:
-    """16 hexadecimal digits that stand for ``listing``."""
+    """Returns 16 hexadecimal digits of a digest of ``listing``."""
     return hashlib.sha256(repr(listing(sources, pattern)).encode()).hexdigest()[:16]
 
 
 def read_each(sources: Sequence[Path], pattern: str) -> Iterator:
-    """Yields ``(match, content)`` of each file whose name matches, sorted by name."""
+    """Yields ``(match, content)`` of each matching file, sorted by name."""
     for source in sources:
         names = [entry[0] for entry in listing([source], pattern)]
         if not zipfile.is_zipfile(source):
@@ -67,10 +67,10 @@ def read_each(sources: Sequence[Path], pattern: str) -> Iterator:
 
 
 @contextlib.contextmanager
-def opened(source: Path, name: str) -> Iterator[Any]:
-    """One of the files that ``listing`` names, to read bytes from.
+def open_file(source: Path, name: str) -> Iterator[Any]:
+    """Opens a file of ``listing`` for reading bytes.
 
-    It is unpacked from a zip, and decompressed if its name ends in ``.gz``.
+    Extracts it from a zip archive, and decompresses it if its name ends in ``.gz``.
     """
     with contextlib.ExitStack() as stack:
         if zipfile.is_zipfile(source):
@@ -86,16 +86,16 @@ def opened(source: Path, name: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def naming(what: str) -> Iterator[None]:
-    """What damaged files raise becomes a ValueError that says which they are.
+    """Converts errors of damaged files in a context to a ValueError that names them.
 
-    What is not there or not installed stays as it is, and what the system says of a
-    file that it names.
+    Missing files, missing packages and errors of the system that name a file pass
+    unchanged.
 
     Args:
-      what: is read meanwhile, its place included.
+      what: description of the data that is read, including its path.
 
     Raises:
-      ValueError: in place of any other exception; of a ValueError it keeps the words.
+      ValueError: in place of any other exception; keeps the message of a ValueError.
 
     Example:
       >>> with naming("toy in toy.csv"):
@@ -111,8 +111,8 @@ def naming(what: str) -> Iterator[None]:
     except Exception as error:  # Whatever a file format's reader raises.
         if isinstance(error, OSError) and error.filename is not None:
             raise
-        said = type(error) is ValueError  # Not of its kinds: those are of codecs.
-        why = error if said else f"damaged or of another layout ({error!r})."
+        explained = type(error) is ValueError  # Subclasses come from codecs.
+        why = error if explained else f"damaged or of another layout ({error!r})."
         raise ValueError(f"{what}: {why}") from error
 
 
@@ -128,9 +128,9 @@ def _entries(source):
     return [(source.name, stat.st_size, stat.st_mtime_ns)]
 
 
-def _holding(place: Path, pattern: str) -> Path | None:
-    """``place`` or the first zip in it, whichever holds a matching file."""
-    if not place.exists():
+def _with_match(root: Path, pattern: str) -> Path | None:
+    """Returns ``root``, or the first zip archive in it, with a matching file."""
+    if not root.exists():
         return None
-    zips = sorted(place.glob("*.zip")) if place.is_dir() else []
-    return next((path for path in (place, *zips) if listing([path], pattern)), None)
+    zips = sorted(root.glob("*.zip")) if root.is_dir() else []
+    return next((path for path in (root, *zips) if listing([path], pattern)), None)

@@ -1,4 +1,4 @@
-"""What a data set's windows are: their shape, units, labels and statistics."""
+"""Specification of a data set's windows: shape, units, labels and statistics."""
 
 import dataclasses
 import json
@@ -14,23 +14,25 @@ SPLITS = ("trial", "subject", "time_block", "given", "official")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Spec:
-    """All that a model needs to know of a data set without seeing its windows.
+    """Properties of a data set that a model needs, without the windows.
 
-    ``name`` and ``preset`` say where the windows come from. ``channels`` and
-    ``units`` name the last axis, ``rate_hz`` and ``time`` (samples) the middle one.
-    ``classes`` holds the class names of *every* attribute, ``"subject"`` included,
-    and ``targets`` what there is beside them: attributes that are numbers. ``public``
-    is the attribute that anonymized windows should keep, or, if it is a target, that
-    learners should predict; ``private`` those that windows should hide. ``mean`` and
-    ``std`` (population) of each channel are those of the training rows, in physical
-    units. ``split`` is one of ``"trial"``, ``"subject"``, ``"time_block"``, ``"given"``
-    and ``"official"``; the last leaks: its test windows overlap training windows, and
-    its statistics are of both sides. ``tokens`` is 0 where windows are measured; else
-    the one channel holds whole numbers, 0 to ``tokens - 1``, that stand for something
-    (0 for nothing), and mean and std are 0 and 1.
+    - ``name`` and ``preset`` identify the source of the windows.
+    - ``channels`` and ``units`` describe the last axis; ``time`` is the number of
+      samples of the middle axis and ``rate_hz`` their rate.
+    - ``classes`` holds the class names of *all* attributes, including ``"subject"``.
+    - ``targets`` holds the numeric attributes.
+    - ``public`` is the attribute that anonymized windows preserve, or a target that
+      learners predict. ``private`` are the attributes that windows hide.
+    - ``mean`` and ``std`` (population) of each channel are computed on the training
+      rows, in physical units.
+    - ``split`` is ``"trial"``, ``"subject"``, ``"time_block"``, ``"given"`` or
+      ``"official"``. The last one leaks: test windows overlap training windows, and
+      statistics include both sides.
+    - ``tokens`` is 0 for measurements. Otherwise the single channel holds tokens from 0
+      (nothing) to ``tokens - 1``, and mean and std are 0 and 1.
 
     Raises:
-      ValueError: if the parts do not fit each other.
+      ValueError: if fields are inconsistent.
 
     Example:
       >>> spec = Spec(
@@ -63,7 +65,7 @@ class Spec:
         for field in ("units", "mean", "std"):
             if len(getattr(self, field)) != len(self.channels):
                 raise ValueError(
-                    f"{field} must have one entry per channel: got "
+                    f"{field} must have one entry per channel, got "
                     f"{len(getattr(self, field))} for channels {self.channels}."
                 )
         for field in ("rate_hz", "time"):
@@ -72,14 +74,15 @@ class Spec:
         for channel, mean, std in zip(self.channels, self.mean, self.std, strict=True):
             if not (math.isfinite(mean) and 0 < std < math.inf):
                 raise ValueError(
-                    f"channel {channel!r} has mean {mean} and std {std} over the "
-                    "training rows; a constant channel says nothing, leave it out."
+                    f"channel {channel!r} must have a finite mean and std > 0 over the "
+                    f"training rows, got mean {mean} and std {std}; drop constant "
+                    "channels."
                 )
         if self.tokens < 0 or (self.tokens and (self.mean, self.std) != ((0,), (1,))):
             raise ValueError(
-                "tokens must be 0, or the number of values of one channel of mean 0 "
-                f"and std 1; got {self.tokens!r} for channels {self.channels} of mean "
-                f"{self.mean} and std {self.std}."
+                "tokens must be 0, or the number of values of one channel with mean 0 "
+                f"and std 1, got {self.tokens!r} for channels {self.channels} with "
+                f"mean {self.mean} and std {self.std}."
             )
         if self.split not in SPLITS:
             raise ValueError(f"split must be one of {SPLITS}, got {self.split!r}.")
@@ -90,70 +93,71 @@ class Spec:
             )
         if len(set(self.private)) < len(self.private) or self.public in self.private:
             raise ValueError(
-                f"private {self.private!r} must not repeat an attribute nor contain "
-                f"the public one, {self.public!r}; an attribute is kept or hidden."
+                "private must not repeat an attribute or contain the public one, "
+                f"{self.public!r}, got {self.private!r}."
             )
-        if taken := set(self.targets) & set(self.classes):
+        if shared := set(self.targets) & set(self.classes):
             raise ValueError(
-                f"{sorted(taken)} are both classes and targets; name them apart."
+                "targets must have other names than attributes with classes, got "
+                f"{sorted(shared)} for both; rename them."
             )
         for name, target in self.targets.items():
             if target.channel and target.channel not in self.channels:
                 raise ValueError(
-                    f"target {name!r} goes on with channel {target.channel!r}, which "
-                    f"is none of {self.channels}."
+                    f"target {name!r} must have a channel in {self.channels}, got "
+                    f"{target.channel!r}."
                 )
         with_classes = () if self.public in self.targets else (self.public,)
         for attribute in (*self.private, *with_classes, "subject"):
             classes = self.num_classes(attribute)
             if classes < 2 and attribute != "subject":
                 raise ValueError(
-                    f"attribute {attribute!r} has {classes} class; to keep or hide it "
-                    "there must be at least 2."
+                    f"attribute {attribute!r} must have at least 2 classes, got "
+                    f"{classes}."
                 )
 
     @property
     def target(self) -> Target | None:
-        """What the public attribute is as a number; None where it has classes."""
+        """The target if the public attribute is one, else None."""
         return self.targets.get(self.public)
 
     def num_classes(self, attribute: str) -> int:
-        """Number of classes of ``attribute``; ValueError if it has none."""
+        """Returns the number of classes; raises ValueError if there are none."""
         if attribute in self.targets:
             raise ValueError(
-                f"{attribute!r} of {self.name!r} is a number and has no classes, which "
-                "is what anonymizers keep and hide; predict it by a learner, such as "
-                "jaxanon.learners.build('fedavg', spec) or `jaxanon train fedavg`, or "
-                f"choose public and private from {sorted(self.classes)}."
+                f"attribute must have classes, one of {sorted(self.classes)}, got the "
+                f"target {attribute!r} of {self.name!r}. Anonymizers preserve and hide "
+                "only classes; predict a target by a learner, such as "
+                "jaxanon.learners.build('fedavg', spec) or `jaxanon train fedavg`."
             )
         if attribute not in self.classes:
             raise ValueError(
-                f"{self.name!r} has no attribute {attribute!r}; it has "
-                f"{sorted(self.classes)}."
+                f"attribute must be one of {sorted(self.classes)} for {self.name!r}, "
+                f"got {attribute!r}."
             )
         return len(self.classes[attribute])
 
     def __hash__(self):
-        """Hashes what equal specs have in common; dicts of classes are unordered."""
+        """Hashes fields that are equal for equal specs, without unordered dicts."""
         return hash((self.name, self.preset, self.channels, self.time, self.mean))
 
     def to_json(self) -> str:
-        """The spec as one JSON object; targets and tokens only where there are."""
+        """Returns the spec as a JSON object, without empty targets and tokens."""
         fields = dataclasses.asdict(self)
         for name in ("targets", "tokens"):
-            if not fields[name]:  # As it was written before there were any.
+            if not fields[name]:  # Keep the format of files without these fields.
                 del fields[name]
         return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str) -> "Spec":
-        """The spec that ``to_json`` wrote."""
+        """Parses the result of ``to_json``."""
         fields = json.loads(text)
         for name in ("channels", "units", "private", "mean", "std"):
             fields[name] = tuple(fields[name])
         fields["classes"] = {a: tuple(names) for a, names in fields["classes"].items()}
         targets = fields.get("targets", {})
-        fields["targets"] = {name: Target(**told) for name, told in targets.items()}
+        fields["targets"] = {name: Target(**each) for name, each in targets.items()}
         return cls(**fields)
 
 
@@ -161,72 +165,72 @@ class Windows(NamedTuple):
     """Windows of one side of a split, in physical units, with their labels."""
 
     windows: np.ndarray  # float32[N, time, channels]
-    # int32[N] for every attribute, "subject" included; float32[N] for every target.
+    # int32[N] for each attribute, including "subject"; float32[N] for each target.
     labels: dict[str, np.ndarray]
 
     def __repr__(self):
-        """In one line: arrays would fill a terminal."""
+        """Returns one line, without the arrays."""
         return f"Windows(shape={np.shape(self.windows)}, labels={[*self.labels]})"
 
 
 def take(windows: Windows, rows: np.ndarray) -> Windows:
-    """The windows at ``rows``, indices or ``bool[N]``, with their labels."""
+    """Returns the windows and labels at ``rows``, indices or ``bool[N]``."""
     labels = {name: label[rows] for name, label in windows.labels.items()}
     return Windows(windows.windows[rows], labels)
 
 
 class Data(NamedTuple):
-    """A data set ready to train on and to test with."""
+    """A data set with training and test windows."""
 
     spec: Spec
     train: Windows
     test: Windows
 
     def __repr__(self):
-        """In one line: arrays would fill a terminal."""
+        """Returns one line, without the arrays."""
         spec, counts = self.spec, (len(side.windows) for side in self[1:])
         train, test = counts
         return (
             f"Data({spec.name!r}, windows of {spec.time} x {len(spec.channels)}, "
-            f"{train} to train on and {test} to test with, split by {spec.split!r}, "
+            f"{train} for training and {test} for testing, split by {spec.split!r}, "
             f"public={spec.public!r}, private={spec.private})"
         )
 
 
-def contradict(own, other) -> bool:
-    """Whether two lists of names, of channels or of their units, say different things.
+def contradict(first, second) -> bool:
+    """Returns whether two lists of channel names or units contradict each other.
 
-    An empty name leaves its place open, as do those that a shorter list lacks.
+    Empty or missing names match any name.
 
     Example:
       >>> contradict(("g", ""), ("g", "rad/s")), contradict(("g",), ("m/s^2",))
       (False, True)
     """
-    return any(a and b and a != b for a, b in zip(own, other, strict=False))
+    return any(a and b and a != b for a, b in zip(first, second, strict=False))
 
 
-def rates_differ(own: float, other: float) -> bool:
-    """Whether rates in Hz are more than 1 % of the greater one apart.
+def rates_differ(first: float, second: float) -> bool:
+    """Returns whether two rates in Hz differ by more than 1 % of the larger one.
 
-    1 stands for one that nobody told.
+    A rate of 1 is unknown and matches any rate.
 
     Example:
       >>> rates_differ(50.0, 49.6), rates_differ(1.0, 50.0), rates_differ(50.0, 49.4)
       (False, False, True)
     """
-    return 1.0 not in (own, other) and not math.isclose(own, other, rel_tol=0.01)
+    return 1.0 not in (first, second) and not math.isclose(first, second, rel_tol=0.01)
 
 
 def attributes(spec) -> tuple[str, ...]:
-    """The public attribute, then the private ones."""
+    """Returns the public attribute, then the private attributes."""
     return (spec.public, *spec.private)
 
 
 def standardise(spec, windows):
-    """Physical units to zero mean and unit deviation of the training rows."""
+    """Standardizes windows by mean and standard deviation of the training rows."""
     return (windows - np.float32(spec.mean)) / np.float32(spec.std)
 
 
 def physical(spec, windows):
-    """The inverse of ``standardise``."""
+    """Inverts ``standardise``."""
     return windows * np.float32(spec.std) + np.float32(spec.mean)

@@ -1,4 +1,4 @@
-"""Text files that hold a table of numbers."""
+"""Reader of text files with a table of numbers."""
 
 import functools
 import io
@@ -9,16 +9,17 @@ import numpy as np
 def read_numbers(
     name: str, content: bytes, columns: int, delimiter: str | None = None
 ) -> np.ndarray:
-    """``float64[rows, columns]``; ValueError naming the file if it is damaged.
+    """Parses ``float64[rows, columns]`` from the text of a file.
 
     Args:
-      name: of the file, for the error.
-      content: its text.
-      columns: that each row must have.
-      delimiter: between numbers; None: blanks.
+      name: name of the file in error messages.
+      content: text of the file.
+      columns: number of columns of each row.
+      delimiter: delimiter between numbers; None is whitespace.
 
     Raises:
-      ValueError: for another number of columns, no row, or what is no number.
+      ValueError: if the number of columns differs, or the text has no row or holds a
+        value that is not a number.
 
     Example:
       >>> read_numbers("a.txt", b"1 2 3\\n4 5 6\\n", columns=3).sum(axis=0)
@@ -33,5 +34,5 @@ def read_numbers(
         raise ValueError(f"{name} is truncated or damaged ({error}).") from error
     if rows is None or rows.shape[1] != columns:
         shape = None if rows is None else rows.shape
-        raise ValueError(f"{name} must hold {columns} numbers a row, got {shape}.")
+        raise ValueError(f"{name} must hold {columns} numbers per row, got {shape}.")
     return rows

@@ -1,4 +1,4 @@
-"""Attributes that are numbers: what a learner predicts where there are no classes."""
+"""Numeric attributes, which learners predict by regression."""
 
 import dataclasses
 import math
@@ -8,16 +8,14 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Target:
-    """A number that goes with every window, ``float32[N]`` among its labels.
+    """A numeric attribute of each window, ``float32[N]`` in the labels.
 
-    ``mean`` and ``std`` (population) are those of the training windows, in ``unit``.
-    A target that goes on where its window ends says how: it is the mean of ``channel``
-    over the ``samples`` after the window, in the channel's unit. Any other has the
-    channel ``""``, and nothing in the window to hold its value against.
+    ``mean`` and ``std`` (population) are statistics of the training windows, in
+    ``unit``. A forecast target is the mean of ``channel`` over the ``samples`` after
+    the window, in the channel's unit. Other targets have the channel ``""``.
 
     Raises:
-      ValueError: for a mean or std that is not finite, a std of 0, fewer than one
-        sample.
+      ValueError: if mean or std is not finite, std is 0, or samples is below 1.
 
     Example:
       >>> Target(unit="W", mean=300.0, std=50.0, channel="power", samples=4).samples
@@ -33,15 +31,16 @@ class Target:
     def __post_init__(self):
         if not (math.isfinite(self.mean) and 0 < self.std < math.inf):
             raise ValueError(
-                f"a target has mean {self.mean} and std {self.std} over the training "
-                "windows; one that is constant cannot be learned, leave it out."
+                "a target must have a finite mean and std > 0 over the training "
+                f"windows, got mean {self.mean} and std {self.std}; drop constant "
+                "targets."
             )
         if self.samples < 1:
             raise ValueError(f"samples must be at least 1, got {self.samples!r}.")
 
 
 def moments(values: np.ndarray) -> tuple[float, float]:
-    """Mean and population standard deviation of ``float[N]``, as ``Target`` has them.
+    """Returns mean and population standard deviation of ``float[N]``.
 
     Example:
       >>> moments(np.array([1.0, 3.0]))

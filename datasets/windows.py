@@ -1,4 +1,4 @@
-"""Recordings cut into windows of equal length."""
+"""Cutting of recordings into windows of equal length."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -12,16 +12,16 @@ from jaxanon.datasets.spec import Windows
 def cut(rows: np.ndarray, length: int, stride: int) -> np.ndarray:
     """Cuts one recording into windows.
 
-    Window ``i`` holds rows ``i * stride`` to ``i * stride + length``; what is left
-    at the end and does not fill a window is dropped.
+    Window ``i`` holds rows ``i * stride`` to ``i * stride + length``. An incomplete
+    window at the end is dropped.
 
     Args:
       rows: ``float[rows, channels]``.
       length: samples per window, > 0.
-      stride: samples from one start to the next, > 0; < ``length`` overlaps.
+      stride: samples between starts of windows, > 0; < ``length`` overlaps.
 
     Returns:
-      ``float32[N, length, channels]``, a copy; N = 0 if there are too few rows.
+      ``float32[N, length, channels]``, a copy; N = 0 for fewer rows than a window.
 
     Raises:
       ValueError: if ``rows`` is not a matrix, or a number is not positive.
@@ -46,13 +46,14 @@ def cut_each(
     stride: int,
     ahead: Mapping[str, tuple[int, int]] = types.MappingProxyType({}),
 ) -> Windows:
-    """Cuts recording by recording: no window holds rows of two recordings.
+    """Cuts each recording separately, so that no window spans two recordings.
 
     Args:
-      recordings: of at least one row altogether.
-      length, stride: of ``cut``.
-      ahead: of each target the channel whose mean it is, and over how many rows after
-        the window. Where those rows are missing there is no window.
+      recordings: recordings with at least one row in total.
+      length, stride: samples per window and between starts, as in ``cut``.
+      ahead: channel index and number of samples of each forecast target, the mean of
+        the channel over the samples after the window. Windows without these samples
+        are dropped.
 
     Example:
       >>> one = Recording(np.arange(5.0)[:, None], 0, {"subject": 0})
@@ -80,13 +81,13 @@ def cut_stream(
     stride: int,
     across: str | None = None,
 ) -> Windows:
-    """Cuts the recordings laid end to end, so the phase drifts from one to the next.
+    """Cuts the concatenated recordings, so that the phase drifts between recordings.
 
-    This is how ObscureNet and those after it cut MotionSense: starts ``0, stride,
-    ...``, ``round((rows - length) / stride)`` of them, less the windows whose first
-    and last row are of different recordings. With the name of an attribute,
-    ``across``, only those whose first and last row differ in it are left out, as
-    ObscureNet has it for MobiAct; labels are then those of the first row.
+    ObscureNet and its successors cut MotionSense in this way: starts are ``0, stride,
+    ...``, ``round((rows - length) / stride)`` of them. Windows whose first and last row
+    belong to different recordings are dropped. If ``across`` names an attribute, only
+    windows whose first and last row differ in it are dropped, and labels are those of
+    the first row, as in ObscureNet for MobiAct.
     """
     sizes = [len(r.rows) for r in recordings]
     rows = np.concatenate([r.rows for r in recordings])
@@ -101,9 +102,9 @@ def cut_stream(
 
 
 def cut_sequences(recordings: Sequence[Recording], length: int, stride: int) -> Windows:
-    """Cuts trial by trial, through recordings of any label; that of the last row holds.
+    """Cuts each trial across its recordings; the last row labels a window.
 
-    So a window ends with what it is labelled by, and begins with what came before.
+    A window therefore ends with its labelled class and includes what came before.
     """
     parts = []
     for members in trials(recordings):
@@ -121,7 +122,7 @@ def cut_sequences(recordings: Sequence[Recording], length: int, stride: int) -> 
 
 
 def _following(values, starts, samples):
-    """Means of so many values from each start on."""
+    """Returns the means of ``samples`` values from each start onwards."""
     if len(starts) == 0:
         return np.zeros(0)
     view = np.lib.stride_tricks.sliding_window_view(values, samples)

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and never over others unasked."""
+"""Atomic writing of files, which never overwrites others by accident."""
 
 import contextlib
 import hashlib
@@ -11,20 +11,20 @@ from typing import IO
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
-    """A file open for bytes that takes its name when all of it is on the disk.
+    """Opens a binary file that replaces ``path`` atomically at the end of the context.
 
-    Missing folders are made. What was there under that name stays until then, and for
-    good if the block raises; who is killed leaves a ``.<name>.<process>.part`` that
-    nobody reads.
+    Creates missing folders. An existing file stays until the new one is on the disk,
+    and for good if the block raises. A killed process leaves the temporary file
+    ``.<name>.<process>.part``.
 
     Args:
-      path: of the file.
+      path: path of the file.
 
     Yields:
       The open file.
 
     Raises:
-      OSError: if it cannot be written.
+      OSError: if the file cannot be written.
 
     Example:
       >>> import tempfile
@@ -46,27 +46,27 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     except OSError as error:
         if type(error) is not OSError or error.errno is not None:
             raise
-        # NumPy tells how many items of how many were written, and not of what file.
-        raise OSError(f"{path} could not be written whole ({error}).") from error
+        # NumPy's error for a full disk does not name the file.
+        raise OSError(f"{path} could not be written completely ({error}).") from error
     finally:
         part.unlink(missing_ok=True)
 
 
 def write(path: str | os.PathLike, content: bytes | str) -> None:
-    """Writes a file of these bytes, or of this text in UTF-8."""
+    """Writes bytes, or text in UTF-8, to a file atomically."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def file_name(name: str) -> str:
-    """Returns a name of one file, in no other folder, for any text.
+    """Escapes any text as a file name without path separators.
 
-    Letters, digits, spaces and ``_-.,=()`` stay; other characters, and dots and spaces
-    at an end, become ``%`` and their bytes. Different names give different files.
-    Names of more than 150 bytes end in a digest instead.
+    Keeps letters, digits, inner spaces and dots, and ``_-,=()``. Other characters
+    become ``%`` and their bytes in hexadecimal. Different texts give different names.
+    Names above 150 bytes end in a digest.
 
     Args:
-      name: such as an attribute's, which may be any text.
+      name: any text, such as an attribute's name.
 
     Example:
       >>> file_name("activity"), file_name("../a / b"), file_name("100%")
@@ -75,62 +75,62 @@ def file_name(name: str) -> str:
     last = len(name) - 1
     parts = [
         char
-        if char.isalnum() or char in "_-,=()" or (char in ". " and 0 < at < last)
+        if char.isalnum() or char in "_-,=()" or (char in ". " and 0 < index < last)
         else "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
-        for at, char in enumerate(name)
+        for index, char in enumerate(name)
     ]
-    escaped = "".join(parts) or "%"  # No escape is a lone percent sign.
+    escaped = "".join(parts) or "%"  # No other text escapes to a single "%".
     if len(escaped.encode()) <= 150:
         return escaped
     digest = hashlib.sha256(escaped.encode()).hexdigest()[:32]
     return f"{escaped.encode()[:100].decode(errors='ignore')}%~{digest}"
 
 
-def refuse_unwritable(path: str | os.PathLike, overwrite: bool) -> None:
-    """Refuses a file that could not be written later, before any work is done for it.
+def check_writable(path: str | os.PathLike, overwrite: bool) -> None:
+    """Checks that a file can be written, before the work to produce it.
 
     Args:
-      path: of the file.
-      overwrite: whether a file that is there may be replaced.
+      path: path of the file.
+      overwrite: whether to replace an existing file.
 
     Raises:
-      FileExistsError: if something is there that must not be replaced.
-      IsADirectoryError: if that is a folder.
-      NotADirectoryError, PermissionError: of ``refuse_unwritable_folder``.
+      FileExistsError: if ``path`` exists and ``overwrite`` is False.
+      IsADirectoryError: if ``path`` is a folder.
+      NotADirectoryError, PermissionError: if ``check_writable_folder`` raises.
 
     Example:
-      >>> refuse_unwritable("a/b/c.npy", overwrite=False)
+      >>> check_writable("a/b/c.npy", overwrite=False)
     """
     path = Path(path)
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
+        raise IsADirectoryError(f"{path} must be a file, got a folder.")
     if path.exists() and not overwrite:
         raise FileExistsError(
-            f"{path} exists; pass overwrite=True (--overwrite) to replace it, or "
-            "move it away."
+            f"{path} exists; pass overwrite=True (--overwrite) to replace it, "
+            "or move it."
         )
-    refuse_unwritable_folder(path.absolute().parent)
+    check_writable_folder(path.absolute().parent)
 
 
-def refuse_unwritable_folder(folder: str | os.PathLike) -> None:
-    """Refuses a folder that could not be made later, or would take no files.
+def check_writable_folder(folder: str | os.PathLike) -> None:
+    """Checks that files can be written to a folder, which may not exist yet.
 
     Raises:
-      NotADirectoryError: if it, or where it would be made, is a file.
-      PermissionError: if it, or where it would be made, takes no files.
+      NotADirectoryError: if the folder or its nearest existing parent is a file.
+      PermissionError: if the folder or its nearest existing parent is not writable.
 
     Example:
-      >>> refuse_unwritable_folder("a/b")
+      >>> check_writable_folder("a/b")
     """
     folder = Path(folder).absolute()
-    there = next(own for own in (folder, *folder.parents) if os.path.lexists(own))
-    if not there.is_dir():
-        raise NotADirectoryError(f"{there} is no folder; name one.")
+    nearest = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    if not nearest.is_dir():
+        raise NotADirectoryError(f"{nearest} must be a folder, got a file.")
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise PermissionError(
-            f"nothing can be written into {there} ({error.strerror}); choose another "
-            "place, or copy it to one."
+            f"{nearest} must be writable, got: {error.strerror}; choose another "
+            "folder, or copy it to a writable one."
         ) from error

@@ -1,4 +1,4 @@
-"""Settings of Sphinx: the reference from docstrings, the guide from the README."""
+"""Sphinx configuration; the reference is generated from docstrings and registries."""
 
 import logging
 import pathlib
@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "extensions"))
 
 from jaxanon import __version__
 
-logging.getLogger("alembic").setLevel(logging.WARNING)  # Flower's, as it is imported.
+logging.getLogger("alembic").setLevel(logging.WARNING)  # Flower imports it.
 
 project = "jaxanon"
 release = __version__
@@ -33,26 +33,26 @@ exclude_patterns = ["_build", "extensions", "static"]
 
 extensions = [
     *("sphinx.ext.autodoc", "sphinx.ext.napoleon"),
-    *("myst_nb", "reference", "guide", "commands", "recipes", "fields", "crossings"),
+    *("myst_nb", "generated", "fields", "crossings"),
 ]
 
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True  # As they are written, not as they print.
+autodoc_preserve_defaults = True  # Print defaults as written in the source.
 napoleon_numpy_docstring = False
-default_role = "literal"  # Single backticks, too, hold code.
+default_role = "literal"  # Single backticks hold code.
 python_maximum_signature_line_length = 88
 
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 4
-nb_execution_mode = "force"  # A page that was right for older sources proves nothing.
+nb_execution_mode = "force"  # A cached output may stem from older sources.
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_execution_timeout = 120
 nb_merge_streams = True
 
 nitpicky = True
-# Every name of ours must resolve. Other packages' are not looked up: their inventories
-# would have to be fetched, and the build needs no network.
+# All names in jaxanon must resolve. Names in other packages are not checked, because
+# their inventories would need a download.
 nitpick_ignore_regex = [
     ("py:.*", rf"{package}(\..*)?")
     for package in (
@@ -61,4 +61,4 @@ nitpick_ignore_regex = [
     )
 ]
 nitpick_ignore_regex.append(("py:class", r"jaxanon\..*\.[A-Z]"))  # Type variables.
-nitpick_ignore = [("py:class", "ArrayTree")]  # Optax's name for any tree of arrays.
+nitpick_ignore = [("py:class", "ArrayTree")]  # From Optax.

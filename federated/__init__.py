@@ -1,4 +1,4 @@
-"""Clients as an axis: cohorts, local training, aggregation, simulation."""
+"""Federated learning with clients as an array axis."""
 
 from jaxanon.federated.averaging.fedavg import fedavg
 from jaxanon.federated.averaging.fedprox import fedprox
@@ -19,12 +19,12 @@ from jaxanon.federated.engine.cohort import Population, population, sample_cohor
 from jaxanon.federated.engine.layout import Layout, default_layout, mean_over_clients
 from jaxanon.federated.engine.local import local_sgd
 from jaxanon.federated.engine.new_clients import personalize_new_client
-from jaxanon.federated.engine.observation import Seen, simulate_observed
+from jaxanon.federated.engine.observation import ObservedMessage, simulate_observed
 from jaxanon.federated.engine.personal import PersonalState
 from jaxanon.federated.engine.sharding import ShardedClients, shard_clients
-from jaxanon.federated.engine.simulate import Sharded, shard, simulate
+from jaxanon.federated.engine.simulate import ShardedAlgorithm, shard, simulate
 from jaxanon.federated.engine.streaming import (
-    Stored,
+    StoredClients,
     open_clients,
     stream,
     write_clients,
@@ -65,7 +65,10 @@ from jaxanon.federated.private.dp_fedavg import dp_fedavg
 from jaxanon.federated.private.dp_sgd import local_dp_sgd, poisson_sample
 from jaxanon.federated.private.fedsgd_ldp import fedsgd_ldp
 from jaxanon.federated.private.ldp_fl import ldp_fl, two_points
-from jaxanon.federated.private.shuffling import shuffled, simulate_observed_shuffled
+from jaxanon.federated.private.shuffling import (
+    shuffle_messages,
+    simulate_observed_shuffled,
+)
 from jaxanon.privacy.poisson_sampling import PoissonSampling, sampled_gaussian
 
 __all__ = [
@@ -75,16 +78,16 @@ __all__ = [
     "Layout",
     "MessageBuffer",
     "NoisyMessageBuffer",
+    "ObservedMessage",
     "PersonalState",
     "PoissonSampling",
     "Population",
     "RoundStages",
-    "Seen",
-    "Sharded",
+    "ShardedAlgorithm",
     "ShardedClients",
     "State",
     "Steps",
-    "Stored",
+    "StoredClients",
     "atlas",
     "base_layers",
     "centralized_clustering",
@@ -131,7 +134,7 @@ __all__ = [
     "scaffold",
     "shard",
     "shard_clients",
-    "shuffled",
+    "shuffle_messages",
     "simulate",
     "simulate_observed",
     "simulate_observed_shuffled",

@@ -1,4 +1,4 @@
-"""Arrays in, arrays out: the kernels that jaxanon is built of, for any JAX program."""
+"""Array functions for privacy and federated learning, usable in any JAX program."""
 
 from jaxanon.kernels.aggregation import (
     coordinate_median,
@@ -12,14 +12,14 @@ from jaxanon.kernels.aggregation import (
 )
 from jaxanon.kernels.clipping import (
     BoundedSum,
-    adapt_max_norms,
+    adapt_clip_norms,
     add_aggregate_client_noise,
     add_noise_to_sum,
     clip_and_noise_per_client,
     clip_rows,
     clipped_sum,
-    noise_multiplier_beside_counts,
-    noise_multiplier_of_groups,
+    joint_noise_multiplier,
+    noise_multiplier_with_counts,
     noise_stddevs,
 )
 from jaxanon.kernels.dependence import (
@@ -50,8 +50,8 @@ from jaxanon.kernels.factored import (
     Factors,
     inner_product,
     is_factored_cheaper,
-    materialise,
-    materialise_gradient,
+    materialize,
+    materialize_gradient,
     matmul,
     sgd_step,
     squared_norm,
@@ -100,7 +100,7 @@ from jaxanon.kernels.orthogonal import (
     orthonormal_rows,
     orthonormality_residual,
     relaxed_sensitivity,
-    relaxed_sensitivity_of_span,
+    relaxed_span_sensitivity,
 )
 from jaxanon.kernels.resample import (
     BalanceTable,
@@ -109,7 +109,7 @@ from jaxanon.kernels.resample import (
     balance_table,
     draw_balanced,
     draw_from_table,
-    same_class_neighbours,
+    same_class_neighbors,
     smote,
     under_sample,
 )
@@ -149,7 +149,7 @@ __all__ = [
     "WarpingPath",
     "WindowStatistics",
     "adapt",
-    "adapt_max_norms",
+    "adapt_clip_norms",
     "add_aggregate_client_noise",
     "add_noise_to_sum",
     "balance",
@@ -195,6 +195,7 @@ __all__ = [
     "grid_laplace_mechanism",
     "inner_product",
     "is_factored_cheaper",
+    "joint_noise_multiplier",
     "krum",
     "laplace_grid",
     "laplace_mechanism",
@@ -203,14 +204,13 @@ __all__ = [
     "leaves_without_factors",
     "linear_noise_schedule",
     "lstm",
-    "materialise",
-    "materialise_gradient",
+    "materialize",
+    "materialize_gradient",
     "matmul",
     "meta_gradient",
     "mutual_information",
     "negative_guidance",
-    "noise_multiplier_beside_counts",
-    "noise_multiplier_of_groups",
+    "noise_multiplier_with_counts",
     "noise_schedule",
     "noise_stddevs",
     "norm_mechanism",
@@ -223,9 +223,9 @@ __all__ = [
     "randomized_response_epsilon",
     "randomized_response_frequencies",
     "relaxed_sensitivity",
-    "relaxed_sensitivity_of_span",
+    "relaxed_span_sensitivity",
     "report_noisy_max",
-    "same_class_neighbours",
+    "same_class_neighbors",
     "sgd_step",
     "smote",
     "sosfilt",

@@ -25,7 +25,7 @@ _KINDS = {
 
 
 class Range(NamedTuple):
-    """The finite numbers between two ends, either of which may be missing.
+    """A range of finite numbers; either end may be missing.
 
     Example:
       >>> share = Range(above=0, at_most=1)
@@ -39,7 +39,7 @@ class Range(NamedTuple):
     at_most: float | None = None
 
     def holds(self, number, *, whole: bool = False) -> bool:
-        """Whether a real number is between the ends, and a float unless ``whole``."""
+        """Returns whether a number is in range and, unless ``whole``, fits a float."""
         number: Any = known(number)
         return (
             (whole or abs(number) <= sys.float_info.max)
@@ -51,7 +51,7 @@ class Range(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The range in words; "" for one without ends."""
+        """The range in words; "" if it has no ends."""
         low = self.at_least if self.above is None else self.above
         high = self.at_most if self.below is None else self.below
         if low is not None and high is not None:
@@ -64,7 +64,7 @@ class Range(NamedTuple):
 
     @property
     def finite_words(self) -> str:
-        """The same of numbers that might be infinite."""
+        """The range in words, for numbers that might be infinite."""
         return self.words if self.words.startswith("in") else f"finite and {self.words}"
 
 
@@ -75,17 +75,17 @@ WITHIN = Range(above=0, below=1)
 
 
 class Bounds(NamedTuple):
-    """The declaration of one field, in its metadata under ``"bounds"``."""
+    """Bounds of one field, stored in its metadata under ``"bounds"``."""
 
-    range: Range = Range()  # of a number, or of each number in a tuple
+    range: Range = Range()  # range of a number, or of each entry of a tuple
     choices: tuple = ()
-    lengths: tuple[int, ...] = ()  # numbers of entries that a tuple may have
+    lengths: tuple[int, ...] = ()  # allowed lengths of a tuple
     min_length: int = 0
     remedy: str = ""
 
     @property
     def entries(self) -> str:
-        """How many entries a tuple has to have, in words; "" for any number."""
+        """The required tuple length in words; "" for any length."""
         if self.lengths:
             return f"{' or '.join(map(str, self.lengths))} entries"
         if self.min_length:
@@ -108,19 +108,19 @@ def setting(
     remedy: str = "",
     help: str = "",
 ) -> Any:
-    """A field of a config with its bounds and its help.
+    """Declares a config field with its bounds and its help.
 
-    Command line, reference and ``check`` derive from this declaration.
+    The command line, the reference and ``check`` derive from this declaration.
 
     Args:
-      default, default_factory: as in ``dataclasses.field``.
-      above, at_least, below, at_most: ends of the range of a number; of a tuple, of
-        each of its entries. The number is finite, too.
-      choices: the values to choose from; of a dict, its keys.
-      lengths: numbers of entries that a tuple may have.
-      min_length: the least number of entries of a tuple.
-      remedy: ends the error for a value out of bounds.
-      help: one line, without the bounds, which are added to it.
+      default, default_factory: see ``dataclasses.field``.
+      above, at_least, below, at_most: ends of the range of a number, or of each entry
+        of a tuple. Numbers must also be finite.
+      choices: allowed values, or a dict whose keys they are.
+      lengths: allowed lengths of a tuple.
+      min_length: minimum length of a tuple.
+      remedy: remedy at the end of the error for a value out of bounds.
+      help: one line of help. The bounds are appended.
 
     Returns:
       A dataclass field.
@@ -148,27 +148,26 @@ def setting(
         listed = ""  # The help explains each choice.
     else:
         listed = f"one of {', '.join(map(str, bounds.choices))}"
-    told = "; ".join(filter(None, (help, listed, bounds.range.words, bounds.entries)))
+    text = "; ".join(filter(None, (help, listed, bounds.range.words, bounds.entries)))
     return dataclasses.field(
         default=default,
         default_factory=default_factory,
-        metadata={"help": told, "bounds": bounds},
+        metadata={"help": text, "bounds": bounds},
     )
 
 
 def check(config) -> None:
-    """Refuses the first field of another type than declared, or out of its bounds.
+    """Raises an error for the first field with a wrong type or out of its bounds.
 
-    A field that may be None is held to its other type where it is not. Fields of other
-    types than int, float, str, bool, a tuple of one of these, or a dataclass are passed
-    over.
+    An optional field may also be None. Checked types are int, float, str, bool, tuples
+    of these and dataclasses; other fields are skipped.
 
     Args:
-      config: a dataclass, whose ``__post_init__`` this function may be.
+      config: dataclass instance. ``check`` can serve as ``__post_init__``.
 
     Raises:
-      TypeError: for a value of another type; a bool in a number's place included.
-      ValueError: for a value out of bounds; NaN and infinity included.
+      TypeError: for a value of another type, including a bool in place of a number.
+      ValueError: for a value out of bounds, including NaN and infinity.
 
     Example:
       >>> @dataclasses.dataclass(frozen=True)
@@ -191,7 +190,7 @@ def check(config) -> None:
 
 @functools.cache
 def declared(config_class: type) -> dict[str, Bounds]:
-    """The bounds of a config's fields that have any, by name.
+    """Returns the bounds of a config's fields by name.
 
     Example:
       >>> @dataclasses.dataclass(frozen=True)
@@ -208,12 +207,12 @@ def declared(config_class: type) -> dict[str, Bounds]:
 class _Type(NamedTuple):
     kind: type
     optional: bool
-    entry: type | None = None  # of a tuple
+    entry: type | None = None  # type of a tuple's entries
 
 
 @functools.cache
 def _types(config_class) -> dict[str, _Type]:
-    """The types to check, by name."""
+    """Returns the types to check, by field name."""
     hints = typing.get_type_hints(config_class)
     found = {field.name: _type(hints[field.name]) for field in fields(config_class)}
     return {name: type_ for name, type_ in found.items() if type_ is not None}
@@ -235,9 +234,10 @@ def _check_type(name, value, type_):
     if value is None and type_.optional:
         return
     if not _is(value, type_.kind):
-        raise TypeError(f"{name} must be {_told(type_.kind)}, got {value!r}.")
+        raise TypeError(f"{name} must be {_kind_name(type_.kind)}, got {value!r}.")
     if type_.entry and not all(_is(one, type_.entry) for one in value):
-        raise TypeError(f"each of {name} must be {_told(type_.entry)}, got {value!r}.")
+        kind = _kind_name(type_.entry)
+        raise TypeError(f"each of {name} must be {kind}, got {value!r}.")
 
 
 def _is(value, kind) -> bool:
@@ -246,7 +246,7 @@ def _is(value, kind) -> bool:
     return isinstance(value, _KINDS[kind][0] if kind in _KINDS else kind)
 
 
-def _told(kind) -> str:
+def _kind_name(kind) -> str:
     return _KINDS[kind][1] if kind in _KINDS else f"a {kind.__name__}"
 
 
@@ -259,9 +259,9 @@ def _check_bounds(name, value, bounds, type_):
         whole = int in (type_.kind, type_.entry)
         numbers_ = value if several else (value,)
         if not all(bounds.range.holds(one, whole=whole) for one in numbers_):
-            who = f"each of {name}" if several else name
+            subject = f"each of {name}" if several else name
             words = bounds.range.words if whole else bounds.range.finite_words
-            raise ValueError(f"{who} must be {words}, got {value!r}{remedy}.")
+            raise ValueError(f"{subject} must be {words}, got {value!r}{remedy}.")
     if bounds.lengths:
         fits = len(value) in bounds.lengths
     else:
@@ -271,11 +271,11 @@ def _check_bounds(name, value, bounds, type_):
 
 
 def finite(*, zero: bool, **named) -> None:
-    """Refuses arguments that are no finite number > 0, or >= 0 with ``zero``.
+    """Raises an error unless each argument is finite and > 0, or >= 0 with ``zero``.
 
     Raises:
-      TypeError: for a value that is no number.
-      ValueError: for one that is infinite, NaN or too small.
+      TypeError: for a value that is not a number.
+      ValueError: for a value that is infinite, NaN or too small.
 
     Example:
       >>> finite(zero=True, gamma=0.0)

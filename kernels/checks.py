@@ -1,4 +1,4 @@
-"""What kernels refuse at their doors, in words that say what to do."""
+"""Argument checks of kernels."""
 
 import difflib
 import numbers
@@ -12,7 +12,7 @@ from jaxanon.kernels.portable import SuppliedKey
 
 
 def is_key(array) -> bool:
-    """Whether an array holds typed PRNG keys.
+    """Returns whether an array holds typed PRNG keys.
 
     Example:
       >>> is_key(jax.random.key(0)), is_key(jnp.zeros(2, jnp.uint32))
@@ -36,9 +36,9 @@ def typed_key(key) -> None:
 
 
 def known(value) -> float | None:
-    """One number on the host, Python's or NumPy's, as Python's; else None.
+    """Returns a Python or NumPy number as a Python number; None for anything else.
 
-    Arrays of JAX are not looked at: they may be traced, or on a device.
+    JAX arrays give None: they may be traced or on a device.
 
     Example:
       >>> known(np.int64(3)), known(np.array(0.5)), known(jnp.ones(())), known("3")
@@ -53,7 +53,7 @@ def known(value) -> float | None:
 
 
 def positive(**named) -> None:
-    """Raises ValueError unless every number on the host is > 0; arrays pass.
+    """Raises ValueError if a number on the host is not > 0; JAX arrays pass.
 
     Example:
       >>> positive(epsilon=0.5)
@@ -65,7 +65,7 @@ def positive(**named) -> None:
 
 
 def not_negative(**named) -> None:
-    """Raises ValueError unless every number on the host is >= 0; arrays pass.
+    """Raises ValueError if a number on the host is not >= 0; JAX arrays pass.
 
     Example:
       >>> not_negative(scale=0.0)
@@ -77,10 +77,10 @@ def not_negative(**named) -> None:
 
 
 def whole(name, value, least) -> int:
-    """A count that shapes or loops are made of, as a Python int.
+    """Returns a count used for shapes or loops as a Python int.
 
     Raises:
-      TypeError: if it is traced, or no whole number.
+      TypeError: if it is traced or not an integer.
       ValueError: if it is below ``least``.
 
     Example:
@@ -100,15 +100,15 @@ def whole(name, value, least) -> int:
 
 
 def not_traced(name, value) -> None:
-    """Raises TypeError for what a program computes, where the host has to know it.
+    """Raises TypeError for a traced value where the host must know it.
 
     Example:
       >>> not_traced("rate_hz", 50.0)
     """
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
-            f"{name} must be known when the program is traced, got {value}; give a "
-            f"Python number: close over it, or name {name} in static_argnames of "
+            f"{name} must be known when the program is traced, got {value}; pass a "
+            f"Python number: close over it or name {name} in static_argnames of "
             "jax.jit."
         )
 
@@ -129,7 +129,7 @@ def floating(**named) -> None:
 
 
 def did_you_mean(name, known) -> str:
-    """A question that names the nearest of the words, or nothing where none is near.
+    """Returns a question that suggests the closest word, or "" if none is close.
 
     Example:
       >>> did_you_mean("fedavgg", ("atlas", "fedavg")), did_you_mean("x", ("fedavg",))
@@ -142,7 +142,7 @@ def did_you_mean(name, known) -> str:
 
 
 def one_of(name, value, choices) -> None:
-    """Raises ValueError unless ``value`` is one of the words.
+    """Raises ValueError unless ``value`` is one of ``choices``.
 
     Example:
       >>> one_of("kind", "lowpass", ("lowpass", "highpass"))

@@ -1,8 +1,8 @@
-"""Draws and branches that an exporter can take out of a program.
+"""Random draws and branches that an exporter can replace.
 
-A method that is exported draws by the functions of this module. With a PRNG key they
-are those of ``jax.random``, number by number. With a ``SuppliedKey``, which only
-``explicit`` makes, each draw is an argument of the exported program.
+Exported methods draw with the functions of this module. With a PRNG key the functions
+return the same numbers as ``jax.random``. With a ``SuppliedKey``, which only
+``explicit`` creates, each draw is an argument of the exported program.
 """
 
 import dataclasses
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-# Part of the key of JAX's caches: a program traced within is never reused outside.
+# Part of JAX's cache key: a program traced inside is never reused outside.
 _exporting = jax.make_user_context(default_value=False)
 
 
 class Draw(NamedTuple):
-    """One random array that a call needs; ``low`` and ``high`` are for integers alone.
+    """A random array that a call needs; only integers use ``low`` and ``high``.
 
     ``law`` is ``normal`` or ``gumbel`` (``float32``, standard), ``uniform``
     (``float32`` in [0, 1)), ``integers`` (``int32`` in [low, high)) or ``discrete
@@ -27,9 +27,9 @@ class Draw(NamedTuple):
 
     law: str
     shape: tuple[int, ...]
-    low: Any = None  # int, of integers
+    low: Any = None  # int; only for "integers"
     high: Any = None
-    scale: Any = None  # int, of a discrete Laplace
+    scale: Any = None  # int; only for "discrete laplace"
 
     @property
     def dtype(self):
@@ -40,38 +40,38 @@ class Draw(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SuppliedKey:
-    """Stands for a PRNG key where ``explicit`` supplies the draws.
+    """Placeholder for a PRNG key where ``explicit`` supplies the draws.
 
-    It is no JAX type, so that JAX refuses it wherever a draw could not be supplied: in
-    ``jax.random``, and as an argument of a loop, ``vmap`` or ``jit``.
+    It is not a JAX type, so JAX raises an error wherever a draw cannot be supplied: in
+    ``jax.random`` and as an argument of a loop, ``vmap`` or ``jit``.
     """
 
     supply: Callable  # ``(path, Draw) -> array``
-    path: tuple = ()  # How it was derived; equal keys draw equal numbers.
+    path: tuple = ()  # Splits and folds so far; equal keys draw equal numbers.
     shape = ()
 
     def draw(self, law: str, shape, **limits):
-        """The array that is supplied for a draw of this key."""
+        """Returns the array supplied for a draw with this key."""
         return self.supply(self.path, Draw(law, tuple(shape), **limits))
 
 
 def explicit(fn: Callable, *args) -> tuple[Callable, tuple[Draw, ...]]:
-    """Takes the key out of ``fn(key, *args)``.
+    """Replaces the key of ``fn(key, *args)`` by explicit random arrays.
 
-    Each draw becomes an argument of its own, so that the caller says where randomness
-    comes from: on a device, the operating system.
+    Each draw becomes an argument, so the caller chooses the source of randomness, such
+    as the operating system of a device.
 
     Args:
-      fn: ``(key, *args) -> arrays``. It draws by the functions of this module or by
-        ``kernels.discrete_laplace_noise``, and not in a loop.
-      *args: arrays, or ``jax.ShapeDtypeStruct`` of them.
+      fn: ``(key, *args) -> arrays``. It must draw with the functions of this module or
+        ``kernels.discrete_laplace_noise``, outside of loops.
+      *args: arrays or ``jax.ShapeDtypeStruct``.
 
     Returns:
-      ``(rewritten, draws)``: ``rewritten(*args, *drawn)`` is ``fn`` with ``drawn``
-      supplied in the order of ``draws``.
+      ``(rewritten, draws)``: ``rewritten(*args, *drawn)`` computes ``fn`` with
+      ``drawn`` in the order of ``draws``.
 
     Raises:
-      ValueError: if ``fn`` draws in a way that cannot be supplied.
+      ValueError: if a draw of ``fn`` cannot be supplied.
 
     Example:
       >>> fn = lambda key, x: x + uniform(key, x.shape, high=2.0)
@@ -92,8 +92,8 @@ def explicit(fn: Callable, *args) -> tuple[Callable, tuple[Draw, ...]]:
             jax.eval_shape(lambda *args: fn(SuppliedKey(record), *args), *args)
     except TypeError as error:
         raise ValueError(
-            "draws must be made by jaxanon.kernels.portable, outside of loops, to be "
-            f"supplied to an exported program, got a TypeError: {error}"
+            "fn must draw with jaxanon.kernels.portable, outside of loops, to be "
+            f"exported, got a TypeError: {error}"
         ) from error
 
     def rewritten(*args):
@@ -106,7 +106,7 @@ def explicit(fn: Callable, *args) -> tuple[Callable, tuple[Draw, ...]]:
 
 
 def split(key, num: int = 2):
-    """``jax.random.split``; ``num`` keys that can be unpacked or indexed.
+    """Returns ``num`` keys to unpack or index, as ``jax.random.split``.
 
     Example:
       >>> first, second = split(jax.random.key(0))
@@ -118,7 +118,7 @@ def split(key, num: int = 2):
 
 
 def fold_in(key, data: int):
-    """``jax.random.fold_in``; ``data`` is known while the program is traced.
+    """Returns ``jax.random.fold_in(key, data)``; ``data`` must not be traced.
 
     Example:
       >>> fold_in(jax.random.key(0), 3).shape
@@ -130,11 +130,11 @@ def fold_in(key, data: int):
 
 
 def vmap(fn: Callable, key, *arrays):
-    """``fn(own_key, *rows)`` for each row of ``arrays``, by ``jax.vmap``.
+    """Maps ``fn(row_key, *rows)`` over the rows of ``arrays`` with ``jax.vmap``.
 
     Args:
-      fn: of a key and one row of each array.
-      key: is split into one key for each row.
+      fn: function of a key and one row of each array.
+      key: typed PRNG key, split into one key per row.
       *arrays: ``[N, ...]`` each.
 
     Example:
@@ -155,7 +155,7 @@ def vmap(fn: Callable, key, *arrays):
 
 
 def normal(key, shape=(), dtype=float):
-    """``jax.random.normal``.
+    """Draws as ``jax.random.normal``.
 
     Example:
       >>> normal(jax.random.key(0), (2, 3)).shape
@@ -167,7 +167,7 @@ def normal(key, shape=(), dtype=float):
 
 
 def uniform(key, shape=(), low: float = 0.0, high: float = 1.0, dtype=float):
-    """``jax.random.uniform`` in [low, high).
+    """Draws in [low, high) as ``jax.random.uniform``.
 
     Example:
       >>> bool(uniform(jax.random.key(0), low=3.0, high=4.0) >= 3)
@@ -179,7 +179,7 @@ def uniform(key, shape=(), low: float = 0.0, high: float = 1.0, dtype=float):
 
 
 def bernoulli(key, probability, shape=()):
-    """``jax.random.bernoulli``.
+    """Draws as ``jax.random.bernoulli``.
 
     Example:
       >>> bool(bernoulli(jax.random.key(0), 1.0))
@@ -191,7 +191,7 @@ def bernoulli(key, probability, shape=()):
 
 
 def randint(key, shape, low: int, high: int):
-    """``jax.random.randint``, ``int32`` in [low, high).
+    """Draws ``int32`` in [low, high) as ``jax.random.randint``.
 
     Example:
       >>> int(randint(jax.random.key(0), (), 3, 4))
@@ -205,7 +205,7 @@ def randint(key, shape, low: int, high: int):
 
 
 def exponential(key, shape=(), dtype=float):
-    """``jax.random.exponential``.
+    """Draws as ``jax.random.exponential``.
 
     Example:
       >>> bool(exponential(jax.random.key(0)) >= 0)
@@ -217,7 +217,7 @@ def exponential(key, shape=(), dtype=float):
 
 
 def laplace(key, shape=(), dtype=float):
-    """``jax.random.laplace``.
+    """Draws as ``jax.random.laplace``.
 
     Example:
       >>> laplace(jax.random.key(0), (4,)).shape
@@ -230,7 +230,7 @@ def laplace(key, shape=(), dtype=float):
 
 
 def gumbel(key, shape=(), dtype=float, mode: str = "low"):
-    """``jax.random.gumbel``; ``mode`` says how exact the upper tail is.
+    """Draws as ``jax.random.gumbel``; ``mode`` sets the precision of the upper tail.
 
     Example:
       >>> gumbel(jax.random.key(0), (4,)).shape
@@ -242,12 +242,12 @@ def gumbel(key, shape=(), dtype=float, mode: str = "low"):
 
 
 def categorical(key, logits, shape=()):
-    """``jax.random.categorical`` of one distribution, ``int32[shape]``.
+    """Draws ``int32[shape]`` from one distribution, as ``jax.random.categorical``.
 
     Args:
       key: typed PRNG key.
       logits: ``float[classes]``.
-      shape: of the result.
+      shape: shape of the result.
 
     Example:
       >>> categorical(jax.random.key(0), jnp.log(jnp.array([0.0, 1.0])), (3,))
@@ -262,7 +262,7 @@ def categorical(key, logits, shape=()):
 
 
 def by_platform(*args, cpu: Callable, default: Callable):
-    """``jax.lax.platform_dependent``; an exported program takes ``default``.
+    """Calls ``jax.lax.platform_dependent``; an exported program uses ``default``.
 
     Example:
       >>> by_platform(jnp.zeros(()), cpu=jnp.cos, default=jnp.cos)

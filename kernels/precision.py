@@ -1,10 +1,10 @@
-"""The precision that norms, sums and noise are computed in: float32 at least."""
+"""Precision of norms, sums and noise: at least float32."""
 
 import jax.numpy as jnp
 
 
 def wide(*dtypes):
-    """float32, or float64 if that is among the types; of none, float32.
+    """Returns float64 if it is among the types, else float32.
 
     Example:
       >>> wide(jnp.bfloat16), wide(jnp.int32), wide(jnp.float16, jnp.float64)
@@ -12,13 +12,13 @@ def wide(*dtypes):
       >>> wide(float)
       dtype('float64')
     """
-    # Not by promotion: the type ``float`` is a weak one, and strict promotion refuses.
+    # Promotion is unsuitable: ``float`` is weakly typed, and strict promotion raises.
     double = any(jnp.dtype(dtype) == jnp.float64 for dtype in dtypes)
     return jnp.dtype(jnp.float64 if double else jnp.float32)
 
 
 def widened(x):
-    """``x`` in that precision; float32 and float64 as they are.
+    """Casts ``x`` to at least float32; float32 and float64 are unchanged.
 
     Example:
       >>> widened(jnp.ones(1, jnp.float16)).dtype

@@ -1,22 +1,22 @@
-"""Arrays brought near 1 by a power of two, lest their squares overflow or vanish."""
+"""Exact rescaling by powers of two, so that squares neither overflow nor underflow."""
 
 import jax
 import jax.numpy as jnp
 
 
 def near_one(x, axis):
-    """``x`` times the power of two that puts its largest magnitude into [0.5, 1).
+    """Scales ``x`` by a power of two so that its largest magnitude is in [0.5, 1).
 
-    Exact, and a constant to gradients. Zeros stay zeros.
+    The scaling is exact, and gradients treat it as a constant. Zeros stay zeros.
     """
     return scaled(x, axis)[0]
 
 
 def scaled(x, axis):
-    """``near_one``, and two powers of two whose product undoes it.
+    """Returns ``near_one`` and two powers of two whose product inverts the scaling.
 
-    The powers keep the reduced axes, of length 1. They are two, for their product may
-    be more than a float holds.
+    The powers keep the reduced axes with length 1. There are two because their
+    product may overflow.
     """
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis=axis, keepdims=True))
     _, exponent = jnp.frexp(largest)

@@ -1,4 +1,4 @@
-"""What stands where in ascending order, column by column, without sorting on a CPU."""
+"""Sums of order statistics per column, without sorting on a CPU."""
 
 import functools
 import operator
@@ -9,17 +9,17 @@ import jax.numpy as jnp
 from jaxanon.kernels.portable import by_platform
 from jaxanon.kernels.sorting import in_order, integers, restored
 
-SMALL = 1 << 14  # Numbers that are sorted as soon, by a smaller program.
-WIDTH = 256  # Columns that are searched at a time, so that they stay in the cache.
-UNROLLED = 8  # Rows that are added at once; XLA's own sum over rows takes one by one.
+SMALL = 1 << 14  # Array size up to which sorting is as fast and compiles smaller.
+WIDTH = 256  # Columns searched at a time, so that they stay in the cache.
+UNROLLED = 8  # Rows added at once; XLA's sum over rows adds one row at a time.
 
 
 @jax.custom_jvp
 def sum_of_places(x, first, last):
-    """Sum over axis 0 of what stands at places ``first <= place < last`` when sorted.
+    """Sums the sorted entries ``first <= index < last`` along axis 0.
 
-    On a CPU, XLA takes more than twice as long to sort columns as to find two places in
-    them.
+    On a CPU, XLA takes more than twice as long to sort columns as to search them for
+    two order statistics.
 
     Args:
       x: ``float32[N, ...]`` or ``float64[N, ...]`` without NaN.
@@ -27,8 +27,8 @@ def sum_of_places(x, first, last):
         ``first < last``.
 
     Returns:
-      ``float[...]``. Numbers are not added in one order everywhere, and equal ones at
-      either end may be multiplied, so that the last digits differ.
+      ``float[...]``. The order of summation differs between platforms, so the last
+      digits may differ.
 
     Example:
       >>> sum_of_places(jnp.array([[4.0], [-1.0], [2.0], [9.0]]), 1, 3)
@@ -46,20 +46,20 @@ def _sum_of_places_jvp(primals, tangents):
 
 
 def by_sort(x, first, last):
-    """The sum over sorted columns."""
+    """Computes the sum from sorted columns."""
     ascending = in_order(jnp.moveaxis(x, 0, -1))
     place = jnp.arange(len(x))
     kept = (place >= first) & (place < last)
     return jnp.sum(jnp.where(kept, ascending, 0), axis=-1)
 
 
-@jax.jit  # Called by itself, too, it is compiled once, as a loop would not be.
+@jax.jit  # Compiled once even if called outside jit, where a loop would be retraced.
 def by_search(x, first, last):
-    """The same of one number at least, from both ends, which are found bit by bit."""
+    """Computes the sum between two order statistics, each found bit by bit."""
     columns = integers(x.reshape(len(x), -1))
     num = columns.shape[1]
     width = min(WIDTH, num)
-    behind = jnp.iinfo(columns.dtype).max  # Behind infinity, so never counted.
+    behind = jnp.iinfo(columns.dtype).max  # Sorts after infinity: never counted.
     rows, more = (0, -len(x) % UNROLLED), (0, -num % width)
     columns = jnp.pad(columns, (rows, (0, 0)), constant_values=behind)
     columns = jnp.pad(columns, ((0, 0), more))
@@ -70,11 +70,11 @@ def by_search(x, first, last):
 
 
 def _sum_of_block(block, first, last, dtype):
-    """Of integers ``[UNROLLED, rows, columns]``."""
+    """Returns the sum for integers ``[UNROLLED, rows, columns]``."""
     bits = 8 * block.dtype.itemsize
     low = _at_place(block, first, bits)
-    # Where the next one will do there is nothing to search for: a loop of no bits, for
-    # a condition cannot be mapped over a mesh.
+    # If the next value suffices, the search loops over zero bits: a condition cannot
+    # be mapped over a mesh.
     near = last - first <= 2
     searched = _at_place(block, last - 1, jnp.where(near, 0, bits))
     high = jnp.where(near, _next(block, low, last - 1), searched)
@@ -88,21 +88,21 @@ def _sum_of_block(block, first, last, dtype):
 
 
 def _at_place(block, place, num_bits):
-    """The integer that ``place`` others stand before; its first bits, from the sign."""
+    """Finds the first ``num_bits`` bits of the entry at sorted index ``place``."""
     one, last_bit = jnp.ones((), block.dtype), 8 * block.dtype.itemsize - 1
 
     def with_bit(i, found):
-        larger = found + (one << (last_bit - i))  # The first turns the sign over.
+        larger = found + (one << (last_bit - i))  # The first addition flips the sign.
         return jnp.where(_count(block < larger) <= place, larger, found)
 
-    # Made of both, so that over a mesh it counts as varying like them.
+    # Derived from both arguments, so that over a mesh it varies as they do.
     nought = block[:1, :1] & jnp.asarray(0 * place, block.dtype)
     least = nought | jnp.iinfo(block.dtype).min
     return jax.lax.fori_loop(0, num_bits, with_bit, least)
 
 
 def _next(block, low, place):
-    """The same where ``low`` stands at ``place`` or at the place before."""
+    """Finds the entry at index ``place``, given ``low`` at ``place`` or one before."""
     larger = jnp.where(block > low, block, jnp.iinfo(block.dtype).max)
     least = jnp.min(functools.reduce(jnp.minimum, larger), axis=0, keepdims=True)
     return jnp.where(_count(block <= low) > place, low, least[None])
@@ -113,5 +113,5 @@ def _count(true):
 
 
 def _sum(values):
-    """Of ``[UNROLLED, rows, columns]`` over both, ``[1, 1, columns]``."""
+    """Sums ``[UNROLLED, rows, columns]`` to ``[1, 1, columns]``."""
     return jnp.sum(functools.reduce(operator.add, values), axis=0, keepdims=True)[None]

@@ -1,4 +1,4 @@
-"""A sort of floats by their bits: five times as fast as XLA's own on a CPU."""
+"""Float sort on integer bit patterns, five times as fast as XLA's sort on a CPU."""
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +8,7 @@ import jax.numpy as jnp
 def in_order(x):
     """Sorts ``float32[..., n]`` or ``float64[..., n]`` along the last axis.
 
-    Comparing integers is what is fast: for floats XLA minds NaNs and zeros at each
-    comparison.
+    It compares integers: XLA handles NaNs and signed zeros in each float comparison.
     """
     return restored(jnp.sort(integers(x)), x.dtype)
 
@@ -21,16 +20,16 @@ def _in_order_jvp(primals, tangents):
 
 
 def integers(x):
-    """Integers in the order of the floats.
+    """Maps floats to integers that have the same order.
 
-    Read as integers, floats of one sign are in order already; turning over all but
-    the sign of the negative ones puts those in order as well.
+    Bit patterns of non-negative floats are already ordered. Flipping all bits but the
+    sign of negative floats orders those too.
     """
     return _turned(x.view(jnp.dtype(f"int{x.dtype.itemsize * 8}")))
 
 
 def restored(ordered, dtype):
-    """The floats that ``integers`` made ``ordered`` of."""
+    """Inverts ``integers``."""
     return _turned(ordered).view(dtype)
 
 

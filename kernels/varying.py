@@ -1,14 +1,14 @@
-"""Constants that vary over a mesh as arrays do, for the loops of ``shard_map``."""
+"""Values marked as varying over mesh axes, for loops inside ``shard_map``."""
 
 import jax
 import jax.numpy as jnp
 
 
 def zero(*trees) -> jax.Array:
-    """``float32[]`` 0 that varies over every mesh axis that an array varies over.
+    """Returns ``float32[]`` 0 that varies over all mesh axes of the given arrays.
 
-    A loop's carry has to vary from the start as it does at the end. Outside
-    ``shard_map`` it is a constant, and costs nothing.
+    A loop's carry must vary over the same axes at the start and at the end. Outside
+    ``shard_map`` the result is a plain constant.
 
     Example:
       >>> zero({"a": jnp.ones(3)}, jnp.arange(2))
@@ -18,11 +18,11 @@ def zero(*trees) -> jax.Array:
 
 
 def spread(tree, *others):
-    """The tree, varying over every mesh axis that it or the others vary over.
+    """Marks a tree as varying over all mesh axes that it or the others vary over.
 
-    In ``shard_map`` the gradient of what is the same on all shards is a sum over them;
-    of what is spread first it is the shard's own. Outside ``shard_map`` the tree comes
-    back as it is, so ``vmap`` shares it between clients and copies nothing.
+    In ``shard_map`` the gradient of a replicated array is summed over shards; after
+    ``spread`` each shard keeps its local gradient. Outside ``shard_map`` the tree is
+    returned unchanged, so ``vmap`` shares it between clients without a copy.
 
     Example:
       >>> spread({"w": jnp.array([1.0, 2.0])}, jnp.ones(3))
@@ -38,6 +38,6 @@ def spread(tree, *others):
 
 
 def _axes(*trees):
-    """The mesh axes that some array varies over; none outside ``shard_map``."""
+    """Returns the mesh axes that any array varies over; empty outside ``shard_map``."""
     types = map(jax.typeof, jax.tree.leaves(trees))
     return frozenset().union(*(kind.manual_axis_type.varying for kind in types))

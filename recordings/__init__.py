@@ -1,1 +1,1 @@
-"""Recordings of sensors as files, for data sets and devices alike: NumPy alone."""
+"""Files of sensor recordings, for data sets and devices; depends only on NumPy."""

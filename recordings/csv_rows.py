@@ -1,11 +1,14 @@
-"""The one CSV dialect of the library: a line of names, and a row for each sample.
+"""Reader of the library's CSV dialect: a header line, then one row per sample.
 
-Commas, semicolons or tabs stand between cells, whichever the line of names has most of.
-The text is UTF-8, with or without a byte order mark; lines end in LF, CRLF or CR. Cells
-may be quoted, and blanks around them do not count. Empty lines do not count, nor does a
-line that begins with ``#``, nor the last column of lines that end in a delimiter. A
-number has a decimal point; cells that are empty, ``NA``, ``NaN``, ``null`` or ``None``
-lack one. A name may end in its unit in brackets, as in ``acc x [g]``.
+- The delimiter is a comma, a semicolon or a tab, whichever is most frequent in the
+  header.
+- The text is UTF-8, with or without a byte order mark; lines end in LF, CRLF or CR.
+- Cells may be quoted; blanks around them are stripped.
+- Empty lines, lines that begin with ``#``, and a delimiter at the end of a line are
+  ignored.
+- Numbers use a decimal point; an empty cell, ``NA``, ``NaN``, ``null`` or ``None`` is a
+  missing number.
+- A column name may end in a unit in brackets, such as ``acc x [g]``.
 """
 
 import csv
@@ -17,17 +20,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-MISSING = {"", "na", "nan", "null", "none"}  # Cells without a number.
+MISSING = {"", "na", "nan", "null", "none"}  # Cells that mean a missing number.
 DELIMITERS = ",;\t"
-LONGEST = 1 << 16  # Bytes of a line of a stream; what is longer is malformed.
-AT_ONCE = 1 << 16  # Bytes that are read, at most.
+MAX_LINE = 1 << 16  # Bytes; longer lines of a stream are malformed.
+MAX_READ = 1 << 16  # Bytes of one read.
 
 
 def number(cell: str) -> float:
-    """A cell as a number; NaN where it lacks one.
+    """Parses a cell as a number; a missing number is NaN.
 
     Raises:
-      ValueError: for any other text.
+      ValueError: if the cell is any other text.
 
     Example:
       >>> number("-1.5e3"), number(" NA "), number("inf")
@@ -36,13 +39,13 @@ def number(cell: str) -> float:
     cell = cell.strip()
     if cell.lower() in MISSING:
         return math.nan
-    if not cell.isascii() or "_" in cell:  # Python's float is more generous.
-        raise ValueError(f"{cell!r} is no number with a decimal point.")
+    if not cell.isascii() or "_" in cell:  # Python's float accepts these.
+        raise ValueError(f"cell must be a number with a decimal point, got {cell!r}.")
     return float(cell)
 
 
 def split_unit(name: str) -> tuple[str, str | None]:
-    """The name of a channel, and its unit if it declares one.
+    """Splits a column name into channel and unit; the unit is None if missing.
 
     Example:
       >>> split_unit("acc x [g]"), split_unit("acc x")
@@ -53,38 +56,37 @@ def split_unit(name: str) -> tuple[str, str | None]:
 
 
 def is_comment(line: bytes | str) -> bool:
-    """Whether a line says nothing: it is blank, or begins with ``#``."""
+    """Returns whether a line is blank or begins with ``#``."""
     return not line.strip() or line[:1] in (b"#", "#")
 
 
 def delimiter_of(header: str) -> str:
-    """What stands between the cells of a line of names."""
+    """Returns the delimiter of a header line."""
     return max(DELIMITERS, key=header.count)
 
 
 def cells_of(lines: Iterable[str], delimiter: str):
-    """A reader of ``csv`` for the dialect."""
+    """Returns a ``csv`` reader for the dialect."""
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
 
 
 def records(
     path: pathlib.Path, needed: Sequence[str] = ()
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Reads a whole file, row by row; the first that is wrong is an error.
+    """Reads a whole file row by row; raises at the first malformed row.
 
     Args:
-      path: of the file.
-      needed: columns that it must have once; a name stands for itself, or for itself
-        with a unit behind it.
+      path: path of the CSV file.
+      needed: columns that must occur exactly once, with or without a unit.
 
     Yields:
-      The number of each row's line and its cells by column, without blanks around them.
-      Of a row of delimiters alone all cells are empty.
+      ``(line number, {column: cell})``, with blanks around cells stripped. All cells of
+      a row that contains only delimiters are empty.
 
     Raises:
-      FileNotFoundError: if there is no such file.
-      ValueError: naming file and line, for a missing column, a row of another length,
-        and text that is no CSV in UTF-8.
+      FileNotFoundError: if the file does not exist.
+      ValueError: if a column is missing, a row has another length, or the text is not
+        CSV in UTF-8. The message names file and line.
 
     Example:
       >>> import tempfile
@@ -95,9 +97,9 @@ def records(
     """
     if not path.is_file():
         raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
-    done = skipped = 0  # The line of the last row, and comments before the next.
+    done = skipped = 0  # Line number of the last row; number of comment lines so far.
 
-    def said(file):
+    def without_comments(file):
         nonlocal skipped
         for line in file:
             if is_comment(line):
@@ -107,61 +109,61 @@ def records(
 
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
-            lines = said(file)
+            lines = without_comments(file)
             header = next(lines, "")
             delimiter = delimiter_of(header)
             table = cells_of(itertools.chain([header], lines), delimiter)
-            names = _named(path, [name.strip() for name in next(table, [])], needed)
+            header_names = [name.strip() for name in next(table, [])]
+            names = _strip_units(path, header_names, needed)
             for cells in table:
                 done = table.line_num + skipped
                 if len(cells) > 1 and not any(map(str.strip, cells)):
                     cells = [""] * len(names)
                 if len(cells) != len(names) or any("\0" in cell for cell in cells):
                     raise ValueError(
-                        f"{str(path)!r}: line {done} must have {len(names)} cells of "
-                        f"text, as the first line has, got {len(cells)}."
+                        f"{str(path)!r}: line {done} must have {len(names)} text "
+                        f"cells, like the header, got {len(cells)}."
                     )
                 row = dict(zip(names, map(str.strip, cells), strict=True))
-                row.pop("", None)  # Behind a delimiter at the end.
+                row.pop("", None)  # Empty column after a trailing delimiter.
                 yield done, row
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(
-                f"{str(path)!r}: it is no CSV file in UTF-8, after line {done} "
-                f"({error})."
+                f"{str(path)!r}: it must be a CSV file in UTF-8, got other bytes after "
+                f"line {done} ({error})."
             ) from error
 
 
-def _named(path, names, needed):
-    """The columns' names, those that are needed without their units."""
+def _strip_units(path, names, needed):
+    """Returns the column names, without units for the columns in ``needed``."""
     names = list(names)
     for name in needed:
         if names.count(name) == 1:
             continue
-        places = [n for n, own in enumerate(names) if split_unit(own)[0] == name]
-        if len(places) != 1 or name in names:
+        indices = [n for n, each in enumerate(names) if split_unit(each)[0] == name]
+        if len(indices) != 1 or name in names:
             raise ValueError(
-                f"{str(path)!r}: it must have one column {name!r}; its first line "
-                f"names {names}."
+                f"{str(path)!r}: it must have exactly one column {name!r}, got the "
+                f"columns {names}."
             )
-        names[places[0]] = name
+        names[indices[0]] = name
     return names
 
 
 class Rows:
-    """Times and samples of a file or a pipe, as they come.
+    """Streaming reader of times and samples from a file or a pipe.
 
-    A class because a file is read once. The line of names has ``time`` or ``time [s]``
-    among its columns; all others are channels. Lines come as soon as they are there,
-    and memory is bounded. Rows that are no numbers, or lack a time or a cell, are
-    skipped and counted in ``malformed``; so are lines of more than 64 KiB. A quoted
-    cell ends in its line.
+    The header must contain the column ``time`` or ``time [s]``; all other columns are
+    channels. The reader returns lines as soon as they arrive, in bounded memory. It
+    skips rows with a non-numeric cell, a missing time or a missing cell, and lines
+    above 64 KiB; ``malformed`` counts them. A quoted cell cannot span lines.
 
     Args:
-      file: of bytes, with ``read1``.
-      name: of it, for errors.
+      file: binary file with ``read1``.
+      name: name of the file in error messages.
 
     Raises:
-      ValueError: naming file and line, without such a line of names.
+      ValueError: if the header is missing or wrong; the message names file and line.
 
     Example:
       >>> import io
@@ -177,12 +179,12 @@ class Rows:
 
     def __init__(self, file, name: str = "the input"):
         self.close = file.close
-        # read1 gives what is there; a pipe's read would wait for all that was asked.
+        # read1 returns the available bytes; read would block until it has all.
         self._read = file.read1
         self._rest = b""
-        self._skipping = False  # Are we inside a line that is too long?
-        self._after_return = False  # Did the last read end in CR, of a CRLF perhaps?
-        self._line = 0  # Of those that were read whole.
+        self._skipping = False  # Whether the next bytes continue a line above MAX_LINE.
+        self._after_return = False  # Whether the last read ended in CR, maybe of CRLF.
+        self._line = 0  # Number of complete lines.
         self._ended = False
         self.malformed, self.first_malformed = 0, None
         header, self._first = self._header()
@@ -193,23 +195,23 @@ class Rows:
             names = []
         self._width = len(names)
         times = [n for n, x in enumerate(names) if x.lower() in ("time", "time [s]")]
-        if names and not names[-1]:  # Behind a delimiter at the end.
+        if names and not names[-1]:  # Empty column after a trailing delimiter.
             names.pop()
-        own = [place for place in range(len(names)) if place not in times]
-        if len(times) != 1 or not own:
-            # What the line says is not told: it may be raw samples.
+        others = [index for index in range(len(names)) if index not in times]
+        if len(times) != 1 or not others:
+            # Do not quote the line: it may contain raw samples.
             raise ValueError(
-                f"{name}, line {max(1, self._line - len(self._first))}: the first line "
-                "must name the columns, as in 'time,acc x [g],acc y [g]', and it does "
-                "not; put such a line before the rows."
+                f"{name}, line {max(1, self._line - len(self._first))}: the header "
+                "must name the columns, such as 'time,acc x [g],acc y [g]'; insert "
+                "such a line before the rows."
             )
-        self._order = [*times, *own]
-        split = [split_unit(names[place]) for place in own]
+        self._order = [*times, *others]
+        split = [split_unit(names[index]) for index in others]
         self.channels = tuple(channel for channel, _ in split)
         self.units = tuple(unit for _, unit in split)
 
     def _header(self):
-        """The first line that says anything, and what was read behind it."""
+        """Returns the first line that is not a comment, and the lines read after it."""
         while not self._ended:
             lines = self._lines()
             for index, line in enumerate(lines):
@@ -220,14 +222,14 @@ class Rows:
         return "", []
 
     def _lines(self):
-        """The whole lines that one read ends; it waits for something to be there."""
-        read = self._read(AT_ONCE)
+        """Returns the lines that one (blocking) read completes."""
+        read = self._read(MAX_READ)
         self._ended = not read
         if self._after_return and read:
             read = read.removeprefix(b"\n")
         self._after_return = read.endswith(b"\r") if read else self._after_return
         if self._skipping and read:
-            # The rest of a line that was too long, and is counted.
+            # Drop the rest of a line that was too long; it is already counted.
             ended = re.search(rb"[\r\n]", read)
             self._skipping = ended is None
             read = b"" if ended is None else read[ended.end() :]
@@ -235,7 +237,7 @@ class Rows:
         self._rest = b""
         if lines and not self._ended and lines[-1][-1:] not in b"\r\n":
             self._rest = lines.pop()
-        if len(self._rest) > LONGEST:
+        if len(self._rest) > MAX_LINE:
             self._skip(self._line + len(lines) + 1)
             self._rest, self._skipping = b"", True
             self._line += 1
@@ -248,7 +250,7 @@ class Rows:
             self.first_malformed = line
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """``float64[n]`` times in s and ``float64[n, channels]``, n > 0."""
+        """Yields ``float64[n]`` times in s and ``float64[n, channels]``, n > 0."""
         lines, self._first = self._first, []
         while True:
             rows = self._numbers(lines)
@@ -260,14 +262,14 @@ class Rows:
 
     def _numbers(self, lines):
         first = self._line - len(lines) + 1
-        own = [
+        samples = [
             (first + n, line) for n, line in enumerate(lines) if not is_comment(line)
         ]
         mark = self._delimiter.encode()
         try:
-            # All at once, where every line is as it should be.
-            if all(line.count(mark) == self._width - 1 for _, line in own):
-                text = mark.join(line for _, line in own)
+            # Fast path: parse all lines at once if every line is well-formed.
+            if all(line.count(mark) == self._width - 1 for _, line in samples):
+                text = mark.join(line for _, line in samples)
                 if b"_" not in text:
                     flat = [float(cell) for cell in text.split(mark)]
                     rows = np.array(flat).reshape(-1, self._width)[:, self._order]
@@ -276,19 +278,19 @@ class Rows:
         except ValueError:
             pass
         rows = []
-        for place, line in own:
+        for number_, line in samples:
             row = self._row(line)
             if row is None:
-                self._skip(place)
+                self._skip(number_)
             else:
                 rows.append(row)
         return np.array(rows).reshape(-1, len(self._order))
 
     def _row(self, line):
-        """Numbers of one line, time first; None if it is malformed."""
+        """Returns the numbers of a line, time first, or None if it is malformed."""
         try:
             (cells,) = cells_of([line.decode().rstrip("\r\n")], self._delimiter)
-            row = [number(cells[place]) for place in self._order]
-        except (ValueError, IndexError, csv.Error):  # Not UTF-8, too.
+            row = [number(cells[index]) for index in self._order]
+        except (ValueError, IndexError, csv.Error):  # ValueError: also not UTF-8.
             return None
         return row if len(cells) == self._width and not math.isnan(row[0]) else None

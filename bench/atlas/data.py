@@ -8,7 +8,7 @@ import numpy as np
 from atlas import applications
 from jaxanon.datasets import Data
 from jaxanon.datasets.spec import take
-from jaxanon.datasets.splits import held_out
+from jaxanon.datasets.splits import draw_test_subjects
 from jaxanon.datasets.targets import moments
 from jaxanon.evaluation import federated, newcomers
 from jaxanon.federated import Steps
@@ -58,7 +58,7 @@ def joining(
     rounds as alone, from what is shared or from scratch, and send nothing.
     """
     everybody = np.unique(data.train.labels["subject"])
-    new = held_out(everybody, 0.3, seed)
+    new = draw_test_subjects(everybody, 0.3, seed)
     others = of_people(data, np.setdiff1d(everybody, new))
     fresh = of_people(data, new)
     rounds = max(1, bench.rounds() // 3)
@@ -79,7 +79,7 @@ def joining(
 def number_of_first(data) -> int:
     """How many train before others join."""
     everybody = np.unique(data.train.labels["subject"])
-    return len(everybody) - len(held_out(everybody, 0.3, 0))
+    return len(everybody) - len(draw_test_subjects(everybody, 0.3, 0))
 
 
 def _joined(bench, entry, others, fresh, seed, learning_rate, more, rounds, **options):

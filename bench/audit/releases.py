@@ -201,7 +201,7 @@ def _along(sent, clipped, bug, other=0.0):
 def _sum(key, world, bug):
     weights = jnp.array([1.0, 0.0]).at[1].set(world)
     total = kernels.clipped_sum(ROWS, _bounds(bug.reach), weights=weights)
-    total = dataclasses.replace(total, max_norms=NORMS)
+    total = dataclasses.replace(total, clip_norms=NORMS)
     return _along(kernels.add_noise_to_sum(key, total, bug.noise), total.value, bug)
 
 
@@ -211,7 +211,7 @@ def _ghost(key, world, bug):
     mask = jnp.arange(2) < 1 + world
     bounds = _bounds(bug.reach)
     total, _ = kernels.clipped_gradient_sum(loss, params, ROWS, bounds, mask=mask)
-    total = dataclasses.replace(total, max_norms=NORMS)
+    total = dataclasses.replace(total, clip_norms=NORMS)
     return _along(kernels.add_noise_to_sum(key, total, bug.noise), total.value, bug)
 
 
@@ -232,6 +232,6 @@ def _drawn_once(key, world, bug):
     four = jax.tree.map(lambda leaf: jnp.concatenate([leaf] * 2), ROWS)
     rows = jax.tree.map(lambda leaf: leaf.at[1].multiply(world).at[3].set(0), four)
     total = kernels.clipped_sum(rows, _bounds(bug.reach))
-    total = dataclasses.replace(total, max_norms=NORMS)
+    total = dataclasses.replace(total, clip_norms=NORMS)
     sent = kernels.add_aggregate_client_noise(key, total, 0.5 * bug.noise)
     return _along(sent, total.value, bug)

@@ -69,7 +69,7 @@ def planted(bug: Bug):
 
     def said(total):
         return dataclasses.replace(
-            total, max_norms=times(1 / bug.reach, total.max_norms)
+            total, clip_norms=times(1 / bug.reach, total.clip_norms)
         )
 
     def rows_beyond(rows, norms, **options):

@@ -18,7 +18,7 @@ import jaxanon as ja
 from harness import timing
 from harness.data import SMOKE, load, thin
 from jaxanon import datasets, methods
-from jaxanon.datasets.own_split import share_samples
+from jaxanon.datasets.custom_split import share_samples
 from jaxanon.evaluation import anonymizers
 from jaxanon.evaluation.summary import aggregate
 
@@ -143,7 +143,7 @@ def personal(report, name, run, data, judges):
                 key, windows.windows
             )
             standard = (safe - np.float32(run.spec.mean)) / np.float32(run.spec.std)
-            for attribute, read in judges.read.items():
+            for attribute, read in judges.infer.items():
                 told = read(standard).argmax(axis=1)
                 hit = np.mean(told == windows.labels[attribute])
                 hits.setdefault((attribute, when), []).append(float(hit))

@@ -86,7 +86,7 @@ def read_of_training(run, data, judges) -> dict[str, float]:
     safe = run.anonymize(protocol.root(0), part.windows)
     found = {}
     for name in (spec.public, *spec.private):
-        told = judges.read[name](datasets_spec.standardise(spec, safe)).argmax(axis=1)
+        told = judges.infer[name](datasets_spec.standardise(spec, safe)).argmax(axis=1)
         matrix = confusion_matrix(part.labels[name], told, spec.num_classes(name))
         found[name] = 100 * float(balanced_accuracy(matrix))
     return found

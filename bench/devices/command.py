@@ -51,7 +51,7 @@ def overhead(report, smoke):
     """One device, two workers and two processes, at equal work."""
     for name in ("FedAvg", "Blinder"):
         algorithm, clients, operations = work.case(name, smoke)
-        num = engine_algorithm.number_of(clients)
+        num = engine_algorithm.count_clients(clients)
         rounds = 2 if smoke else 6
         alone, params = work.one_program(algorithm, clients, rounds)
         wanted = work.checksum(params)

@@ -77,7 +77,7 @@ def one_program(algorithm, clients, rounds):
 def by_workers(algorithm, clients, rounds, devices):
     """The same by ``federated.shard``."""
     sharded, key = federated.shard(algorithm, devices), jax.random.key(1)
-    placed, state = sharded.place(clients), algorithm.init(jax.random.key(0))
+    placed, state = sharded.shard_clients(clients), algorithm.init(jax.random.key(0))
     for index in range(2 * rounds):
         if index == rounds:
             jax.block_until_ready(state)

@@ -149,7 +149,7 @@ def read(data, judges, path, which):
     found = {}
     for name in (spec.public, *spec.private):
         truth = np.asarray(data.test.labels[name])[which]
-        right = judges.read[name](made).argmax(axis=1) == truth
+        right = judges.infer[name](made).argmax(axis=1) == truth
         found[name] = 100 * np.mean(
             [right[truth == c].mean() for c in np.unique(truth)]
         )

@@ -120,7 +120,7 @@ def sharded(algorithm, hyper, clients, rounds=fed_work.COMPARED):
     state = algorithm.init(jax.random.key(KEYS["init"]), **hyper)
     key = jax.random.key(KEYS["run"])
     shards = federated.shard(algorithm)
-    placed = shards.place(clients)
+    placed = shards.shard_clients(clients)
 
     def block(state):
         for _ in range(rounds):

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+import jaxanon
+
 HUGE_PAGES = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
 # Rows of a square matrix, and bytes, that keep a GPU busy, and a CPU.
 FILLS = (8192, 1 << 32), (2048, 1 << 28)
@@ -103,7 +105,11 @@ def about() -> dict:
     """What measured a row, and when."""
     found = {
         "device": device(),
-        "versions": {"jax": jax.__version__, "python": platform.python_version()},
+        "versions": {
+            "jaxanon": jaxanon.__version__,
+            "jax": jax.__version__,
+            "python": platform.python_version(),
+        },
         "date": datetime.date.today().isoformat(),
     }
     if jax.default_backend() != "cpu":  # Where float32 products may be rounded.

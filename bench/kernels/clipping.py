@@ -53,13 +53,13 @@ def by_groups(smoke):
     case = cases.CASES["groups" if smoke else "batch"]
     rows = cases.rows(case, 0)
     how = {"groups": case.groups}
-    fast = jax.jit(lambda x: clipping.clipped_sum(x, case.max_norms, **how))
+    fast = jax.jit(lambda x: clipping.clipped_sum(x, case.clip_norms, **how))
     took = timing.timed(fast, rows)
     row_list = [{k: v[i] for k, v in rows.items()} for i in range(case.num_rows)]
     ones = np.ones(case.num_rows)
     first = row_list[: 9 if smoke else 16]
     plain = lambda: reference.clipped_sum(
-        first, case.groups, case.max_norms, ones[: len(first)]
+        first, case.groups, case.clip_norms, ones[: len(first)]
     )
     loops = timing.timed(plain, repeats=1)
     again = fast({k: v[: len(first)] for k, v in rows.items()})

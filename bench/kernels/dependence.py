@@ -36,7 +36,7 @@ def rows(report, smoke):
     report.add(name, rate, "columns/s", shapes, **ours, compile_s=took.compile_s)
     few = np.flatnonzero(mask)[:: 1 if smoke else 40]
     plain = lambda: reference.mutual_information(
-        x[few, :1].astype(float), labels[few], case.num_neighbours
+        x[few, :1].astype(float), labels[few], case.num_neighbors
     )
     slow = timing.timed(plain, repeats=1)
     np.testing.assert_allclose(

@@ -72,8 +72,8 @@ def _rows(report, name):
 def _span(report, smoke):
     r, d = (2, 8) if smoke else (3, 20)
     directions = np.random.default_rng(0).normal(size=(r, d))
-    ours, found = _wall(orthogonal.relaxed_sensitivity_of_span, directions, 1.0)
-    loops, expected = _wall(reference.relaxed_sensitivity_of_span, directions, 1.0)
+    ours, found = _wall(orthogonal.relaxed_span_sensitivity, directions, 1.0)
+    loops, expected = _wall(reference.relaxed_span_sensitivity, directions, 1.0)
     np.testing.assert_allclose((found.l1, found.l2), expected, rtol=1e-9)
     # A candidate is a choice of r - 1 inputs and of their signs; each meets all inputs.
     operations = math.comb(d, r - 1) * 2 ** (r - 2) * 2 * r * d
@@ -105,7 +105,7 @@ def _linear_programs(directions):
         return most
 
     seconds, most = _wall(solve)
-    ours = orthogonal.relaxed_sensitivity_of_span(directions, 1.0)
+    ours = orthogonal.relaxed_span_sensitivity(directions, 1.0)
     np.testing.assert_allclose(most, ours.l1, rtol=1e-6)
     return seconds
 

@@ -25,12 +25,14 @@ def rows(report, smoke):
         jnp.asarray(np.stack(parts)) for parts in zip(*made, strict=True)
     )
     keys = jax.random.split(jax.random.key(0), clients)
-    classes, k = len(case.counts), case.num_neighbours
-    shapes = f"{clients} clients of {case.n} x {case.d}, {case.per_class} per class"
+    classes, k = len(case.counts), case.k_neighbors
+    shapes = (
+        f"{clients} clients of {case.n} x {case.d}, {case.samples_per_class} per class"
+    )
 
     @jax.jit
     def balance(keys, x, labels, mask):
-        one = lambda args: kernels.balance(*args, classes, case.per_class, k)
+        one = lambda args: kernels.balance(*args, classes, case.samples_per_class, k)
         return jax.lax.map(one, (keys, x, labels, mask))
 
     @jax.jit
@@ -43,15 +45,15 @@ def rows(report, smoke):
         def one(args):
             key, client = args
             draw = kernels.draw_from_table
-            return draw(key, x, table, case.per_class, size, client=client)
+            return draw(key, x, table, case.samples_per_class, size, client=client)
 
         return jax.lax.map(one, (keys, jnp.arange(clients)))
 
     whole = timing.timed(balance, keys, x, labels, mask, repeats=3)
     found = np.bincount(np.asarray(whole.result.labels[0])[whole.result.mask[0]])
-    present = [case.per_class for count in case.counts if count]
+    present = [case.samples_per_class for count in case.counts if count]
     assert found[: len(present)].tolist() == present, found
-    made_rows = clients * len(present) * case.per_class
+    made_rows = clients * len(present) * case.samples_per_class
     # Distances of all rows; then two rows read and one written for each that is made.
     work = {
         "operations": 2 * clients * case.n**2 * case.d + 3 * made_rows * case.d,
@@ -61,7 +63,7 @@ def rows(report, smoke):
     rate, more = made_rows / whole.seconds, works["from scratch"]
     report.add("SMOTE, balanced from scratch", rate, "rows/s", shapes, **more)
     ready = jax.block_until_ready(tables(x, labels, mask))
-    full, few = classes * case.per_class, ROUND
+    full, few = classes * case.samples_per_class, ROUND
     for what, size in (("all, from the table", full), ("a round's draws", few)):
         took = timing.timed(lambda n: draw(keys, x, ready, n), size, repeats=3)
         numbers = case.d * clients * size
@@ -88,15 +90,19 @@ def _rival(made, case):
     start = time.perf_counter()
     for x, labels, mask in made:
         counts = np.bincount(labels[mask])
-        above = {c: case.per_class for c, n in enumerate(counts) if n > case.per_class}
-        below = {
-            c: case.per_class
+        above = {
+            c: case.samples_per_class
             for c, n in enumerate(counts)
-            if case.num_neighbours < n < case.per_class
+            if n > case.samples_per_class
+        }
+        below = {
+            c: case.samples_per_class
+            for c, n in enumerate(counts)
+            if case.k_neighbors < n < case.samples_per_class
         }
         kept = RandomUnderSampler(sampling_strategy=above, random_state=0)
         more = SMOTE(
-            sampling_strategy=below, k_neighbors=case.num_neighbours, random_state=0
+            sampling_strategy=below, k_neighbors=case.k_neighbors, random_state=0
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

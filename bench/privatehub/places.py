@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxanon.datasets import registry, store
-from jaxanon.datasets.pipeline import windowed
+from jaxanon.datasets.pipeline import cut_and_split
 from jaxanon.datasets.recordings import Recording
 from jaxanon.datasets.spec import Data, Spec, Windows, take
 from jaxanon.datasets.splits import by_time_block
@@ -119,7 +119,7 @@ def homes() -> list[Place]:
     dataset = registry.find("smart_homes")
     preset = dataclasses.replace(dataset.presets["changes"], stride=STRIDE)
     parts = store.read(dataset, None, None)
-    classes, _, _, *both = windowed(dataset, preset, parts, "time_block", 0)
+    classes, _, _, *both = cut_and_split(dataset, preset, parts, "time_block", 0)
     sides = [side._replace(windows=side.windows[:, 1 : 1 + TIME]) for side in both]
     named = classes["subject"]
     order = [named.index(home) for home in HOMES]

@@ -1,35 +1,42 @@
-"""README's tables of how fast the kernels are."""
+"""Tables of kernel speed, on a CPU and on a GPU."""
 
 import pathlib
 
-from harness.pages import columns_table
+from harness.pages import table
 from harness.results import Rows, figures
 
-# A kernel: its name | that of the row | a part of its shapes. Below it, what it is so
-# many times as fast, or as long, as | the row that says so | its shapes, if others. The
-# second part is of other sizes, or calls, on a GPU than on a CPU.
+# One line for each measurement: kernel | name of its row | part of its shapes. Indented
+# lines below it are comparisons: "fast" or "long" | other code | name of the row | part
+# of its shapes, if they differ. The second block holds cases of other sizes for a GPU.
 TEXT = pathlib.Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
 CASES, GPU_CASES = TEXT.split("\n\n")
+HEAD = "kernel", "size", "time or rate", "share of the nearer limit", "compared with"
 
 
-def kernels(results):
-    """A line a kernel: what was measured, how near a limit, beside what."""
-    return _table(Rows(results, "kernels_cpu"), parsed(CASES))
+def kernels(results) -> str:
+    """Returns the table of a CPU."""
+    return table(HEAD, lines(results, "kernels_cpu"))
 
 
-def kernels_gpu(results):
-    """The same of a GPU, but for what was not measured there."""
-    found = Rows(results, "kernels_gpu")
-    cases = parsed(GPU_CASES)
-    for kernel, name, shapes, beside in parsed(CASES):
-        if found.has(name, shapes):
-            measured = [each for each in beside if found.has(*each[1:])]
-            cases.append((kernel, name, shapes, measured))
-    return _table(found, cases)
+def kernels_gpu(results) -> str:
+    """Returns the table of a GPU."""
+    return table(HEAD, lines(results, "kernels_gpu"))
+
+
+def lines(results, name) -> list[list[str]]:
+    """Returns the cells of each measured kernel, in the order of ``HEAD``."""
+    rows, cases = Rows(results, name), parsed(CASES)
+    if name == "kernels_gpu":
+        cases = parsed(GPU_CASES) + [
+            (kernel, row, shapes, [each for each in others if rows.has(*each[1:])])
+            for kernel, row, shapes, others in cases
+            if rows.has(row, shapes)
+        ]
+    return [_cells(rows, *case) for case in cases]
 
 
 def parsed(text) -> list[tuple]:
-    """``(kernel, row, shapes, [(words, row, shapes)])`` of each case.
+    """Returns ``(kernel, row, shapes, [(words, row, shapes)])`` for each case.
 
     Example:
       >>> parsed("`dtw` | DTW | 9 pairs\\n  fast | a loop | loop")
@@ -41,38 +48,24 @@ def parsed(text) -> list[tuple]:
         if not line.startswith(" "):
             cases.append((first, *rest, []))
             continue
-        what, over, *where = rest
-        shapes = where[0] if where else cases[-1][2]
-        cases[-1][3].append((f"x as {first} as {what}", over, shapes))
+        other, name, *shapes = rest
+        shapes = shapes[0] if shapes else cases[-1][2]
+        cases[-1][3].append((f"x as {first} as {other}", name, shapes))
     return cases
 
 
-def _table(found, cases):
-    row = lambda case: found.row(case[1], case[2])
-
-    def beside(case):
-        told = ((_ratio(found.value(*each[1:])), each[0]) for each in case[3])
-        return "; ".join(f"{ratio} {words}" for ratio, words in told)
-
-    columns = {
-        "kernel": lambda case: case[0],
-        "size": lambda case: row(case)["shapes"],
-        "measured": lambda case: f"{figures(row(case)['value'])} {row(case)['unit']}",
-        "share of the nearer limit": lambda case: _share(row(case)),
-        "beside": beside,
-    }
-    return columns_table(cases, columns)
-
-
-def _ratio(value):
-    return figures(value, 3 if value < 2 else 2)
+def _cells(rows, kernel, name, shapes, others):
+    row = rows.row(name, shapes)
+    ratios = ((rows.value(*each[1:]), each[0]) for each in others)
+    compared = (f"{figures(x, 3 if x < 2 else 2)} {words}" for x, words in ratios)
+    measured = f"{figures(row['value'])} {row['unit']}"
+    return [kernel, row["shapes"], measured, _share(row), "; ".join(compared)]
 
 
 def _share(row):
-    """Of the limit that is nearer, products or the copy."""
     shares = {
-        "products": row.get("share_of_matmul_rate") or 0.0,
-        "the copy": row.get("share_of_copy_bandwidth") or 0.0,
+        "matmul rate": row.get("share_of_matmul_rate") or 0.0,
+        "copy bandwidth": row.get("share_of_copy_bandwidth") or 0.0,
     }
     limit = max(shares, key=lambda name: shares[name])
     if shares[limit] < 0.001:

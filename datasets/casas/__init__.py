@@ -1,1 +1,1 @@
-"""CASAS smart homes: sequences of sensor events, each of one activity."""
+"""CASAS smart homes: sequences of sensor events with one activity each."""

@@ -1,10 +1,10 @@
-"""Annotated events divided into sequences of one activity each."""
+"""Division of annotated events into sequences of one activity each."""
 
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-# Classes, and the annotations that are of each, without the resident's number.
+# Classes and their annotations, without the resident's number.
 ACTIVITIES = {
     "work": "work,work in office,desk activity,"
     "chores,housekeeping,clean,cleaning,laundry",
@@ -26,22 +26,22 @@ _CLASSES = {
     for index, names in enumerate(ACTIVITIES.values())
     for name in names.split(",")
 }
-# Kyoto1 has a file for each task: telephone, hands, oatmeal, eating it, the dishes.
+# Kyoto1 has a file per task: telephone, washing hands, cooking, eating, the dishes.
 TASKS = (OTHER, OTHER, *(_CLASSES[name] for name in ("cook", "eat", "clean")))
 NOTE = re.compile(r"(.*?)[\s=]*\"?(begin|end)\"?$", re.IGNORECASE)
 RESIDENT = re.compile(r"^r\d+ ")
 
 
 class Event(NamedTuple):
-    """What a sensor said, when, and what was noted beside it."""
+    """A sensor event with its annotation."""
 
-    second: float  # Since 1970, of the home's own clock.
+    second: float  # seconds since 1970 on the home's clock
     token: int
     note: str
 
 
 def class_of(note: str) -> int:
-    """Index in ``ACTIVITIES`` of an annotation; ``OTHER`` for one that is of none.
+    """Returns the index of an annotation in ``ACTIVITIES``; ``OTHER`` if unknown.
 
     Example:
       >>> list(ACTIVITIES)[class_of("R2_Meal_Preparation")]
@@ -52,37 +52,37 @@ def class_of(note: str) -> int:
 
 
 def sequences(events: Iterable[Event], days) -> Iterator[tuple[int, int, list[int]]]:
-    """Events in a row of one activity of one day.
+    """Groups consecutive events of one activity and one day.
 
-    An event is of the activity that began last of those that have begun and not ended,
-    those that begin and end it included; where there is none it is of class ``OTHER``.
-    So every event is in one sequence. A new day ends all that was going on.
+    An event belongs to the most recently begun activity that has not ended, including
+    the events that begin and end it. Without one, its class is ``OTHER``. Each event is
+    therefore in exactly one sequence. A new day ends all activities.
 
     Args:
-      events: in the order in which they came.
-      days: ``days(second)`` is the number of the day.
+      events: events in order of time.
+      days: function from seconds to the number of the day.
 
     Yields:
       ``(day, class, tokens)``.
     """
-    going, sequence = [], []
-    today, doing = 0, ""
+    active, sequence = [], []
+    current_day, current = 0, ""
     for event in events:
         day = days(event.second)
-        if day != today:
-            going = []
+        if day != current_day:
+            active = []
         match = NOTE.match(event.note)
-        name, what = ("", "") if match is None else match.group(1, 2)
-        what = what.lower()
-        if what == "begin":
-            going = [*(other for other in going if other != name), name]
-        of = going[-1] if going else ""
-        if (day, of) != (today, doing):
+        name, change = ("", "") if match is None else match.group(1, 2)
+        change = change.lower()
+        if change == "begin":
+            active = [*(other for other in active if other != name), name]
+        activity = active[-1] if active else ""
+        if (day, activity) != (current_day, current):
             if sequence:
-                yield today, class_of(doing), sequence
-            today, doing, sequence = day, of, []
+                yield current_day, class_of(current), sequence
+            current_day, current, sequence = day, activity, []
         sequence.append(event.token)
-        if what == "end":
-            going = [other for other in going if other != name]
+        if change == "end":
+            active = [other for other in active if other != name]
     if sequence:
-        yield today, class_of(doing), sequence
+        yield current_day, class_of(current), sequence

@@ -1,4 +1,4 @@
-"""The TFDS builder of the CASAS homes."""
+"""TFDS builder of the CASAS homes."""
 
 import datetime
 import re
@@ -15,12 +15,12 @@ from jaxanon.datasets.casas.tokens import token
 from jaxanon.datasets.sources import read_each
 
 DAY = 86400  # s
-NOON = 12 * 3600  # A day begins at noon: what is done at night is of one day.
-MOST_DAMAGED = 0.01  # Of the lines of a file; the originals have a few.
+NOON = 12 * 3600  # A day begins at noon, so that a night belongs to one day.
+MAX_DAMAGED = 0.01  # Fraction of the lines of a file; the originals have a few.
 
 
 class Builder(RecordingsBuilder):
-    """Reads ``<home>/data``, and of Kyoto1 ``p<person>.t<task>`` as well."""
+    """Reads ``<home>/data``, for Kyoto1 also ``p<person>.t<task>``."""
 
     name = "casas"
     pkg_dir_path = epath.Path(__file__).parent
@@ -29,8 +29,8 @@ class Builder(RecordingsBuilder):
     num_channels = 1
 
     def recordings(self, source: tuple[Path, ...]):
-        """One per sequence, by home and time; the trial is the day from noon on."""
-        found = {home: [] for home in HOMES}
+        """Yields one recording per sequence, by home and time; the trial is the day."""
+        by_home = {home: [] for home in HOMES}
         for match, content in read_each(source, FILES):
             home = next(
                 home
@@ -39,25 +39,25 @@ class Builder(RecordingsBuilder):
             )
             events = read_events(match.string, content)
             if match.group(2) is None:
-                found[home] += sequences(events, day_of)
-            else:  # One task from beginning to end.
+                by_home[home] += sequences(events, day_of)
+            else:  # A file of one task.
                 label = TASKS[int(match.group(2)) - 1]
                 numbers = [event.token for event in events]
-                found[home].append((day_of(events[0].second), label, numbers))
-        for subject, of_home in enumerate(found.values()):
-            of_home.sort(key=lambda sequence: sequence[0])
-            for day, label, numbers in of_home:
+                by_home[home].append((day_of(events[0].second), label, numbers))
+        for subject, home_sequences in enumerate(by_home.values()):
+            home_sequences.sort(key=lambda sequence: sequence[0])
+            for day, label, numbers in home_sequences:
                 rows = np.array(numbers, np.float32)[:, None]
                 yield rows, day, {"activity": label, "subject": subject}
 
 
 def day_of(second: float) -> int:
-    """Number of the day, from noon to noon, since 1970."""
+    """Returns the number of the day, from noon to noon, since 1970."""
     return int((second - NOON) // DAY)
 
 
 def read_events(name: str, content: bytes) -> list[Event]:
-    """The events of a file: date, time, sensor, what it says and perhaps a note."""
+    """Parses events: date, time, sensor, value and optional annotation."""
     events, damaged = [], []
     lines = content.decode("utf-8-sig", "replace").splitlines()
     for number, line in enumerate(lines, 1):
@@ -73,11 +73,11 @@ def read_events(name: str, content: bytes) -> list[Event]:
         second = moment.replace(tzinfo=datetime.UTC).timestamp()
         note = parts[4].strip() if len(parts) > 4 else ""
         events.append(Event(second, token(sensor, word), note))
-    if not events or len(damaged) > MOST_DAMAGED * len(lines):
+    if not events or len(damaged) > MAX_DAMAGED * len(lines):
         where, line = damaged[0] if damaged else (0, "")
         raise ValueError(
-            f"{name} has {len(events)} lines of date, time, sensor and value and "
-            f"{len(damaged)} others, line {where} the first: {line!r}; it is truncated "
-            "or damaged, get it anew."
+            f"{name} must hold lines of date, time, sensor and value, got "
+            f"{len(events)} of them and {len(damaged)} others, first line {where}: "
+            f"{line!r}; it is truncated or damaged, download it again."
         )
     return events

@@ -1,4 +1,4 @@
-"""The CASAS homes: numbers of events, and how many of them are a window."""
+"""Description of the CASAS homes: tokens of events and lengths of windows."""
 
 import functools
 
@@ -9,12 +9,12 @@ from jaxanon.datasets.casas.activities import ACTIVITIES
 from jaxanon.datasets.casas.location import FILES, HOMES, locate
 from jaxanon.datasets.description import Dataset, Preset
 
-EVENTS = 2000  # Of a window, as in FedAIoT.
+EVENTS = 2000  # Events per window, as in FedAIoT.
 ACTIVE = tuple(ACTIVITIES)[:-1]
 
 
 def last(events: int, below: int, rows: np.ndarray) -> np.ndarray:
-    """The last ``events`` numbers less than ``below``, behind zeros if they are fewer.
+    """Returns the last ``events`` tokens less than ``below``, left-padded with zeros.
 
     Example:
       >>> last(4, 9, np.array([[3], [9], [5]], np.float32)).ravel()
@@ -22,7 +22,7 @@ def last(events: int, below: int, rows: np.ndarray) -> np.ndarray:
     """
     rows = rows[rows[:, 0] < below][-events:]
     if len(rows) == 0:
-        return rows  # No window.
+        return rows  # Gives no window.
     return np.pad(rows, ((events - len(rows), 0), (0, 0)))
 
 
@@ -41,18 +41,18 @@ def _preset(about, events=EVENTS, below=tokens.MOTION_DOORS_TEMPERATURE, keep=AC
 
 DATASET = Dataset(
     name="casas",
-    about="up to 6 homes, 11 activities, sequences of events of motion, door, heat",
-    rate_hz=1.0,  # Time counts in events.
+    about="up to 6 homes, 11 activities, sequences of motion, door and heat events",
+    rate_hz=1.0,  # The unit of time is one event.
     attributes={"activity": tuple(ACTIVITIES), "subject": tuple(HOMES)},
     private=("subject",),
     presets={
-        "events2000": _preset("sequences of 2,000 events, 11 activities, as FedAIoT"),
-        "events200": _preset("the last 200 events of each sequence", 200),
-        "sensors": _preset("2,000 events of all sensors", below=tokens.COUNT),
-        "other": _preset("with what has no annotation", keep=tuple(ACTIVITIES)),
+        "events2000": _preset("last 2,000 events, 11 activities, as in FedAIoT"),
+        "events200": _preset("last 200 events of each sequence", 200),
+        "sensors": _preset("last 2,000 events of all sensors", below=tokens.COUNT),
+        "other": _preset("with a class of other events", keep=tuple(ACTIVITIES)),
     },
     splits=("time_block", "subject"),
-    test_share=0.2,
+    test_fraction=0.2,
     whole_days=True,
     builder="jaxanon.datasets.casas.casas_dataset_builder:Builder",
     locate=locate,

@@ -1,22 +1,24 @@
-"""Sensor events as numbers, one for each sensor and what it says, alike in homes."""
+"""Tokens of sensor events, one per sensor and value, the same in all homes."""
 
 import math
 import re
 from typing import NamedTuple
 
-NOTHING = 0  # What is put before a sequence that is shorter than a window.
+NOTHING = 0  # Padding before a sequence that is shorter than a window.
 
 
 class Kind(NamedTuple):
-    """Sensors whose names begin alike, ``most`` of them, and the words they say."""
+    """Sensors with a common prefix, numbered 1 to ``most``, and their values."""
 
     prefix: str
     most: int
     words: tuple[str, ...]
 
 
-DEGREES = tuple(str(degree) for degree in range(10, 41))  # Celsius; ends hold the rest.
-# Motion, doors and temperature first: they are what FedAIoT reads.
+DEGREES = tuple(
+    str(degree) for degree in range(10, 41)
+)  # Celsius, clipped at the ends.
+# Motion, doors and temperature come first: only these are used in FedAIoT.
 KINDS = (
     Kind("M", 64, ("ON", "OFF")),
     Kind("D", 32, ("OPEN", "CLOSE")),
@@ -24,22 +26,21 @@ KINDS = (
     Kind("I", 16, ("PRESENT", "ABSENT")),
     Kind("L", 16, ("ON", "OFF")),
 )
-FIRST = [1]  # Number of the first event of each kind, and of what comes after all.
+FIRST = [1]  # First token of each kind, and of the other sensors.
 for _kind in KINDS:
     FIRST.append(FIRST[-1] + _kind.most * len(_kind.words))
-# Of other sensors, whatever they say.
+# Other sensors have one token each, regardless of the value.
 OTHERS = ("AD1-A", "AD1-B", "AD1-C", "asterisk", "anything else")
-MOTION_DOORS_TEMPERATURE = FIRST[3]  # Numbers below it are of these three.
+MOTION_DOORS_TEMPERATURE = FIRST[3]  # Smaller tokens are of these three kinds.
 COUNT = FIRST[-1] + len(OTHERS)
 NAME = re.compile(r"([A-Z])(\d+)$")
 
 
 def token(sensor: str, word: str) -> int:
-    """The number of an event, in 1 to ``COUNT - 1``.
+    """Returns the token of an event, from 1 to ``COUNT - 1``.
 
-    Temperatures are rounded to degrees, those below 10 and above 40 are taken for
-    these. Events of unknown sensors, and words that a sensor of its kind does not say,
-    are of one number, the last.
+    Temperatures are rounded to degrees and clipped to 10 to 40. Unknown sensors and
+    unknown values share the last token.
 
     Example:
       >>> token("M001", "ON"), token("M001", "OFF"), token("M17", "ON")
@@ -53,9 +54,9 @@ def token(sensor: str, word: str) -> int:
     prefix, number = name.group(1), int(name.group(2))
     for first, kind in zip(FIRST, KINDS, strict=False):
         if prefix == kind.prefix and 1 <= number <= kind.most:
-            said = _degree(word) if prefix == "T" else word
-            if said in kind.words:
-                return first + (number - 1) * len(kind.words) + kind.words.index(said)
+            value = _degree(word) if prefix == "T" else word
+            if value in kind.words:
+                return first + (number - 1) * len(kind.words) + kind.words.index(value)
     return COUNT - 1
 
 

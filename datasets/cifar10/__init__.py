@@ -1,1 +1,1 @@
-"""CIFAR-10: small photographs, dealt to clients that they have not."""
+"""CIFAR-10: small photographs, divided among artificial clients."""

@@ -1,4 +1,4 @@
-"""CIFAR-10: its classes, and the clients that its photographs are dealt to."""
+"""Description of CIFAR-10: classes and presets of artificial clients."""
 
 import numpy as np
 
@@ -10,11 +10,11 @@ CLASSES = (
     *("dog", "frog", "horse", "ship", "truck"),
 )
 SIDE = 32  # Pixels.
-MOST_CLIENTS = 100
+MAX_CLIENTS = 100
 
 
 def brightness(rows: np.ndarray) -> np.ndarray:
-    """Of 0 to 255 the share, ``float32``."""
+    """Scales 0 to 255 to 0 to 1, ``float32``."""
     return rows.astype(np.float32) / np.float32(255)
 
 
@@ -33,11 +33,11 @@ def _preset(about, clients, alpha):
 
 DATASET = Dataset(
     name="cifar10",
-    about="60,000 photographs of 32 x 32 pixels, 10 classes, dealt to made-up clients",
-    rate_hz=1.0,  # Time counts pixels, row by row.
+    about="60,000 photographs of 32 x 32 pixels, 10 classes, artificial clients",
+    rate_hz=1.0,  # The unit of time is one pixel, row by row.
     attributes={
         "object": CLASSES,
-        "subject": tuple(str(number) for number in range(1, MOST_CLIENTS + 1)),
+        "subject": tuple(str(number) for number in range(1, MAX_CLIENTS + 1)),
     },
     private=("subject",),
     presets={
@@ -47,7 +47,7 @@ DATASET = Dataset(
         "clients100": _preset("100 clients, Dirichlet with alpha 0.5", 100, 0.5),
     },
     splits=("trial", "subject"),
-    last_train_trial=1,  # Its own training side.
+    last_train_trial=1,  # The published training side.
     builder="jaxanon.datasets.cifar10.cifar10_dataset_builder:Builder",
     locate=locate,
     files=FILES,

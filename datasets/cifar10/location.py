@@ -1,4 +1,4 @@
-"""Where CIFAR-10 lies: as TFDS prepared it, as it was published, or at its home."""
+"""Location of CIFAR-10: TFDS's prepared files, the archive, or a download."""
 
 import hashlib
 import os
@@ -16,35 +16,35 @@ BATCHES = r"(?:^|/)(data|test)_batch(?:_[1-5])?\.bin$"
 PREPARED = r"(?:^|/)cifar10-(?:train|test)\.(array_record|tfrecord)"
 FILES = f"{PREPARED}|{BATCHES}|{ARCHIVE}"
 REMEDY = (
-    f"get {HOME} and pass source=FILE (--source FILE), or the folder of what it holds, "
-    "or source=FOLDER where TFDS prepared cifar10 with file_format='array_record'; or "
-    "put one of them into $JAXANON_DATA/cifar10."
+    f"download {HOME} and pass source=FILE (--source FILE), or pass the folder with "
+    "its content, or the folder in which TFDS prepared cifar10 with "
+    "file_format='array_record'; or put one of them into $JAXANON_DATA/cifar10."
 )
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """The archive, or the folder or zip of its files, or the folder that TFDS made."""
-    found = sources.find("cifar10", source, FILES)
-    if found is None:
+    """Finds or downloads the archive, its content, or TFDS's prepared folder."""
+    path = sources.find("cifar10", source, FILES)
+    if path is None:
         prepared = Path(os.environ.get("TFDS_DATA_DIR", "~/tensorflow_datasets"))
         prepared = prepared.expanduser() / "cifar10"
         if prepared.is_dir() and sources.listing([prepared], PREPARED):
-            found = prepared
+            path = prepared
         else:
-            found = _fetch(cache / "downloads" / "cifar10")
-    if not found.is_dir():
-        return (found,)
-    names = [name for name, *_ in sources.listing([found], FILES)]
+            path = _fetch(cache / "downloads" / "cifar10")
+    if not path.is_dir():
+        return (path,)
+    names = [name for name, *_ in sources.listing([path], FILES)]
     formats = {m.group(1): name for name in names if (m := re.search(PREPARED, name))}
     if "array_record" in formats:
-        return ((found / formats["array_record"]).parent,)
+        return ((path / formats["array_record"]).parent,)
     if set(formats) and len(formats) == len(names):
         raise ValueError(
-            f"{found} holds cifar10 as TFRecord, which is not to be read without "
+            f"{path} must hold cifar10 as array_record, got TFRecord, which requires "
             f"TensorFlow; prepare it with file_format='array_record', or {REMEDY}"
         )
     archives = [name for name in names if re.search(ARCHIVE, name)]
-    return (found / archives[0],) if archives else (found,)
+    return (path / archives[0],) if archives else (path,)
 
 
 def _fetch(folder: Path) -> Path:
@@ -53,7 +53,7 @@ def _fetch(folder: Path) -> Path:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != COMPLETE:
         raise ValueError(
-            f"{archive}, just downloaded, is not the archive that this loader knows; "
+            f"the download {archive} must have the expected SHA-256, but differs; "
             f"delete it, {REMEDY}"
         )
     return archive

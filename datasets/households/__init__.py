@@ -1,1 +1,1 @@
-"""Five homes of REFIT, UK-DALE and IDEAL, what they and some appliances take."""
+"""Power of five homes of REFIT, UK-DALE and IDEAL and of some appliances."""

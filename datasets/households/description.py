@@ -1,11 +1,11 @@
-"""The five homes: their columns, and the ways in which they are cut."""
+"""Description of the five homes: columns and presets."""
 
 from jaxanon.datasets import energy
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.households.location import FILES, locate
 
-SURVEYS = {"REFIT": "REFIT", "UKDALE": "UK-DALE", "IDEAL": "IDEAL"}  # In file names.
-# Columns of the files in the order in which they are stored, after the minute.
+SURVEYS = {"REFIT": "REFIT", "UKDALE": "UK-DALE", "IDEAL": "IDEAL"}  # By file name.
+# Columns of the files in stored order, after the minute.
 COLUMNS = (
     *("Aggregate", "Dishwasher", "WashingMachine"),  # Every home has these.
     *("Kettle", "Microwave", "Shower"),
@@ -19,15 +19,15 @@ def _preset(about, every, **more):
 
 DATASET = Dataset(
     name="households",
-    about="5 British homes, their power and that of 2 appliances, by the minute",
+    about="5 British homes, total power and 2 appliances, by the minute",
     rate_hz=1 / 60,
     attributes={"survey": tuple(SURVEYS.values()), "subject": ()},
     private=("subject",),
     presets={
         "day96": _preset("24 h of 15-minute means, then the next hour's mean", 15),
-        "day24": _preset("the same of hourly means", 60),
+        "day24": _preset("24 h of hourly means, then the next hour's mean", 60),
         "months24": _preset(
-            "as day24, every month of a home a client of its own",
+            "like day24, with each month of a home as a client",
             60,
             arrange=energy.by_month,
         ),
@@ -36,5 +36,5 @@ DATASET = Dataset(
     builder="jaxanon.datasets.households.households_dataset_builder:Builder",
     locate=locate,
     files=FILES,
-    test_share=0.2,
+    test_fraction=0.2,
 )

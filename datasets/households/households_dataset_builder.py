@@ -1,4 +1,4 @@
-"""The TFDS builder of the five homes."""
+"""TFDS builder of the five homes."""
 
 import gzip
 import io
@@ -14,7 +14,7 @@ from jaxanon.datasets.households.description import COLUMNS, DATASET, SURVEYS
 from jaxanon.datasets.households.location import FILES
 from jaxanon.datasets.sources import read_each
 
-STUCK = 10  # Minutes of the very same readings: a gap that was filled.
+STUCK = 10  # Minutes of identical readings that mean a filled gap.
 
 
 class Builder(RecordingsBuilder):
@@ -27,15 +27,15 @@ class Builder(RecordingsBuilder):
     num_channels = 1 + len(COLUMNS)
 
     def recordings(self, source: tuple[Path, ...]):
-        """One for each stretch that was metered, by home and time."""
+        """Yields one recording per metered stretch, by home and time."""
         homes: dict[tuple[str, str], dict] = {}
         for match, content in read_each(source, FILES):
             survey, number, month = match.groups()
             months = homes.setdefault((survey, number), {})
             if month in months:
                 raise ValueError(
-                    f"{match.string} is there twice, perhaps compressed and not; "
-                    "leave one of them."
+                    f"files must be unique, got {match.string} twice, perhaps "
+                    "compressed and uncompressed; remove one."
                 )
             months[month] = read_month(match.string, content)
         for (survey, number), months in sorted(homes.items()):
@@ -45,7 +45,7 @@ class Builder(RecordingsBuilder):
                     *(months[each] for each in sorted(months)), strict=True
                 )
             )
-            read = ~unread(rows)
+            read = ~is_unread(rows)
             labels = {
                 "survey": [*SURVEYS].index(survey),
                 "subject": f"{SURVEYS[survey]} {number}",
@@ -55,32 +55,32 @@ class Builder(RecordingsBuilder):
                 yield np.concatenate([clock[:, None], part], axis=1), first, labels
 
 
-def unread(rows: np.ndarray) -> np.ndarray:
-    """Rows in which the meter was not read: the files fill its gaps.
+def is_unread(rows: np.ndarray) -> np.ndarray:
+    """Marks rows of gaps, which the files fill.
 
-    First the last reading is repeated, for a quarter of an hour or two hours, then
-    everything is 0; a home that is lived in never takes 0.
+    The files repeat the last reading for 15 minutes or two hours, then contain 0. The
+    total power of an inhabited home is never 0.
     """
     return (rows[:, 0] == 0) | energy.repeated(rows, STUCK)
 
 
 def read_month(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Minutes since 1970 and ``float32[minutes, columns]``; 0 of what is not metered.
+    """Returns minutes since 1970 and ``float32[minutes, columns]``, 0 if not metered.
 
     Raises:
-      ValueError: naming the file, if it is damaged or lacks what every home has.
+      ValueError: if the file is damaged or lacks a column of all homes.
     """
     try:
         text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(
-            f"{name} is truncated or damaged ({error}); get it anew."
+            f"{name} is truncated or damaged ({error}); download it again."
         ) from error
     header, _, body = text.partition(b"\n")
     titles = header.decode("utf-8-sig", "replace").strip().split(",")
     if missing := [title for title in ("Time", *COLUMNS[:3]) if title not in titles]:
         raise ValueError(
-            f"{name} lacks the columns {missing}, it has {titles}; get it anew."
+            f"{name} must have the columns {missing}, got {titles}; download it again."
         )
     kinds = [(t, "U19" if t == "Time" else np.float32) for t in titles]
     try:
@@ -92,10 +92,10 @@ def read_month(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
         ]
         rows = np.stack(columns, axis=1)
         if not (np.isfinite(rows).all() and (np.diff(minutes) > 0).all()):
-            raise ValueError("there is NaN or infinity, or time goes back")
+            raise ValueError("NaN, infinity, or time does not increase")
     except ValueError as error:
         raise ValueError(
-            f"{name} does not hold a time and {len(titles) - 1} numbers in each row "
-            f"({error}); it is truncated or damaged, get it anew."
+            f"{name} must hold a time and {len(titles) - 1} numbers per row, but is "
+            f"truncated or damaged ({error}); download it again."
         ) from error
     return minutes, rows

@@ -1,4 +1,4 @@
-"""Where the files of the five homes lie."""
+"""Location of the files of the five homes."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ FILES = r"(?:^|/)(REFIT|UKDALE|IDEAL)_House(\d+)_(\d{4}-\d{2})\.(?:gzip|csv|csv\
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """The folder or zip of the files, one for each home and month."""
+    """Finds the folder or zip archive of the files, one per home and month."""
     del cache
-    found = sources.find("households", source, FILES)
-    if found is None:
+    path = sources.find("households", source, FILES)
+    if path is None:
         raise FileNotFoundError(
-            "households was not found; get the folder Data of "
+            "households was not found; download the folder Data of "
             "https://github.com/adrienpetralia/DeviceScope and pass "
             "source=FOLDER_OR_ZIP (--source FOLDER_OR_ZIP), or put it into "
             "$JAXANON_DATA/households."
         )
-    return (found,)
+    return (path,)

@@ -1,1 +1,1 @@
-"""MASS: nights of 200 people in the laboratory, with a sleep stage for each epoch."""
+"""MASS: laboratory nights of 200 people with a sleep stage for each epoch."""

@@ -1,4 +1,4 @@
-"""MASS: its people, its stages and how long its epochs are."""
+"""Description of MASS: people, stages and presets by length of epochs."""
 
 from jaxanon.datasets.description import Dataset, Preset
 from jaxanon.datasets.mass.location import FILES, locate
@@ -6,11 +6,11 @@ from jaxanon.datasets.mass.location import FILES, locate
 STAGES = ("W", "N1", "N2", "N3", "REM")
 CHANNELS = ("EEG C4", "EOG", "EMG chin")
 RATE_HZ = 100
-EPOCH_S = {1: 30, 2: 20, 3: 30, 4: 20, 5: 20}  # Of each subset.
-_MOST = {1: 53, 2: 19, 3: 64, 4: 40, 5: 26}
+EPOCH_S = {1: 30, 2: 20, 3: 30, 4: 20, 5: 20}  # Epoch length of each subset.
+_MAX_NUMBER = {1: 53, 2: 19, 3: 64, 4: 40, 5: 26}  # Largest subject number.
 SUBJECTS = {
     subset: tuple(f"01-0{subset}-{number:04}" for number in range(1, most + 1))
-    for subset, most in _MOST.items()
+    for subset, most in _MAX_NUMBER.items()
 }
 
 
@@ -34,12 +34,12 @@ DATASET = Dataset(
     attributes={"stage": STAGES, "subject": sum(SUBJECTS.values(), ())},
     private=("subject",),
     presets={
-        "aasm": _preset("epochs of 30 s, of the people of SS1 and SS3", 30),
-        "rk": _preset("epochs of 20 s, of the people of SS2, SS4 and SS5", 20),
+        "aasm": _preset("epochs of 30 s, people of SS1 and SS3", 30),
+        "rk": _preset("epochs of 20 s, people of SS2, SS4 and SS5", 20),
     },
     splits=("time_block", "subject"),
     builder="jaxanon.datasets.mass.mass_dataset_builder:Builder",
     locate=locate,
     files=FILES,
-    test_share=0.2,
+    test_fraction=0.2,
 )

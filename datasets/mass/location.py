@@ -1,4 +1,4 @@
-"""Where the files of MASS lie, which are to be had for the asking only."""
+"""Location of the files of MASS, which are available on request."""
 
 from pathlib import Path
 
@@ -9,16 +9,16 @@ SIGNALS = rf"{SUBJECT}PSG\.edf$"
 STAGES = rf"{SUBJECT}(Annotations|Base)\.edf$"
 FILES = f"{SIGNALS}|{STAGES}"
 REMEDY = (
-    "ask for MASS at http://ceams-carsm.ca/mass/ and pass source=FOLDER (--source "
-    "FOLDER), the one that holds '01-03-0001 PSG.edf', '01-03-0001 Base.edf' and so "
-    "on, unpacked, or put that into $JAXANON_DATA/mass."
+    "request MASS at http://ceams-carsm.ca/mass/, unpack it and pass source=FOLDER "
+    "(--source FOLDER), the folder with '01-03-0001 PSG.edf', '01-03-0001 Base.edf' "
+    "etc., or put these files into $JAXANON_DATA/mass."
 )
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """The folder of the signals and of the stages."""
+    """Finds the folder of signals and stages."""
     del cache
-    found = sources.find("mass", source, SIGNALS)
-    if found is None or not found.is_dir():
+    folder = sources.find("mass", source, SIGNALS)
+    if folder is None or not folder.is_dir():
         raise FileNotFoundError(f"mass was not found; {REMEDY}")
-    return (found,)
+    return (folder,)

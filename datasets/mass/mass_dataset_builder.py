@@ -1,4 +1,4 @@
-"""The TFDS builder of MASS."""
+"""TFDS builder of MASS."""
 
 import re
 import warnings
@@ -22,56 +22,59 @@ class Builder(RecordingsBuilder):
     num_channels = len(CHANNELS)
 
     def recordings(self, source: tuple[Path, ...]):
-        """One per stretch of a stage, by subject and time."""
+        """Yields one recording per stretch of a stage, by subject and time."""
         (folder,) = source
         nights, scores = files(folder, SIGNALS), files(folder, STAGES)
-        left_out = {}
+        dropped = {}
         for subject, night in sorted(nights.items()):
             if subject not in DATASET.attributes["subject"]:
-                raise ValueError(f"{night} is of nobody in MASS; is it renamed?")
+                raise ValueError(
+                    f"{night} must be named after a subject of MASS; undo renaming."
+                )
             if subject not in scores:
-                left_out[subject] = ["Base.edf or Annotations.edf"]
+                dropped[subject] = ["Base.edf or Annotations.edf"]
                 continue
             rows, missing = read_channels(night)
             if missing:
-                left_out[subject] = missing
+                dropped[subject] = missing
                 continue
-            who = DATASET.attributes["subject"].index(subject)
+            index = DATASET.attributes["subject"].index(subject)
             epoch_s = EPOCH_S[int(subject[4])]
             for part, stage in cut(night, rows, scores[subject], epoch_s):
-                yield part, 1, {"stage": stage, "subject": who}
-        if left_out:
+                yield part, 1, {"stage": stage, "subject": index}
+        if dropped:
             warnings.warn(
-                f"mass: {left_out} are lacking, these people are left out.",
+                f"mass: dropped people with missing files or channels, {dropped}.",
                 stacklevel=2,
             )
 
 
 def files(folder: Path, pattern: str) -> dict[str, Path]:
-    """Paths by subject; of two files of stages Base.edf, the later in the alphabet."""
-    found = {}
+    """Returns paths by subject; prefers Base.edf to Annotations.edf."""
+    paths = {}
     for path in sorted(folder.rglob("*.edf"), key=lambda path: path.name):
         if match := re.search(pattern, path.name):
             subject = match.group(1)
-            if subject in found and found[subject].name == path.name:
+            if subject in paths and paths[subject].name == path.name:
                 raise ValueError(
-                    f"{path} is there twice, also as {found[subject]}; take one away."
+                    f"files must be unique, got {path} and {paths[subject]}; remove "
+                    "one."
                 )
-            found[subject] = path
-    return found
+            paths[subject] = path
+    return paths
 
 
 def cut(night: Path, rows, scores: Path, epoch_s: int):
-    """Yields ``(float[rows, 3], stage)`` of each stretch, whole epochs all of them."""
+    """Yields ``(float[rows, 3], stage)`` of each stretch, in whole epochs."""
     size = epoch_s * RATE_HZ
     for start_s, epochs, stage in read_stretches(scores, epoch_s):
         start = round(start_s * RATE_HZ)
         part = rows[start : start + epochs * size]
         if epochs - len(part) // size > 1:
             raise ValueError(
-                f"{night} ends after {len(rows) / RATE_HZ:g} s, but {scores.name} has "
-                f"stages until {start_s + epochs * epoch_s:g} s; it is truncated, get "
-                "it anew."
+                f"{night} must last {start_s + epochs * epoch_s:g} s like the stages "
+                f"in {scores.name}, got {len(rows) / RATE_HZ:g} s; it is truncated, "
+                "download it again."
             )
         if whole := len(part) // size * size:
             yield part[:whole], stage

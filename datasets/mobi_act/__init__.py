@@ -1,1 +1,1 @@
-"""MobiAct v2: phone in the trouser pocket, activities of daily living and falls."""
+"""MobiAct v2: 4 activities of daily living, phone in the trouser pocket."""

@@ -1,17 +1,17 @@
-"""MobiAct v2: its channels, its people and the ways in which it is cut."""
+"""Description of MobiAct v2: channels, people and presets."""
 
 from jaxanon.datasets.description import Dataset, Preset, brackets
 from jaxanon.datasets.mobi_act.location import FILES, locate
 
 ACTIVITIES = ("WAL", "STD", "JOG", "STU")
-OTHER = "other"  # Rows of other activities inside the files of these four.
+OTHER = "other"  # Rows of other activities in the files of these four.
 CHANNELS = tuple(f"{sensor}_{axis}" for sensor in ("acc", "gyro") for axis in "xyz")
 
-# Upper bounds of all classes but the last, in kg, cm and years. Weight and age are cut
-# as ObscureNet cuts them, height into thirds of the 36 people.
+# Upper bounds of all classes but the last, in kg, cm and years. Weight and age have
+# ObscureNet's classes; height has thirds of the 36 people.
 BOUNDS = {"weight": (70, 90), "height": (170, 177), "age": (23, 26)}
 
-# The people of ObscureNet and those after it: 20 men, 16 women.
+# The people used by ObscureNet and its successors: 20 men, 16 women.
 SELECTED = tuple(
     "1 2 3 4 5 6 8 9 10 11 12 16 18 19 20 21 25 26 27 35 36 37 38 39 40 41 42 43 46 "
     "47 50 51 54 55 58 59".split()
@@ -44,9 +44,9 @@ DATASET = Dataset(
     private=("gender",),
     presets={
         "raw6": _preset("4 activities, 0.64 s windows every 0.05 s", SELECTED),
-        "everyone": _preset("as raw6, of all who did all 4 activities", ()),
+        "everyone": _preset("like raw6, all people with all 4 activities", ()),
         "official": _preset(
-            "as ObscureNet and Blinder cut them: end to end, other activities as WAL",
+            "as in ObscureNet and Blinder: concatenated, other activities as WAL",
             SELECTED,
             read_as={OTHER: "WAL"},
             stream=True,

@@ -1,4 +1,4 @@
-"""Where the files of MobiAct lie, which are to be had for the asking only."""
+"""Location of the files of MobiAct, which are available on request."""
 
 import re
 from pathlib import Path
@@ -9,24 +9,24 @@ SIGNALS = r"(?:^|/)(WAL|STD|JOG|STU)_(\d+)_1_annotated\.csv$"
 PEOPLE = r"(?:^|/)(?i:readme\.txt)$"
 FILES = f"{SIGNALS}|{PEOPLE}"
 REMEDY = (
-    "ask for MobiAct v2.0 at https://bmi.hmu.gr/the-mobifall-and-mobiact-datasets-2/, "
-    "unpack it and pass source=FOLDER (--source FOLDER), the one that holds 'Annotated "
-    "Data' and Readme.txt, or put that into $JAXANON_DATA/mobi_act."
+    "request MobiAct v2.0 at https://bmi.hmu.gr/the-mobifall-and-mobiact-datasets-2/, "
+    "unpack it and pass source=FOLDER (--source FOLDER), the folder with 'Annotated "
+    "Data' and Readme.txt, or put its content into $JAXANON_DATA/mobi_act."
 )
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """What holds the annotated signals, and the Readme.txt beside it if it is apart."""
+    """Finds the annotated signals, and the Readme.txt next to them if separate."""
     del cache
-    found = sources.find("mobi_act", source, SIGNALS)
-    if found is None:
+    signals = sources.find("mobi_act", source, SIGNALS)
+    if signals is None:
         raise FileNotFoundError(f"mobi_act was not found; {REMEDY}")
-    if sources.listing([found], PEOPLE):
-        return (found,)
-    for file in sorted(found.parent.iterdir()):
+    if sources.listing([signals], PEOPLE):
+        return (signals,)
+    for file in sorted(signals.parent.iterdir()):
         if re.search(PEOPLE, file.name):
-            return (found, file)
+            return (signals, file)
     raise FileNotFoundError(
-        f"Readme.txt of MobiAct is neither in {found} nor beside it; it says how old, "
-        f"tall and heavy everybody is: {REMEDY}"
+        f"Readme.txt of MobiAct (age, height and weight of the people) must be in "
+        f"{signals} or next to it, but was not found; {REMEDY}"
     )

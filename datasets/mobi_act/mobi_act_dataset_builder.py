@@ -1,4 +1,4 @@
-"""The TFDS builder of MobiAct v2."""
+"""TFDS builder of MobiAct v2."""
 
 import io
 import re
@@ -26,8 +26,8 @@ PERSON = re.compile(
     r"\s*(?P<weight>\d+)\s*\|\s*(?P<gender>\S+)\s*\|\s*$",
     re.MULTILINE,
 )
-# Three lines have the Greek capital My, which is 0xCC in the file and, read as
-# Latin-1 and saved again, an accented I.
+# Three lines have the Greek capital Mu, byte 0xCC, which becomes an accented I in
+# copies that were read as Latin-1.
 MALE = ("M", "\N{GREEK CAPITAL LETTER MU}", "Ì")
 GENDERS = {"F": "female", **dict.fromkeys(MALE, "male")}
 LABEL = re.compile(r"[A-Z]{3}$")
@@ -44,9 +44,9 @@ class Builder(RecordingsBuilder):
     num_channels = len(CHANNELS)
 
     def recordings(self, source: tuple[Path, ...]):
-        """One per stretch of rows of one activity, by subject, file and time.
+        """Yields one recording per stretch of an activity, by subject, file and time.
 
-        People who lack the file of one of the four activities are left out.
+        Skips people who lack the file of one of the four activities.
         """
         people = read_people([content for _, content in read_each(source, PEOPLE)])
         files = {}
@@ -54,30 +54,34 @@ class Builder(RecordingsBuilder):
             activity, subject = match.groups()
             if subject not in people:
                 raise ValueError(
-                    f"{match.string} is of subject {subject}, whom Readme.txt does not "
-                    f"list; it lists {sorted(people, key=int)}."
+                    f"{match.string} must belong to a subject in Readme.txt, "
+                    f"{sorted(people, key=int)}, got {subject}."
                 )
             files[subject, activity] = read_signal(match.string, content)
-        for subject in sorted({who for who, _ in files}, key=int):
-            if complete(subject, files):
+        for subject in sorted({subject for subject, _ in files}, key=int):
+            if is_complete(subject, files):
                 for activity in ACTIVITIES:
                     for rows, label in stretches(*files[subject, activity]):
                         yield rows, 1, {"activity": label, **people[subject]}
 
 
-def complete(subject: str, files) -> bool:
-    """Whether all four files are there; ValueError if one of the selected lacks one."""
+def is_complete(subject: str, files) -> bool:
+    """Returns whether a subject has all four files.
+
+    Raises ValueError if a subject of the default preset lacks one.
+    """
     missing = [name for name in ACTIVITIES if (subject, name) not in files]
     if missing and subject in SELECTED:
         raise ValueError(
-            f"{missing[0]}_{subject}_1_annotated.csv is missing, though other files of "
-            f"subject {subject} are there; unpack the archive anew."
+            f"subject {subject} must have files of all activities, but "
+            f"{missing[0]}_{subject}_1_annotated.csv is missing; unpack the archive "
+            "again."
         )
     return not missing
 
 
 def read_people(texts: list[bytes]) -> dict[str, dict[str, int]]:
-    """Class indices of every attribute but the activity, by subject number."""
+    """Returns class indices of all attributes except the activity, by subject."""
     people = {}
     for line in (line for text in texts for line in PERSON.finditer(decode(text))):
         try:
@@ -87,22 +91,22 @@ def read_people(texts: list[bytes]) -> dict[str, dict[str, int]]:
             }
         except (KeyError, ValueError) as error:
             raise ValueError(
-                f"Readme.txt has a line {line[0].strip()!r} that is of no subject from "
-                f"1 to 67 with gender M or F ({error!r})."
+                "Readme.txt must list subjects from 1 to 67 with gender M or F, got "
+                f"the line {line[0].strip()!r} ({error!r})."
             ) from error
         for name, bounds in BOUNDS.items():
             labels[name] = int(np.searchsorted(bounds, int(line[name])))
         people[line[1]] = labels
     if not people:
         raise ValueError(
-            "Readme.txt holds no table of subjects (| ID | Name | Surname | Age | "
-            "Height | Weight | Gender |); take the one that comes with MobiAct v2.0."
+            "Readme.txt must hold a table of subjects (| ID | Name | Surname | Age | "
+            "Height | Weight | Gender |), got none; use the file of MobiAct v2.0."
         )
     return people
 
 
 def decode(text: bytes) -> str:
-    """The file is in the Greek code page of Windows; copies may be in UTF-8."""
+    """Decodes UTF-8, or the Greek code page of Windows as in the original file."""
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -110,18 +114,18 @@ def decode(text: bytes) -> str:
 
 
 def read_signal(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """``float32[rows, 6]`` and ``str[rows]``; ValueError naming a damaged file."""
+    """Parses ``float32[rows, 6]`` and ``str[rows]``; raises ValueError for damage."""
     header, _, body = content.partition(b"\n")
     titles = header.decode("utf-8-sig", "replace").strip().split(",")
-    wanted = (*CHANNELS, "label")
-    if missing := [title for title in wanted if title not in titles]:
+    needed = (*CHANNELS, "label")
+    if missing := [title for title in needed if title not in titles]:
         raise ValueError(
-            f"{name} lacks the columns {missing}, it has {titles}; take the annotated "
+            f"{name} must have the columns {missing}, got {titles}; use the annotated "
             "data of MobiAct v2.0, not the raw data."
         )
     if not body.strip():
-        raise ValueError(f"{name} holds no row; it is truncated, get it anew.")
-    columns = [titles.index(title) for title in wanted]
+        raise ValueError(f"{name} is truncated, it has no rows; download it again.")
+    columns = [titles.index(title) for title in needed]
     try:
         table = np.loadtxt(
             io.BytesIO(body),
@@ -131,21 +135,21 @@ def read_signal(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
             usecols=columns,
             ndmin=1,
         )
-        odd = [label for label in np.unique(table["label"]) if not LABEL.match(label)]
-        if odd:
-            raise ValueError(f"{str(odd[0])!r} is no label")
+        labels = np.unique(table["label"])
+        if wrong := [label for label in labels if not LABEL.match(label)]:
+            raise ValueError(f"{str(wrong[0])!r} is not a label")
         if not np.isfinite(table["signal"]).all():
-            raise ValueError("there is NaN or infinity")
+            raise ValueError("NaN or infinity")
     except ValueError as error:
         raise ValueError(
-            f"{name} does not hold 6 numbers and a label in each row ({error}); it is "
-            "truncated or damaged, get it anew."
+            f"{name} must hold 6 numbers and a label per row, but is truncated or "
+            f"damaged ({error}); download it again."
         ) from error
     return table["signal"], table["label"]
 
 
 def stretches(rows: np.ndarray, labels: np.ndarray):
-    """Yields the rows and the class index of each stretch of one activity."""
+    """Yields rows and class index of each stretch of one activity."""
     classes = np.full(len(labels), DATASET.attributes["activity"].index(OTHER))
     for index, activity in enumerate(ACTIVITIES):
         classes[labels == activity] = index

@@ -1,1 +1,1 @@
-"""MotionSense: phone in the front pocket, 24 people, 6 activities."""
+"""MotionSense: 24 people, 6 activities, phone in the front pocket."""

@@ -1,4 +1,4 @@
-"""MotionSense: its channels, its people and its published preprocessing."""
+"""Description of MotionSense: channels, people and published preprocessing."""
 
 import numpy as np
 
@@ -17,19 +17,19 @@ CHANNELS = (
 )
 UNITS = ("rad",) * 3 + ("g",) * 3 + ("rad/s",) * 3 + ("g",) * 3
 
-# Upper bounds of all classes but the last, in kg, cm and years. Weight is cut as
-# Blinder cuts it; height and age are cut into thirds of the 24 people.
+# Upper bounds of all classes but the last, in kg, cm and years. Weight has Blinder's
+# classes; height and age have thirds of the 24 people.
 BOUNDS = {"weight": (70, 90), "height": (168, 178), "age": (25, 30)}
 
 
 def magnitudes(rows: np.ndarray) -> np.ndarray:
-    """Lengths of the rotation rate and of the total acceleration, ``float64[N, 2]``."""
+    """Returns the norms of rotation rate and total acceleration, ``float64[N, 2]``."""
     rows = rows.astype(np.float64)
     return lengths(rows[:, 6:9], acceleration(rows))
 
 
 def acceleration(rows: np.ndarray) -> np.ndarray:
-    """The total acceleration, what the user adds and gravity, ``float[N, 3]``."""
+    """Returns the total acceleration (user and gravity), ``float[N, 3]``."""
     return rows[:, 9:12] + rows[:, 3:6]
 
 
@@ -59,11 +59,9 @@ DATASET = Dataset(
     },
     private=("gender",),
     presets={
-        "mag4": _magnitude_preset(
-            "magnitudes, 4 activities, as Blinder cuts them", MOVING
-        ),
+        "mag4": _magnitude_preset("magnitudes, 4 activities, as in Blinder", MOVING),
         "mag5": _magnitude_preset(
-            "magnitudes, 4 activities and the statistics of 5, as ObscureNet cuts them",
+            "magnitudes, 4 activities with statistics of 5, as in ObscureNet",
             (*MOVING, "std"),
             drop=("std",),
         ),
@@ -75,7 +73,7 @@ DATASET = Dataset(
             stride=64,
         ),
         "raw6": Preset(
-            about="rotation rate and user acceleration, 4 activities, as DySan cuts",
+            about="rotation rate and user acceleration, 4 activities, as in DySan",
             channels=CHANNELS[6:],
             units=UNITS[6:],
             length=125,
@@ -84,7 +82,7 @@ DATASET = Dataset(
             derive=lambda rows: rows[:, 6:],
         ),
         "acc10": Preset(
-            about="acceleration at 10 Hz, windows of a second, as DEEProtect has them",
+            about="acceleration at 10 Hz, 1 s windows, as in DEEProtect",
             channels=tuple(f"acceleration.{axis}" for axis in "xyz"),
             units=("g",) * 3,
             length=10,
@@ -93,7 +91,7 @@ DATASET = Dataset(
             every=5,
         ),
         "gen12": Preset(
-            about="all 12 channels, 4 activities, 1 s windows, as GEN cuts them",
+            about="all 12 channels, 4 activities, 1 s windows, as in GEN",
             channels=CHANNELS,
             units=UNITS,
             length=50,

@@ -1,4 +1,4 @@
-"""The TFDS builder of MotionSense."""
+"""TFDS builder of MotionSense."""
 
 import csv
 import io
@@ -28,24 +28,24 @@ class Builder(RecordingsBuilder):
     num_channels = len(CHANNELS)
 
     def recordings(self, source: tuple[Path, ...]):
-        """One recording per file, in the order subject, activity, trial."""
+        """Yields one recording per file, ordered by subject, activity and trial."""
         people = next(read_people(content) for _, content in read_each(source, PEOPLE))
-        found = []
+        signals = []
         for match, content in read_each(source, SIGNALS):
             activity, trial, subject = match.groups()
             if subject not in people:
                 raise ValueError(
-                    f"{match.string} is of subject {subject}, whom "
-                    f"data_subjects_info.csv does not list; it lists {sorted(people)}."
+                    f"{match.string} must belong to a subject in "
+                    f"data_subjects_info.csv, {sorted(people)}, got {subject}."
                 )
             labels = {"activity": ACTIVITIES.index(activity), **people[subject]}
-            found.append((read_signal(match.string, content), int(trial), labels))
+            signals.append((read_signal(match.string, content), int(trial), labels))
         key = lambda item: (item[2]["subject"], item[2]["activity"], item[1])
-        yield from sorted(found, key=key)
+        yield from sorted(signals, key=key)
 
 
 def read_people(content: bytes) -> dict[str, dict[str, int]]:
-    """Class indices of every attribute but the activity, by subject number."""
+    """Returns class indices of all attributes except the activity, by subject."""
     people = {}
     for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"))):
         try:
@@ -55,29 +55,29 @@ def read_people(content: bytes) -> dict[str, dict[str, int]]:
             labels["subject"] = DATASET.attributes["subject"].index(row["code"])
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"data_subjects_info.csv has a row {row} that does not read as code, "
-                f"weight, height, age, gender in whole numbers ({error!r})."
+                "data_subjects_info.csv must hold code, weight, height, age and gender "
+                f"as whole numbers, got the row {row} ({error!r})."
             ) from error
         people[row["code"]] = labels
     return people
 
 
 def read_signal(name: str, content: bytes) -> np.ndarray:
-    """``float64[rows, 12]`` of one file; ValueError naming it if it is damaged."""
+    """Parses ``float64[rows, 12]`` of one file; raises ValueError if it is damaged."""
     header, _, body = content.partition(b"\n")
     titles = tuple(header.decode("utf-8-sig", "replace").strip().split(",")[1:])
     if titles != CHANNELS:
         raise ValueError(
-            f"{name} has columns {titles}, wanted {CHANNELS}; take "
+            f"{name} must have the columns {CHANNELS}, got {titles}; use "
             "A_DeviceMotion_data, not the raw sensors."
         )
     if not body.strip():
-        raise ValueError(f"{name} holds no row; it is truncated, get it anew.")
+        raise ValueError(f"{name} is truncated, it has no rows; download it again.")
     columns = range(1, 1 + len(CHANNELS))
     try:
         return np.loadtxt(io.BytesIO(body), delimiter=",", usecols=columns, ndmin=2)
     except ValueError as error:
         raise ValueError(
-            f"{name} does not hold {len(CHANNELS)} numbers in each row ({error}); it "
-            "is truncated or damaged, get it anew."
+            f"{name} must hold {len(CHANNELS)} numbers per row, but is truncated or "
+            f"damaged ({error}); download it again."
         ) from error

@@ -1,1 +1,1 @@
-"""Occupancy: CO2, temperature, light, sound and motion in a room, and its people."""
+"""Occupancy: people in a room, with CO2, temperature, light, sound and motion."""

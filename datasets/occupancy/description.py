@@ -1,13 +1,13 @@
-"""The room: its channels and the way in which its days are cut."""
+"""Description of the room: channels and preset."""
 
 from jaxanon.datasets.description import Dataset, Preset
 from jaxanon.datasets.occupancy.location import FILES, locate
 
 # Title of a column in the file -> channel.
 COLUMNS = {
-    f"S{node}_{what}": f"{node} {what.lower()}"
+    f"S{node}_{quantity}": f"{node} {quantity.lower()}"
     for node in (1, 2, 3, 4)
-    for what in ("Temp", "Light", "Sound")
+    for quantity in ("Temp", "Light", "Sound")
 } | {"S5_CO2": "CO2", "S6_PIR": "PIR 6", "S7_PIR": "PIR 7"}
 NODE_UNITS = ("°C", "lx", "V")
 PEOPLE = ("0", "1", "2", "3")
@@ -20,7 +20,7 @@ DATASET = Dataset(
     private=("subject",),
     presets={
         "eight_minutes": Preset(
-            about="all seven nodes, windows of 8 minutes every minute",
+            about="all seven nodes, 8 min windows every minute",
             channels=tuple(COLUMNS.values()),
             units=(*NODE_UNITS * 4, "ppm", "1", "1"),
             length=16,
@@ -28,7 +28,7 @@ DATASET = Dataset(
         ),
     },
     splits=("time_block",),
-    test_share=0.25,
+    test_fraction=0.25,
     builder="jaxanon.datasets.occupancy.occupancy_dataset_builder:Builder",
     locate=locate,
     files=FILES,

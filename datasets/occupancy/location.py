@@ -1,4 +1,4 @@
-"""Where the table of the room lies."""
+"""Location of the table of the room."""
 
 from pathlib import Path
 
@@ -8,15 +8,17 @@ FILES = r"(?:^|/)Occupancy_Estimation\.csv$"
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """The table, or the folder or zip that holds it."""
+    """Finds the table, or the folder or zip archive with it."""
     del cache
-    found = sources.find("occupancy", source, FILES)
-    if found is None:
+    path = sources.find("occupancy", source, FILES)
+    if path is None:
         raise FileNotFoundError(
-            "occupancy was not found; get Occupancy_Estimation.csv of "
+            "occupancy was not found; download Occupancy_Estimation.csv of "
             "https://archive.ics.uci.edu/dataset/864 and pass source=FOLDER_OR_FILE "
             "(--source FOLDER_OR_FILE), or put it into $JAXANON_DATA/occupancy."
         )
-    if len(held := [name for name, *_ in sources.listing([found], FILES)]) > 1:
-        raise ValueError(f"{found} must hold one table, got {held}; leave one of them.")
-    return (found,)
+    if len(tables := [name for name, *_ in sources.listing([path], FILES)]) > 1:
+        raise ValueError(
+            f"{path} must hold exactly one table, got {tables}; remove the others."
+        )
+    return (path,)

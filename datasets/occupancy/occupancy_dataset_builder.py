@@ -1,4 +1,4 @@
-"""The TFDS builder of occupancy."""
+"""TFDS builder of occupancy."""
 
 import csv
 import datetime
@@ -16,11 +16,11 @@ from jaxanon.datasets.recordings import runs
 from jaxanon.datasets.sources import read_each
 
 DATE, TIME, COUNT = "Date", "Time", "Room_Occupancy_Count"
-LONGEST_GAP = np.timedelta64(300, "s")
+MAX_GAP = np.timedelta64(300, "s")
 
 
 class Readings(NamedTuple):
-    """What the room's nodes read, and how many people were there."""
+    """Readings of the room's nodes, and the number of people."""
 
     clock: np.ndarray  # datetime64[s][N], ascending
     rows: np.ndarray  # float64[N, channels]
@@ -37,10 +37,10 @@ class Builder(RecordingsBuilder):
     num_channels = len(COLUMNS)
 
     def recordings(self, source: tuple[Path, ...]):
-        """One per stretch of as many people, in the order of time."""
+        """Yields one recording per stretch of equal occupancy, in order of time."""
         for match, content in read_each(source, FILES):
             clock, rows, people = read_table(match.string, content)
-            trial = np.cumsum(np.diff(clock, prepend=clock[0]) > LONGEST_GAP)
+            trial = np.cumsum(np.diff(clock, prepend=clock[0]) > MAX_GAP)
             for start, end in runs(people + len(PEOPLE) * trial):
                 day = str(clock[start].astype("datetime64[D]"))
                 labels = {"people": people[start], "subject": day}
@@ -48,57 +48,59 @@ class Builder(RecordingsBuilder):
 
 
 def read_table(name: str, content: bytes) -> Readings:
-    """The whole table, empty cells filled from the readings before and after.
+    """Parses the whole table and fills missing values by interpolation.
 
     Raises:
-      ValueError: naming the file, and the line if it is one, if it is damaged.
+      ValueError: if the file is damaged; the message names the file and the line.
     """
     table = list(csv.reader(io.StringIO(content.decode("utf-8-sig", "replace"))))
     titles, *lines = table or [[]]
     if missing := [t for t in (DATE, TIME, *COLUMNS, COUNT) if t not in titles]:
         raise ValueError(
-            f"{name} lacks the columns {missing}, it has {titles}; get it anew."
+            f"{name} must have the columns {missing}, got {titles}; download it again."
         )
-    found: list[tuple] = []
+    parsed: list[tuple] = []
     for number, cells in enumerate(lines, 2):
         try:
-            found.append(_read(titles, cells))
-            if len(found) > 1 and found[-1][0] <= found[-2][0]:
-                raise ValueError("time stands still or goes back")
+            parsed.append(_read(titles, cells))
+            if len(parsed) > 1 and parsed[-1][0] <= parsed[-2][0]:
+                raise ValueError("time does not increase")
         except ValueError as error:
             raise ValueError(
-                f"{name}, line {number}, does not hold a time, {len(COLUMNS)} readings "
-                f"and 0 to {len(PEOPLE) - 1} people ({error}); it is truncated or "
-                "damaged, get it anew."
+                f"{name}, line {number}, must hold a time, {len(COLUMNS)} readings and "
+                f"0 to {len(PEOPLE) - 1} people, but is truncated or damaged "
+                f"({error}); download it again."
             ) from error
-    if not found:
-        raise ValueError(f"{name} holds no row; it is truncated, get it anew.")
-    clock, rows, people = map(np.array, zip(*found, strict=True))
+    if not parsed:
+        raise ValueError(f"{name} is truncated, it has no rows; download it again.")
+    clock, rows, people = map(np.array, zip(*parsed, strict=True))
     for column, title in enumerate(COLUMNS):
         if np.isnan(rows[:, column]).all():
-            raise ValueError(f"{name} has no reading of {title}; get it anew.")
-        rows[:, column] = filled(rows[:, column])
+            raise ValueError(
+                f"{name} must have a reading of {title}, got none; download it again."
+            )
+        rows[:, column] = fill_missing(rows[:, column])
     return Readings(clock, rows, people)
 
 
-def filled(column: np.ndarray) -> np.ndarray:
-    """What is missing lies on the line between its neighbours, at an end at the next.
+def fill_missing(column: np.ndarray) -> np.ndarray:
+    """Fills NaN by linear interpolation, at the ends by the nearest value.
 
     Example:
-      >>> filled(np.array([np.nan, 1.0, np.nan, np.nan, 4.0]))
+      >>> fill_missing(np.array([np.nan, 1.0, np.nan, np.nan, 4.0]))
       array([1., 1., 2., 3., 4.])
     """
-    at, there = np.arange(len(column)), ~np.isnan(column)
-    return np.interp(at, at[there], column[there])
+    index, present = np.arange(len(column)), ~np.isnan(column)
+    return np.interp(index, index[present], column[present])
 
 
 def _read(titles, cells):
-    """Time, readings and people of a row; NaN where a cell is empty."""
+    """Returns time, readings and people of a row; NaN for empty cells."""
     if len(cells) != len(titles):
-        raise ValueError(f"it has {len(cells)} cells of {len(titles)}")
+        raise ValueError(f"it has {len(cells)} of {len(titles)} cells")
     row = dict(zip(titles, cells, strict=True))
     if row[COUNT] not in PEOPLE:
-        raise ValueError(f"{row[COUNT]!r} people are there")
+        raise ValueError(f"it has {row[COUNT]!r} people")
     clock = f"{row[DATE]} {row[TIME]}".replace("/", "-")
     clock = datetime.datetime.strptime(clock, "%Y-%m-%d %H:%M:%S")
     values = [float(row[title].strip() or "nan") for title in COLUMNS]

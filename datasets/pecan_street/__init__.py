@@ -1,1 +1,1 @@
-"""Pecan Street's Dataport: homes in Texas, New York and California, by circuit."""
+"""Pecan Street: power of homes in Texas, New York and California, by circuit."""

@@ -1,16 +1,16 @@
-"""Pecan Street: its circuits, its regions and the ways in which they are cut."""
+"""Description of Pecan Street: circuits, regions and presets."""
 
 from jaxanon.datasets import energy
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.pecan_street.location import FILES, locate
 
-# Region -> the zone of its clocks, what files of it are called, its state.
+# Region -> time zone, names in file names, state.
 REGIONS = {
     "texas": ("America/Chicago", ("texas", "austin"), "Texas"),
     "new_york": ("America/New_York", ("new_york", "newyork"), "New York"),
     "california": ("America/Los_Angeles", ("california",), "California"),
 }
-# Heating and cooling, furnace, dishwasher, dryer, refrigerator, oven: PFDRL's devices.
+# PFDRL's devices: air conditioning, furnace, dishwasher, dryer, refrigerator, oven.
 CIRCUITS = (
     *("air1", "furnace1", "dishwasher1"),
     *("drye1", "refrigerator1", "oven1"),
@@ -25,7 +25,7 @@ def _preset(about, every, keep, channels=USE, **more):
 
 DATASET = Dataset(
     name="pecan_street",
-    about="homes in Texas, New York and California, their power by the minute",
+    about="homes in Texas, New York and California, power by the minute",
     rate_hz=1 / 60,
     attributes={"region": EVERYWHERE, "subject": ()},
     private=("subject",),
@@ -33,27 +33,32 @@ DATASET = Dataset(
         "texas": _preset(
             "Texas, 24 h of 15-minute means, then the next hour's mean", 15, ("texas",)
         ),
-        "texas24": _preset("the same of hourly means", 60, ("texas",)),
+        "texas24": _preset(
+            "Texas, 24 h of hourly means, then the next hour's mean", 60, ("texas",)
+        ),
         "new_users": _preset(
-            "as texas, and tested with homes in New York, too, whom nobody knows",
+            "like texas, also tested on unseen homes in New York",
             15,
             ("texas", "new_york"),
             new=("new_york",),
         ),
         "new_users24": _preset(
-            "the same of hourly means", 60, ("texas", "new_york"), new=("new_york",)
+            "like texas24, also tested on unseen homes in New York",
+            60,
+            ("texas", "new_york"),
+            new=("new_york",),
         ),
-        "everywhere24": _preset("as texas24, of all regions", 60, ()),
+        "everywhere24": _preset("like texas24, all regions", 60, ()),
         "circuits24": _preset(
-            "as everywhere24, with a channel for each of 6 circuits",
+            "like everywhere24, with a channel for each of 6 circuits",
             60,
             (),
-            USE | {name: 2 + place for place, name in enumerate(CIRCUITS)},
+            USE | {name: 2 + index for index, name in enumerate(CIRCUITS)},
         ),
     },
     splits=("time_block", "subject"),
     builder="jaxanon.datasets.pecan_street.pecan_street_dataset_builder:Builder",
     locate=locate,
     files=FILES,
-    test_share=0.2,
+    test_fraction=0.2,
 )

@@ -1,4 +1,4 @@
-"""The TFDS builder of Pecan Street."""
+"""TFDS builder of Pecan Street."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ BLOCK = 1 << 24  # Bytes.
 
 
 class Builder(RecordingsBuilder):
-    """Reads ``1minute_data_<region>.csv`` and, if it is there, ``metadata.csv``."""
+    """Reads ``1minute_data_<region>.csv`` and, if present, ``metadata.csv``."""
 
     name = "pecan_street"
     pkg_dir_path = epath.Path(__file__).parent
@@ -31,7 +31,7 @@ class Builder(RecordingsBuilder):
     num_channels = 2 + len(CIRCUITS)
 
     def recordings(self, source: tuple[Path, ...]):
-        """One for each stretch that was metered, by region, home and time."""
+        """Yields one recording per metered stretch, by region, home and time."""
         states = {}
         for _, content in sources.read_each(source, PEOPLE):
             states |= read_states(content)
@@ -49,41 +49,40 @@ class Builder(RecordingsBuilder):
 
 
 def read_states(content: bytes) -> dict[int, str]:
-    """The region of every home that metadata.csv lists."""
-    found = {}
+    """Returns the region of each home in metadata.csv."""
+    regions = {}
     by_state = {state: region for region, (_, _, state) in REGIONS.items()}
     for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"))):
         home, state = ((row.get(title) or "").strip() for title in ("dataid", "state"))
-        if home.isdigit() and state in by_state:  # One line says what columns mean.
-            found[int(home)] = by_state[state]
-    return found
+        if home.isdigit() and state in by_state:  # One line describes the columns.
+            regions[int(home)] = by_state[state]
+    return regions
 
 
 def read_homes(source: tuple[Path, ...], states: dict[int, str]) -> dict:
-    """(region, home) -> parts of minutes (UTC) and ``float32[n, 1 + circuits]``, kW.
+    """Returns (region, home) -> parts of minutes (UTC) and ``float32[n, columns]``, kW.
 
     Raises:
-      ValueError: naming the file, if it is damaged, lacks a column or is of a region
-        that is not known.
+      ValueError: if a file is damaged, lacks a column, or has an unknown region.
     """
     homes: dict[tuple[str, int], list] = {}
-    for place in source:
-        for entry in sources.listing([place], SIGNALS):
-            named = region_of(re.search(SIGNALS, entry[0]))
-            with sources.opened(place, entry[0]) as file:
+    for path in source:
+        for entry in sources.listing([path], SIGNALS):
+            file_region = region_of(re.search(SIGNALS, entry[0]))
+            with sources.open_file(path, entry[0]) as file:
                 for home, minutes, rows in read_blocks(entry[0], file):
-                    region = states.get(home, named)
+                    region = states.get(home, file_region)
                     if region is None:
                         raise ValueError(
-                            f"{entry[0]} is of no region by its name, and metadata.csv "
-                            f"does not say where home {home} is; {REMEDY}"
+                            f"{entry[0]} must be named after a region, or "
+                            f"metadata.csv must list home {home}; {REMEDY}"
                         )
                     homes.setdefault((region, home), []).append((minutes, rows))
     return homes
 
 
 def region_of(match) -> str | None:
-    """The region that a file is named for."""
+    """Returns the region in a file name, or None."""
     for region, (_, names, _) in REGIONS.items():
         if match[1] and match[1].lower() in names:
             return region
@@ -91,10 +90,10 @@ def region_of(match) -> str | None:
 
 
 def read_blocks(name: str, file):
-    """Yields ``(home, minutes, rows)`` block by block, a home's readings together.
+    """Yields ``(home, minutes, rows)`` of each block and home.
 
-    What a home takes is ``use``, or where that is not given ``grid`` and what the sun
-    gives; minutes without it are left out. A circuit that says nothing takes 0.
+    The total power is ``use``, or ``grid`` plus solar power if that is missing. Minutes
+    without it are dropped. A missing circuit counts as 0.
     """
     arrow = need("pyarrow", "energy", "pecan_street")
     reader = need("pyarrow.csv", "energy", "pecan_street")
@@ -103,7 +102,7 @@ def read_blocks(name: str, file):
     if not {*USES} & {*titles}:
         missing.append(" or ".join(USES))
     if missing:
-        raise ValueError(f"{name} lacks the columns {missing}; {REMEDY}")
+        raise ValueError(f"{name} must have the columns {missing}; {REMEDY}")
     numbers = [title for title in (*USES, *SOLAR, *CIRCUITS) if title in titles]
     kinds = {"dataid": arrow.int64(), "localminute": arrow.string()}
     kinds |= dict.fromkeys(numbers, arrow.float32())
@@ -119,7 +118,7 @@ def read_blocks(name: str, file):
                 yield from _by_home(block)
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(
-            f"{name} is truncated or damaged ({error}); get it anew."
+            f"{name} is truncated or damaged ({error}); download it again."
         ) from error
 
 
@@ -132,11 +131,11 @@ def _by_home(block):
     if use is None:
         suns = [columns[name] for name in SOLAR if name in columns]
         use = columns["grid"] + sum(map(np.nan_to_num, suns))
-    nothing = np.zeros(len(use), np.float32)
-    circuits = [np.nan_to_num(columns.get(name, nothing)) for name in CIRCUITS]
+    zeros = np.zeros(len(use), np.float32)
+    circuits = [np.nan_to_num(columns.get(name, zeros)) for name in CIRCUITS]
     rows = np.stack([use, *circuits], axis=1).astype(np.float32)
     homes = columns["dataid"]
     for home in np.unique(homes):
-        own = (homes == home) & np.isfinite(use)
-        if own.any():
-            yield int(home), minutes[own], rows[own]
+        mask = (homes == home) & np.isfinite(use)
+        if mask.any():
+            yield int(home), minutes[mask], rows[mask]

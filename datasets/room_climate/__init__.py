@@ -1,1 +1,1 @@
-"""Room climate: temperature, humidity and light of three rooms, and activities."""
+"""Room climate: activities and temperature, humidity and light of three rooms."""

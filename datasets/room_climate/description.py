@@ -1,13 +1,13 @@
-"""The three rooms: their channels and the ways in which they are cut."""
+"""Description of the three rooms: channels and presets."""
 
 import numpy as np
 
 from jaxanon.datasets.description import Dataset, Preset
 from jaxanon.datasets.room_climate.location import FILES, ROOMS, locate
 
-NODES = (1, 2, 3)  # That all rooms have.
+NODES = (1, 2, 3)  # The nodes of all rooms.
 MEASURED = {"temp": "°C", "humidity": "%", "light 1": "nm", "light 2": "nm"}
-CHANNELS = tuple(f"{what}, node {node}" for node in NODES for what in MEASURED)
+CHANNELS = tuple(f"{name}, node {node}" for node in NODES for name in MEASURED)
 UNITS = tuple(MEASURED.values()) * len(NODES)
 EVERY_S = 4
 ACTIVITIES = ("away", "read", "stand", "walk", "work")
@@ -15,13 +15,13 @@ CLIMATE = [i for i, name in enumerate(CHANNELS) if not name.startswith("light")]
 
 
 def climate(rows: np.ndarray) -> np.ndarray:
-    """Temperature and humidity of each node, ``float[N, 6]``."""
+    """Returns temperature and humidity of each node, ``float[N, 6]``."""
     return rows[:, CLIMATE]
 
 
 DATASET = Dataset(
     name="room_climate",
-    about="3 rooms, 4 activities and nobody there, temperature, humidity and light",
+    about="3 rooms, 4 activities or away, temperature, humidity and light",
     rate_hz=1 / EVERY_S,
     attributes={"activity": ACTIVITIES, "subject": ROOMS},
     private=("subject",),
@@ -34,7 +34,7 @@ DATASET = Dataset(
             stride=8,
         ),
         "climate": Preset(
-            about="the same without light",
+            about="like two_minutes, without light",
             channels=tuple(CHANNELS[i] for i in CLIMATE),
             units=tuple(UNITS[i] for i in CLIMATE),
             length=32,
@@ -43,7 +43,7 @@ DATASET = Dataset(
         ),
     },
     splits=("time_block", "subject"),
-    test_share=0.25,
+    test_fraction=0.25,
     builder="jaxanon.datasets.room_climate.room_climate_dataset_builder:Builder",
     locate=locate,
     files=FILES,

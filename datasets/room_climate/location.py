@@ -1,4 +1,4 @@
-"""Where the measurements of the three rooms lie."""
+"""Location of the measurements of the three rooms."""
 
 from pathlib import Path
 
@@ -7,22 +7,23 @@ from jaxanon.datasets import sources
 ROOMS = tuple("ABC")
 FILES = r"(?:^|/)room_climate-location_([ABC])-measurement(\d+)\.csv$"
 REMEDY = (
-    "get https://github.com/IoTsec/Room-Climate-Datasets and pass source=FOLDER_OR_ZIP "
-    "(--source FOLDER_OR_ZIP), or put it into $JAXANON_DATA/room_climate."
+    "download https://github.com/IoTsec/Room-Climate-Datasets and pass "
+    "source=FOLDER_OR_ZIP (--source FOLDER_OR_ZIP), or put it into "
+    "$JAXANON_DATA/room_climate."
 )
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """The folder or zip that holds measurements of all three rooms."""
+    """Finds the folder or zip archive with measurements of all three rooms."""
     del cache
-    found = sources.find("room_climate", source, FILES)
-    if found is None:
+    path = sources.find("room_climate", source, FILES)
+    if path is None:
         raise FileNotFoundError(f"room_climate was not found; {REMEDY}")
-    names = [name for name, *_ in sources.listing([found], FILES)]
-    of = lambda room: any(f"location_{room}-" in name for name in names)
-    if missing := [room for room in ROOMS if not of(room)]:
+    names = [name for name, *_ in sources.listing([path], FILES)]
+    present = lambda room: any(f"location_{room}-" in name for name in names)
+    if missing := [room for room in ROOMS if not present(room)]:
         raise FileNotFoundError(
-            f"{found} lacks measurements of the rooms {missing} of room_climate; "
+            f"{path} lacks measurements of the rooms {missing} of room_climate; "
             f"{REMEDY}"
         )
-    return (found,)
+    return (path,)

@@ -1,1 +1,1 @@
-"""Sleep-EDF: the nights of ten people, epoch by epoch, as features of their EEG."""
+"""Sleep-EDF: nights of ten people as EEG features of each epoch."""

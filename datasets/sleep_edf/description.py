@@ -1,10 +1,10 @@
-"""Sleep-EDF: its features, its stages and how its nights are cut."""
+"""Description of Sleep-EDF: features, stages and presets."""
 
 from jaxanon.datasets.description import Dataset, Preset
 from jaxanon.datasets.sleep_edf.location import ARRAYS, locate
 
 STAGES = ("W", "N1", "N2", "N3", "REM")
-FAR = "W far from sleep"  # More than AROUND epochs before or after any.
+FAR = "W far from sleep"  # More than AROUND epochs before or after sleep.
 AROUND = 60
 
 FEATURES = {
@@ -37,7 +37,7 @@ def _preset(about, **cutting):
 
 DATASET = Dataset(
     name="sleep_edf",
-    about="two nights of 10 people, 5 sleep stages, 72 features of the EEG an epoch",
+    about="two nights of 10 people, 5 sleep stages, 72 EEG features per epoch",
     rate_hz=1 / 30,
     attributes={
         "stage": (*STAGES, FAR),
@@ -45,13 +45,13 @@ DATASET = Dataset(
     },
     private=("subject",),
     presets={
-        "sleep": _preset("10 epochs, with waking at most 30 min before or after sleep"),
-        "whole": _preset("10 epochs of the whole recordings", read_as={FAR: "W"}),
+        "sleep": _preset("10 epochs, from 30 min before sleep to 30 min after it"),
+        "whole": _preset("10 epochs, entire recordings", read_as={FAR: "W"}),
     },
     splits=("trial", "time_block", "subject"),
     builder="jaxanon.datasets.sleep_edf.sleep_edf_dataset_builder:Builder",
     locate=locate,
     files=ARRAYS,
     last_train_trial=1,
-    test_share=0.2,
+    test_fraction=0.2,
 )

@@ -1,4 +1,4 @@
-"""Where the files of features of Sleep-EDF lie."""
+"""Location of the feature files of Sleep-EDF."""
 
 import re
 from pathlib import Path
@@ -7,25 +7,25 @@ from jaxanon.datasets import sources
 
 NIGHT = r"SC4(\d\d)([12])[A-Z]0"
 NPZ = rf"(?:^|/)(?:sleep_edf_features|{NIGHT})\.npz$"
-ARRAYS = r"(?:^|_)[Xy]\.npy$"  # Inside of such a file.
+ARRAYS = r"(?:^|_)[Xy]\.npy$"  # Members of such a file.
 REMEDY = (
-    "get the folder data/processed/sleep_edf_subjects of "
+    "download the folder data/processed/sleep_edf_subjects of "
     "https://github.com/matteo-omizzolo/sleep-EDF and pass source=FOLDER (--source "
     "FOLDER), or put its files into $JAXANON_DATA/sleep_edf."
 )
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """The ``.npz`` files, of one night each or of all."""
+    """Finds the ``.npz`` files, one per night or one for all nights."""
     del cache
     if source is not None and Path(source).suffix == ".npz":
         file = Path(source).expanduser()
         if not file.is_file():
             raise FileNotFoundError(f"source {str(file)!r} is not a file; {REMEDY}")
         return (file,)
-    found = sources.find("sleep_edf", source, NPZ)
-    if found is None or not found.is_dir():
+    folder = sources.find("sleep_edf", source, NPZ)
+    if folder is None or not folder.is_dir():
         raise FileNotFoundError(f"sleep_edf was not found; {REMEDY}")
     return tuple(
-        path for path in sorted(found.rglob("*.npz")) if re.search(NPZ, path.name)
+        path for path in sorted(folder.rglob("*.npz")) if re.search(NPZ, path.name)
     )

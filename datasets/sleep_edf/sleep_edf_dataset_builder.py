@@ -1,4 +1,4 @@
-"""The TFDS builder of the features of Sleep-EDF."""
+"""TFDS builder of the features of Sleep-EDF."""
 
 import re
 import zipfile
@@ -20,7 +20,7 @@ from jaxanon.datasets.sleep_edf.location import NIGHT
 
 
 class Builder(RecordingsBuilder):
-    """Reads ``<night>.npz`` with X and y, or files with ``<night>_X`` and so on."""
+    """Reads ``<night>.npz`` with X and y, or one file with ``<night>_X`` etc."""
 
     name = "sleep_edf"
     pkg_dir_path = epath.Path(__file__).parent
@@ -29,30 +29,31 @@ class Builder(RecordingsBuilder):
     num_channels = len(CHANNELS)
 
     def recordings(self, source: tuple[Path, ...]):
-        """One per stretch of a stage, by subject, night and time."""
+        """Yields one recording per stretch of a stage, by subject, night and time."""
         nights = {}
         for path in source:
             for night, arrays in read_nights(path).items():
                 if night in nights:
                     raise ValueError(
-                        f"{path.name} holds night {night} a second time; leave one."
+                        f"nights must be unique, got {night} again in {path.name}; "
+                        "remove one."
                     )
                 nights[night] = arrays
         for night in sorted(nights):
             features, stages = nights[night]
             subject, trial = re.findall(NIGHT, night)[0]
-            who = DATASET.attributes["subject"].index(subject)
-            stages = far_from_sleep(stages)
+            index = DATASET.attributes["subject"].index(subject)
+            stages = mark_far_from_sleep(stages)
             for start, end in runs(stages):
-                labels = {"stage": stages[start], "subject": who}
+                labels = {"stage": stages[start], "subject": index}
                 yield features[start:end], int(trial), labels
 
 
-def far_from_sleep(stages: np.ndarray) -> np.ndarray:
-    """Stages with a class of its own for waking hours long before or after sleep.
+def mark_far_from_sleep(stages: np.ndarray) -> np.ndarray:
+    """Returns stages with a separate class for waking far from sleep.
 
     Example:
-      >>> marked = far_from_sleep(np.array([0] * 62 + [2, 0, 2] + [0] * 61))
+      >>> marked = mark_far_from_sleep(np.array([0] * 62 + [2, 0, 2] + [0] * 61))
       >>> marked[[0, 1, 2, 63, -2, -1]]
       array([5, 5, 0, 0, 0, 5])
     """
@@ -64,13 +65,13 @@ def far_from_sleep(stages: np.ndarray) -> np.ndarray:
 
 
 def read_nights(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """``float[epochs, 72]`` and ``int[epochs]`` of each night of a file."""
+    """Returns ``float[epochs, 72]`` and ``int[epochs]`` of each night of a file."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
-            arrays = dict(found)
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as members:
+            arrays = dict(members)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(
-            f"{path} is no whole .npz file ({error}); get it anew."
+            f"{path} is a damaged .npz file ({error}); download it again."
         ) from error
     if set(arrays) == {"X", "y"}:
         arrays = {f"{path.stem}_{name}": array for name, array in arrays.items()}
@@ -83,11 +84,11 @@ def _night(path, night, arrays):
     match = re.fullmatch(NIGHT, night)
     if match is None or match.group(1) not in DATASET.attributes["subject"]:
         raise ValueError(
-            f"{where} nights are SC4001E0 to SC4822G0, not this; rename it."
+            f"{where} nights must be named SC4001E0 to SC4822G0; rename it."
         )
     features, stages = (arrays.get(f"{night}_{name}") for name in "Xy")
     if features is None or stages is None:
-        raise ValueError(f"{where} it must have both X and y; get the file anew.")
+        raise ValueError(f"{where} it must have both X and y; download the file again.")
     shapes = (*features.shape[:1], len(CHANNELS)), features.shape[:1]
     if (features.shape, stages.shape) != shapes or not stages.size:
         raise ValueError(

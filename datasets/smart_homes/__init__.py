@@ -1,1 +1,1 @@
-"""Smart homes: binary sensors of seven homes, and what their residents did."""
+"""Smart homes: binary sensors and activities of seven homes."""

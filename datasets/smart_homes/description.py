@@ -1,4 +1,4 @@
-"""The smart homes: their channels and the ways in which their days are cut."""
+"""Description of the smart homes: channels and presets."""
 
 import functools
 
@@ -31,7 +31,7 @@ def _preset(about, keep, first=0):
 
 DATASET = Dataset(
     name="smart_homes",
-    about="7 homes, 11 activities, doors, beds, taps and the like, minute by minute",
+    about="7 homes, 11 activities, sensors of doors, beds, taps etc., by the minute",
     rate_hz=1 / 60,
     attributes={
         "activity": tuple(ACTIVITIES),
@@ -40,18 +40,18 @@ DATASET = Dataset(
     private=("subject",),
     presets={
         "half_hour": _preset(
-            "what was on and what changed in 30 minutes around the one to be told",
+            "active and changed sensors in 30 min around the labelled minute",
             tuple(ACTIVITIES)[:-1],
         ),
         "changes": _preset(
-            "the same without what was on: doors stand open for days",
+            "only changed sensors, because doors stand open for days",
             tuple(ACTIVITIES)[:-1],
             first=len(TYPES),
         ),
-        "other": _preset("with a class of everything else", tuple(ACTIVITIES)),
+        "other": _preset("with a class of other activities", tuple(ACTIVITIES)),
     },
     splits=("time_block", "subject"),
-    test_share=0.2,
+    test_fraction=0.2,
     whole_days=True,
     builder="jaxanon.datasets.smart_homes.smart_homes_dataset_builder:Builder",
     locate=locate,

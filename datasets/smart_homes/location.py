@@ -1,4 +1,4 @@
-"""Where the files of the seven homes lie."""
+"""Location of the files of the seven homes."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ REMEDY = (
     "put houseA to houseE (.sensors, .activities, .sensor_names, .activity_names) of "
     "https://github.com/agnesvanbelle/TL and Ordonez[AB]_Sensors.txt and "
     "Ordonez[AB]_ADLs.txt of https://archive.ics.uci.edu/dataset/271 into one folder "
-    "and pass source=FOLDER_OR_ZIP (--source FOLDER_OR_ZIP), or make it "
+    "and pass source=FOLDER_OR_ZIP (--source FOLDER_OR_ZIP), or use the folder "
     "$JAXANON_DATA/smart_homes."
 )
 WANTED = {
@@ -28,12 +28,12 @@ WANTED = {
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """The folder or zip that holds the files of all seven homes."""
+    """Finds the folder or zip archive with the files of all seven homes."""
     del cache
-    found = sources.find("smart_homes", source, FILES)
-    if found is None:
+    path = sources.find("smart_homes", source, FILES)
+    if path is None:
         raise FileNotFoundError(f"smart_homes was not found; {REMEDY}")
-    held = {re.sub(".*/", "", name) for name, *_ in sources.listing([found], FILES)}
-    if missing := sorted(WANTED - held):
-        raise FileNotFoundError(f"{found} lacks {missing} of smart_homes; {REMEDY}")
-    return (found,)
+    present = {re.sub(".*/", "", name) for name, *_ in sources.listing([path], FILES)}
+    if missing := sorted(WANTED - present):
+        raise FileNotFoundError(f"{path} lacks {missing} of smart_homes; {REMEDY}")
+    return (path,)

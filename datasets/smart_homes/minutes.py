@@ -1,4 +1,4 @@
-"""Events and activities of a home, minute by minute."""
+"""Events and activities of a home by the minute."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,31 +9,31 @@ from jaxanon.datasets.recordings import runs
 
 MINUTE = 60  # s
 DAY = 24 * 60  # minutes
-DAWN = 4 * 60  # The minute at which a day begins: people sleep.
-BEFORE, AFTER = 15, 14  # Minutes of a window before and after the one that it is of.
+DAWN = 4 * 60  # Minute at which a day begins, when people sleep.
+BEFORE, AFTER = 15, 14  # Minutes of a window before and after the labelled minute.
 NOTHING = -1
 
 
 class Spans(NamedTuple):
-    """Stretches of time, each of some kind."""
+    """Intervals of time with a kind."""
 
-    start: np.ndarray  # int64[N], s, of the home's own clock
+    start: np.ndarray  # int64[N], s, on the home's clock
     end: np.ndarray  # int64[N], s, > start
     kind: np.ndarray  # int64[N]
 
 
 def states(events: Spans, origin: int, minutes: int, kinds: int):
-    """How long in each minute a sensor of each kind was on, and whether one changed.
+    """Returns the activity and changes of each kind of sensor in each minute.
 
     Args:
-      events: a sensor's times on, of sensors' types.
-      origin: second in which the first minute begins.
-      minutes: how many.
-      kinds: of sensors.
+      events: intervals in which sensors were on, by kind of sensor.
+      origin: second at which the first minute begins.
+      minutes: number of minutes.
+      kinds: number of kinds of sensors.
 
     Returns:
-      ``float32[minutes, kinds]``, the share of the minute with one on at least, and
-      ``float32[minutes, kinds]``, 1 where one went on or off.
+      ``float32[minutes, kinds]``, the fraction of the minute with at least one sensor
+      on, and ``float32[minutes, kinds]``, 1 if a sensor went on or off, else 0.
 
     Example:
       >>> half = Spans(np.array([30]), np.array([90]), np.array([0]))
@@ -58,20 +58,21 @@ def states(events: Spans, origin: int, minutes: int, kinds: int):
 
 
 def doing(activities: Spans, origin: int, minutes: int) -> np.ndarray:
-    """The kind of activity that has most of each minute, ``NOTHING`` where none is.
+    """Returns the longest activity of each minute, ``NOTHING`` without one.
 
-    Of two that have as much, the one that began last, which interrupts the other.
+    Of two equally long activities, the one that began last counts.
 
     Args:
-      activities: what was annotated.
-      origin, minutes: as in ``states``.
+      activities: annotated activities.
+      origin: second at which the first minute begins.
+      minutes: number of minutes.
 
     Returns:
       ``int[minutes]``.
 
     Example:
       >>> two = Spans(np.array([0, 60]), np.array([180, 100]), np.array([5, 7]))
-      >>> doing(two, 0, 4).tolist()  # Of the second minute 5 has more.
+      >>> doing(two, 0, 4).tolist()  # Activity 5 is longer in the second minute.
       [5, 5, 5, -1]
     """
     label = np.full(minutes, NOTHING)
@@ -89,15 +90,14 @@ def doing(activities: Spans, origin: int, minutes: int) -> np.ndarray:
 
 
 def stretches(label: np.ndarray) -> Iterator[tuple[int, int, int]]:
-    """Minutes in a row of one activity of one day, with those around them.
+    """Yields consecutive minutes of one activity of one day, with their context.
 
     Args:
-      label: ``int[days * DAY]`` of ``doing``, from the beginning of a day on.
+      label: ``int[days * DAY]`` from ``doing``, starting at the beginning of a day.
 
     Yields:
-      ``(first, end, kind)``: of minutes ``first`` to ``end``, without ``end``, all but
-      the first ``BEFORE`` and the last ``AFTER`` are of that kind, and all are of one
-      day.
+      ``(first, end, kind)``: minutes ``first`` to ``end`` (exclusive) of one day, of
+      which all but the first ``BEFORE`` and the last ``AFTER`` have that kind.
     """
     day = np.arange(len(label)) // DAY
     for start, end in runs(day * 1000 + label):
@@ -109,12 +109,12 @@ def stretches(label: np.ndarray) -> Iterator[tuple[int, int, int]]:
 
 
 def day_begun(second: int) -> int:
-    """The second at which the day of ``second`` began."""
+    """Returns the second at which the day of ``second`` begins."""
     dawn = DAWN * MINUTE
     return int((second - dawn) // (DAY * MINUTE) * (DAY * MINUTE) + dawn)
 
 
 def time_of_day(origin: int, minutes: int) -> np.ndarray:
-    """Sine and cosine of the day's time, ``float32[minutes, 2]``; at midnight 0, 1."""
+    """Returns sine and cosine of the time of day, ``float32[minutes, 2]``."""
     angle = 2 * np.pi * (origin // MINUTE + np.arange(minutes)) / DAY
     return np.stack([np.sin(angle), np.cos(angle)], axis=1).astype(np.float32)

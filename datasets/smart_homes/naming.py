@@ -1,10 +1,10 @@
-"""What sensors and activities of seven homes are called, told in common words."""
+"""Common types of the sensors and activities of seven homes."""
 
 import re
 
-# Functional types of sensors, and the names that are of each. The residents' own words
-# were Dutch and English; of Ordonez's sensors the room follows. Every type occurs in
-# three homes at least, so that a type is seen even where two homes are left out.
+# Functional types of sensors, and patterns of their names. Original names are Dutch and
+# English; in Ordonez's homes a sensor is followed by its room. Each type occurs in at
+# least three homes, so that it is seen even if two homes are held out.
 TYPES = {
     "entrance": r"front ?door.*|keys|maindoor entrance|foyer,.*|porch,.*|hallway,.*",
     "bathroom": r"hall-(toilet|bathroom) door|toilet door|pir badkamer|"
@@ -38,7 +38,7 @@ TYPES = {
     r"dinning room,light switch",
 }
 
-# Classes of activities, and the names that are of each, as the homes' files have them.
+# Classes of activities, and patterns of their names in the files.
 ACTIVITIES = {
     "leave": "leave-house|going-out-.*|leaving",
     "sleep": "go-to-bed|sleeping",
@@ -59,20 +59,20 @@ ACTIVITIES = {
 
 
 def type_of(home: str, sensor: str) -> int:
-    """Index of a sensor's type in ``TYPES``; ValueError for one that has none."""
+    """Returns a sensor's index in ``TYPES``; raises ValueError if unknown."""
     return _find("sensor", TYPES, home, sensor)
 
 
 def class_of(home: str, activity: str) -> int:
-    """Index of an activity in ``ACTIVITIES``; ValueError for one that has none."""
+    """Returns an activity's index in ``ACTIVITIES``; raises ValueError if unknown."""
     return _find("activity", ACTIVITIES, home, activity)
 
 
-def _find(what, table, home, name):
+def _find(category, table, home, name):
     for index, pattern in enumerate(table.values()):
         if re.fullmatch(pattern, name.strip().lower()):
             return index
     raise ValueError(
-        f"home {home} has the {what} {name!r}, which is none of the original data's; "
-        "its files were changed, get them anew."
+        f"home {home} must have a known {category}, got {name!r}; "
+        "download its files again."
     )

@@ -1,4 +1,4 @@
-"""The TFDS builder of the smart homes."""
+"""TFDS builder of the smart homes."""
 
 import datetime
 import io
@@ -18,7 +18,7 @@ from jaxanon.datasets.sources import read_each
 
 ROW = re.compile(r"(\d\S+ \d\S+)\s+(\d\S+ \d\S+)\s+(.*?)\s*$")
 HOUR = 3600
-LONGEST = 3660 * minutes.DAY  # Minutes; the originals have some weeks.
+MAX_MINUTES = 3660 * minutes.DAY  # The originals have a few weeks.
 
 
 class Builder(RecordingsBuilder):
@@ -31,16 +31,16 @@ class Builder(RecordingsBuilder):
     num_channels = len(CHANNELS)
 
     def recordings(self, source: tuple[Path, ...]):
-        """One per stretch of an activity, by home and time; the trial is the day."""
+        """Yields one recording per stretch of an activity, by home and time."""
         for subject, (events, activities) in enumerate(homes(source)):
             origin = minutes.day_begun(activities.start.min())
             until = minutes.day_begun(activities.end.max() - 1)
             count = (until - origin) // minutes.MINUTE + minutes.DAY
-            if count > LONGEST:
+            if count > MAX_MINUTES:
                 raise ValueError(
-                    f"home {DATASET.attributes['subject'][subject]} has activities of "
-                    f"{count // minutes.DAY} days, its first and last times are far "
-                    "apart; its file is damaged, get it anew."
+                    f"home {DATASET.attributes['subject'][subject]} must have at most "
+                    f"{MAX_MINUTES // minutes.DAY} days of activities, got "
+                    f"{count // minutes.DAY}; its file is damaged, download it again."
                 )
             channels = [
                 *minutes.states(events, origin, count, len(TYPES)),
@@ -54,10 +54,10 @@ class Builder(RecordingsBuilder):
 
 
 def homes(source):
-    """Sensors' times on and activities of each home, in the order of the subjects."""
+    """Yields sensor intervals and activities of each home, in order of subjects."""
     tables = {m.groups(): content for m, content in read_each(source, TABLES)}
     for home in HOUSES:
-        parts = {part: content for (of, part), content in tables.items() if of == home}
+        parts = {part: text for (name, part), text in tables.items() if name == home}
         yield read_house(home, parts)
     texts = {m.groups(): content for m, content in read_each(source, TEXTS)}
     for home in ORDONEZ:
@@ -65,8 +65,11 @@ def homes(source):
 
 
 def read_house(home: str, parts: dict[str, bytes]) -> tuple[Spans, Spans]:
-    """Van Kasteren's and MIT's: start, length, number; sensors without a name go."""
-    found = []
+    """Reads a home of van Kasteren or MIT: start, length and number in each row.
+
+    Drops sensors without a name.
+    """
+    spans = []
     for part, index_of in (("sensor", type_of), ("activity", class_of)):
         names = {}
         for line in parts[f"{part}_names"].decode("utf-8-sig").splitlines():
@@ -76,12 +79,12 @@ def read_house(home: str, parts: dict[str, bytes]) -> tuple[Spans, Spans]:
         table = read_table(f"house{home}.{file}", parts[file])
         table = table[np.isin(table[:, 2], list(names))]
         kinds = np.array([names[number] for number in table[:, 2].tolist()], np.int64)
-        found.append(_spans(table[:, 0], table[:, 0] + table[:, 1], kinds))
-    return found[0], found[1]
+        spans.append(_spans(table[:, 0], table[:, 0] + table[:, 1], kinds))
+    return spans[0], spans[1]
 
 
 def read_table(name: str, content: bytes) -> np.ndarray:
-    """``int64[rows, 3]``; ValueError naming the file if it is damaged."""
+    """Parses ``int64[rows, 3]``; raises ValueError if the file is damaged."""
     try:
         if not content.strip():
             raise ValueError("it is empty")
@@ -92,31 +95,31 @@ def read_table(name: str, content: bytes) -> np.ndarray:
             raise ValueError("a length is negative")
     except ValueError as error:
         raise ValueError(
-            f"{name} does not hold start, length and number in each row ({error}); it "
-            "is truncated or damaged, get it anew."
+            f"{name} must hold start, length and number per row, but is truncated or "
+            f"damaged ({error}); download it again."
         ) from error
     return table
 
 
 def read_ordonez(home: str, sensors: bytes, activities: bytes) -> tuple[Spans, Spans]:
-    """Ordonez's: start, end, and sensor, type and room or activity."""
+    """Reads a home of Ordonez: start, end, and sensor, type and room or activity."""
     name = f"Ordonez {home}"
     events = []
     for start, end, rest in read_rows(f"Ordonez{home}_Sensors.txt", sensors):
-        where, _, room = rest.split()
-        events.append((start, end, type_of(name, f"{where} {room}")))
+        sensor, _, room = rest.split()
+        events.append((start, end, type_of(name, f"{sensor} {room}")))
     acts = []
     for start, end, rest in read_rows(f"Ordonez{home}_ADLs.txt", activities):
         acts.append((start, end, class_of(name, rest)))
-    events, acts = (np.array(found, np.int64).T for found in (events, acts))
+    events, acts = (np.array(rows, np.int64).T for rows in (events, acts))
     return _spans(*events), _spans(*acts)
 
 
 def read_rows(name: str, content: bytes):
-    """Start and end in seconds and what follows them, of each row after the header.
+    """Parses start and end in seconds and the rest of each row after the header.
 
-    An end before its start is a slip of the hour or the day, of which the data has
-    three: minutes and seconds stand, in the first hour in which they come after it.
+    Three rows of the data have an end before the start, because the hour or day is
+    mistyped. Their end keeps minutes and seconds, within an hour after the start.
     """
     lines = content.decode("utf-8-sig").splitlines()[2:]
     rows = []
@@ -125,18 +128,18 @@ def read_rows(name: str, content: bytes):
             continue
         try:
             if (match := ROW.match(line)) is None:
-                raise ValueError("something is missing")
+                raise ValueError("a field is missing")
             start, end = (_seconds(match.group(part)) for part in (1, 2))
         except ValueError as error:
             raise ValueError(
-                f"{name}, line {number}, is {line!r} and no start, end and name "
-                f"({error}); the file is truncated or damaged, get it anew."
+                f"{name}, line {number}, must hold start, end and name, got {line!r} "
+                f"({error}); the file is truncated or damaged, download it again."
             ) from error
         if end < start:
             end = start + (end - start) % HOUR
         rows.append((start, end, match.group(3)))
     if not rows:
-        raise ValueError(f"{name} holds no row; it is truncated, get it anew.")
+        raise ValueError(f"{name} is truncated, it has no rows; download it again.")
     return rows
 
 
@@ -146,5 +149,5 @@ def _seconds(text: str) -> int:
 
 
 def _spans(start, end, kinds) -> Spans:
-    """A second at least, so that no event is lost."""
+    """Returns intervals of at least a second, so that no event is lost."""
     return Spans(start, np.maximum(end, start + 1), kinds)

@@ -1,4 +1,4 @@
-"""Shoulder exercises with a smartwatch: the data set that needs no download."""
+"""Description of the smartwatch recordings, which need no download."""
 
 import importlib.util
 from pathlib import Path
@@ -11,21 +11,20 @@ SUBJECTS = tuple(str(number) for number in range(1, 11))
 
 
 def locate(source, cache) -> tuple[Path, ...]:
-    """The file that seglearn carries, found without importing seglearn."""
+    """Finds the data file of the package seglearn without importing it."""
     del cache
     if source is None:
         package = importlib.util.find_spec("seglearn")
         if package is None or package.origin is None:
             raise FileNotFoundError(
-                "smartwatch is a data file of the package seglearn, which is not "
-                "installed; run `pip install seglearn`, or pass source=FILE (--source "
-                "FILE)."
+                "smartwatch is part of the package seglearn, which is not installed; "
+                "run `pip install seglearn`, or pass source=FILE (--source FILE)."
             )
         source = Path(package.origin).parent / "data" / "watch_dataset.npy"
     if not Path(source).is_file():
         raise FileNotFoundError(
-            f"smartwatch should lie in {source}, which is not a file; run `pip install "
-            "--force-reinstall seglearn`, or pass source=FILE (--source FILE)."
+            f"smartwatch must be the file {source}, which does not exist; run `pip "
+            "install --force-reinstall seglearn`, or pass source=FILE (--source FILE)."
         )
     return (Path(source),)
 
@@ -49,7 +48,7 @@ DATASET = Dataset(
             stride=16,
         ),
         "acc10": Preset(
-            about="acceleration at 10 Hz, windows of a second, as DEEProtect has them",
+            about="acceleration at 10 Hz, 1 s windows, as in DEEProtect",
             channels=CHANNELS[:3],
             units=("g",) * 3,
             length=10,

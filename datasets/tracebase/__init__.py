@@ -1,4 +1,4 @@
-"""Tracebase: what devices take from their plugs, and homes composed of them."""
+"""Tracebase: power of devices at the plug, and homes composed of them."""
 
 from jaxanon.datasets.tracebase.composition import Homes, compose, homes
 

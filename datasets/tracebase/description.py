@@ -1,4 +1,4 @@
-"""Tracebase: the homes that are composed of it, and the ways in which they are cut."""
+"""Description of Tracebase: composed homes and presets."""
 
 import functools
 
@@ -11,8 +11,8 @@ from jaxanon.datasets.tracebase.composition import compose
 from jaxanon.datasets.tracebase.location import FILES, locate
 
 NUM_HOMES = 100
-# The types of which a device has whole traces of at least five days, in the complete
-# data: what a home is composed of.
+# Types with a device of at least five whole days in the complete data. Homes consist of
+# these types.
 TYPES = tuple(
     "Alarmclock Amplifier BeanToCupCoffeemaker Breadcutter Coffeemaker "
     "Cookingstove DigitalTvReceiver Dishwasher EthernetSwitch Freezer Lamp "
@@ -23,22 +23,24 @@ TYPES = tuple(
 )
 
 
-def composed(recordings, *, num_homes: int, by_type: bool = False) -> list[Recording]:
-    """A recording of every home: the minute of the day, the aggregate, and every type.
+def compose_recordings(
+    recordings, *, num_homes: int, by_type: bool = False
+) -> list[Recording]:
+    """Returns a recording per home of ``compose`` with seed 0.
 
-    The homes are those of ``compose`` with seed 0; without ``by_type`` the
-    columns end with the aggregate.
+    Columns are the minute of the day, the total power and, with ``by_type``, the power
+    of each type.
     """
-    found = compose(recordings, num_homes, seed=0)
-    if by_type and found.names != TYPES:
+    homes = compose(recordings, num_homes, seed=0)
+    if by_type and homes.names != TYPES:
         raise ValueError(
-            f"a home has devices of the types {found.names}, and channels are named "
-            f"for {TYPES}: tracebase is not complete; choose preset day24."
+            f"tracebase must be complete, with devices of the types {TYPES}, got "
+            f"{homes.names}; choose the preset day24."
         )
-    clock = np.arange(found.power.shape[1], dtype=np.float32) % energy.DAY
+    clock = np.arange(homes.power.shape[1], dtype=np.float32) % energy.DAY
     parts = []
     for number, (power, types) in enumerate(
-        zip(found.power, found.types, strict=True), 1
+        zip(homes.power, homes.types, strict=True), 1
     ):
         rows = np.zeros((len(power), 2 + by_type * len(TYPES)), np.float32)
         rows[:, 0], rows[:, 1] = clock, power.sum(axis=1)
@@ -49,7 +51,7 @@ def composed(recordings, *, num_homes: int, by_type: bool = False) -> list[Recor
 
 
 def _preset(about, every, channels, num_homes=NUM_HOMES, **options):
-    arrange = functools.partial(composed, num_homes=num_homes, **options)
+    arrange = functools.partial(compose_recordings, num_homes=num_homes, **options)
     return energy.hour_ahead(about, every, channels, unit="W", arrange=arrange)
 
 
@@ -57,7 +59,7 @@ AGGREGATE = {"aggregate": 1}
 
 DATASET = Dataset(
     name="tracebase",
-    about="homes composed of 257 devices, of 43 types, metered at the plug",
+    about="homes composed of 257 devices of 43 types, metered at the plug",
     rate_hz=1 / 60,
     attributes={"subject": ()},
     private=("subject",),
@@ -67,18 +69,22 @@ DATASET = Dataset(
             15,
             AGGREGATE,
         ),
-        "day24": _preset("the same of hourly means", 60, AGGREGATE),
-        "types24": _preset(
-            "as day24, with a channel for every type of device",
+        "day24": _preset(
+            f"{NUM_HOMES} homes, 24 h of hourly means, then the next hour's mean",
             60,
-            AGGREGATE | {kind: 2 + place for place, kind in enumerate(TYPES)},
+            AGGREGATE,
+        ),
+        "types24": _preset(
+            "like day24, with a channel per type of device",
+            60,
+            AGGREGATE | {kind: 2 + index for index, kind in enumerate(TYPES)},
             by_type=True,
         ),
-        "homes200": _preset("as day24, 200 homes", 60, AGGREGATE, 2 * NUM_HOMES),
+        "homes200": _preset("like day24, 200 homes", 60, AGGREGATE, 2 * NUM_HOMES),
     },
     splits=("time_block",),
     builder="jaxanon.datasets.tracebase.tracebase_dataset_builder:Builder",
     locate=locate,
     files=FILES,
-    test_share=0.2,
+    test_fraction=0.2,
 )

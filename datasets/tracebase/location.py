@@ -1,4 +1,4 @@
-"""Where the traces lie."""
+"""Location of the traces."""
 
 from pathlib import Path
 
@@ -8,15 +8,14 @@ FILES = r"(?:^|/)tracebase_1min\.parquet$"
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """The Parquet file, or what holds it."""
+    """Finds the Parquet file, or the folder or zip archive with it."""
     del cache
-    found = sources.find("tracebase", source, FILES)
-    if found is None:
+    path = sources.find("tracebase", source, FILES)
+    if path is None:
         raise FileNotFoundError(
-            "tracebase was not found; make tracebase_1min.parquet of "
-            "https://github.com/areinhardt/tracebase, as "
-            f"{Path(__file__).with_name('README.md')} says, and pass "
-            "source=FOLDER_OR_FILE (--source FOLDER_OR_FILE), or put it into "
-            "$JAXANON_DATA/tracebase."
+            "tracebase was not found; create tracebase_1min.parquet from "
+            "https://github.com/areinhardt/tracebase as described in "
+            f"{Path(__file__).with_name('README.md')} and pass source=FOLDER_OR_FILE "
+            "(--source FOLDER_OR_FILE), or put it into $JAXANON_DATA/tracebase."
         )
-    return (found,)
+    return (path,)

@@ -1,4 +1,4 @@
-"""The TFDS builder of Tracebase."""
+"""TFDS builder of Tracebase."""
 
 import io
 from pathlib import Path
@@ -14,8 +14,8 @@ from jaxanon.datasets.tracebase.description import DATASET
 from jaxanon.datasets.tracebase.location import FILES
 
 COLUMNS = ("time", "power_w", "set", "type", "device")
-COMPLETE = "complete"  # Of the sets, the one whose traces are of whole days.
-MISSING = 5  # Minutes that a day may lack.
+COMPLETE = "complete"  # The set with traces of whole days.
+MISSING = 5  # Maximum missing minutes of a day.
 
 
 class Builder(RecordingsBuilder):
@@ -28,21 +28,21 @@ class Builder(RecordingsBuilder):
     num_channels = 1
 
     def recordings(self, source: tuple[Path, ...]):
-        """One for each day of a device, by type, device and date."""
+        """Yields one recording per device and day, by type, device and date."""
         (content,) = (content for _, content in read_each(source, FILES))
         traces = read_traces(content)
         for name in sorted(traces):
             minutes, power = traces[name]
             for day in np.unique(minutes // energy.DAY):
-                own = minutes // energy.DAY == day
-                if own.sum() >= energy.DAY - MISSING:
-                    within = minutes[own] % energy.DAY
-                    rows = whole_day(within, power[own])[:, None]
+                mask = minutes // energy.DAY == day
+                if mask.sum() >= energy.DAY - MISSING:
+                    within = minutes[mask] % energy.DAY
+                    rows = whole_day(within, power[mask])[:, None]
                     yield rows, int(day) * energy.DAY, {"subject": name}
 
 
 def whole_day(minutes: np.ndarray, power: np.ndarray) -> np.ndarray:
-    """A value for each of the day's minutes: the last one read, at first the first.
+    """Returns a value for each minute of a day: the last reading, or the first one.
 
     Example:
       >>> whole_day(np.array([1, 3]), np.array([5.0, 7.0]))[[0, 1, 2, 3, 1439]]
@@ -53,10 +53,10 @@ def whole_day(minutes: np.ndarray, power: np.ndarray) -> np.ndarray:
 
 
 def read_traces(content: bytes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Minutes since 1970 and power (``float32``, W) of every device, "type/device".
+    """Returns minutes since 1970 and power (``float32``, W) by "type/device".
 
     Raises:
-      ValueError: if the file is damaged, or lacks a column.
+      ValueError: if the file is damaged or lacks a column.
       ImportError: if pyarrow is not installed.
     """
     parquet = need("pyarrow.parquet", "energy", "tracebase")
@@ -64,32 +64,32 @@ def read_traces(content: bytes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         file = parquet.ParquetFile(io.BytesIO(content))
         titles = file.schema_arrow.names
         if missing := [name for name in COLUMNS if name not in titles]:
-            raise ValueError(f"it lacks the columns {missing}")
+            raise ValueError(f"it must have the columns {missing}")
         table = file.read(columns=list(COLUMNS))
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"tracebase_1min.parquet is damaged ({error}); make it anew."
+            f"tracebase_1min.parquet is damaged ({error}); create it again."
         ) from error
-    codes, names = zip(*(_coded(table[name]) for name in COLUMNS[2:]), strict=True)
-    own = np.isin(codes[0], [i for i, name in enumerate(names[0]) if name == COMPLETE])
-    minutes = table["time"].to_numpy().astype("datetime64[m]").astype(np.int64)[own]
-    power = table["power_w"].to_numpy().astype(np.float32)[own]
-    who = (codes[1] * len(names[2]) + codes[2])[own]
-    order = np.lexsort((minutes, who))
-    found, starts = np.unique(who[order], return_index=True)
+    codes, names = zip(*(_encode(table[name]) for name in COLUMNS[2:]), strict=True)
+    mask = np.isin(codes[0], [i for i, name in enumerate(names[0]) if name == COMPLETE])
+    minutes = table["time"].to_numpy().astype("datetime64[m]").astype(np.int64)[mask]
+    power = table["power_w"].to_numpy().astype(np.float32)[mask]
+    device_ids = (codes[1] * len(names[2]) + codes[2])[mask]
+    order = np.lexsort((minutes, device_ids))
+    unique_ids, starts = np.unique(device_ids[order], return_index=True)
     parts = zip(
         np.split(minutes[order], starts[1:]),
         np.split(power[order], starts[1:]),
         strict=True,
     )
-    kind, device = np.divmod(found, len(names[2]))
+    kind, device = np.divmod(unique_ids, len(names[2]))
     pairs = zip(kind.tolist(), device.tolist(), strict=True)
     titles = [f"{names[1][a]}/{names[2][b]}" for a, b in pairs]
     return dict(zip(titles, parts, strict=True))
 
 
-def _coded(column):
-    """Numbers in place of a column's strings, and the strings that they stand for."""
+def _encode(column):
+    """Returns indices of a column's strings, and the distinct strings."""
     column = column.combine_chunks()
     if not hasattr(column, "dictionary"):
         column = column.dictionary_encode()

@@ -1,1 +1,1 @@
-"""UCI HAPT: phone on the waist, 30 people, 6 activities and 6 postural transitions."""
+"""UCI HAPT: 30 people, 6 activities and 6 postural transitions, phone on the waist."""

@@ -1,4 +1,4 @@
-"""UCI HAPT, the raw recordings of the people of UCI HAR."""
+"""Description of UCI HAPT, raw recordings of the people of UCI HAR."""
 
 from pathlib import Path
 
@@ -17,21 +17,21 @@ LABELS = r"(?:^|/)RawData/labels\.txt$|^labels\.txt$"
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """The folder or zip of the original layout."""
+    """Finds the folder or zip archive of the original layout."""
     del cache
-    found = sources.find("uci_hapt", source, SIGNALS)
-    if found is None:
+    path = sources.find("uci_hapt", source, SIGNALS)
+    if path is None:
         raise FileNotFoundError(
-            "uci_hapt was not found; get 'Smartphone-Based Recognition of Human "
+            "uci_hapt was not found; download 'Smartphone-Based Recognition of Human "
             "Activities and Postural Transitions' from "
             "https://archive.ics.uci.edu/dataset/341 and pass source=FOLDER_OR_ZIP "
             "(--source FOLDER_OR_ZIP), or put it into $JAXANON_DATA/uci_hapt."
         )
-    return (found,)
+    return (path,)
 
 
 def magnitudes(rows: np.ndarray) -> np.ndarray:
-    """Lengths of the rotation rate and of the acceleration, ``float64[N, 2]``."""
+    """Returns the norms of rotation rate and acceleration, ``float64[N, 2]``."""
     return lengths(rows[:, 3:], rows[:, :3])
 
 
@@ -60,7 +60,7 @@ DATASET = Dataset(
     presets={
         "basic6": _preset("the 6 activities, 2.56 s windows every 1.28 s", BASIC),
         "mag3": Preset(
-            about="magnitudes, the 3 ways of walking: what MotionSense's mag5 has, too",
+            about="magnitudes, 3 ways of walking, like mag5 of motion_sense",
             channels=("rotationRate", "acceleration"),
             units=("rad/s", "g"),
             length=128,
@@ -69,7 +69,7 @@ DATASET = Dataset(
             derive=magnitudes,
         ),
         "acc10": Preset(
-            about="acceleration at 10 Hz, windows of a second, as DEEProtect has them",
+            about="acceleration at 10 Hz, 1 s windows, as in DEEProtect",
             channels=tuple(f"acc.{axis}" for axis in "xyz"),
             units=("g",) * 3,
             length=10,
@@ -78,7 +78,9 @@ DATASET = Dataset(
             derive=lambda rows: rows[:, :3],
             every=5,
         ),
-        "all12": _preset("the 6 postural transitions as well", BASIC + TRANSITIONS),
+        "all12": _preset(
+            "the 6 activities and 6 postural transitions", BASIC + TRANSITIONS
+        ),
     },
     splits=("time_block", "subject"),
     builder="jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder:Builder",

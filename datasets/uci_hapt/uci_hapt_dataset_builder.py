@@ -1,4 +1,4 @@
-"""The TFDS builder of UCI HAPT."""
+"""TFDS builder of UCI HAPT."""
 
 from pathlib import Path
 
@@ -21,12 +21,12 @@ class Builder(RecordingsBuilder):
     num_channels = 6
 
     def recordings(self, source: tuple[Path, ...]):
-        """One recording per labelled segment, in the order of ``labels.txt``."""
+        """Yields one recording per labelled segment, in the order of ``labels.txt``."""
         segments = [content for _, content in read_each(source, LABELS)]
         if not segments:
             raise ValueError(
-                "RawData/labels.txt is missing: it says who did what and when; get "
-                "the archive anew."
+                "RawData/labels.txt (labels of all segments) is missing; download the "
+                "archive again."
             )
         signals = {}
         for match, content in read_each(source, SIGNALS):
@@ -38,20 +38,23 @@ class Builder(RecordingsBuilder):
 
 
 def cut_segment(signals, experiment, user, activity, start, end):
-    """Rows ``start`` to ``end``, both counted from 1 and included, of both sensors."""
+    """Returns rows ``start`` to ``end`` of both sensors, counted from 1, inclusive."""
     where = f"labels.txt: experiment {experiment}, user {user}, rows {start}-{end}"
     labels = {"activity": activity - 1, "subject": user - 1}
     for name, label in labels.items():
         if not 0 <= label < len(DATASET.attributes[name]):
-            raise ValueError(f"{where}: there is no {name} {label + 1}.")
+            raise ValueError(
+                f"{where}: {name} must be from 1 to {len(DATASET.attributes[name])}, "
+                f"got {label + 1}."
+            )
     parts = []
     for sensor in ("acc", "gyro"):
         rows = signals.get((sensor, experiment, user))
         if rows is None or not 1 <= start <= end <= len(rows):
-            held = "no such file" if rows is None else f"{len(rows)} rows"
+            got = "no such file" if rows is None else f"{len(rows)} rows"
             raise ValueError(
-                f"{where}: {sensor}_exp{experiment:02}_user{user:02}.txt has {held}; "
-                "it is truncated or missing, get the archive anew."
+                f"{where}: {sensor}_exp{experiment:02}_user{user:02}.txt must hold "
+                f"these rows, got {got}; download the archive again."
             )
         parts.append(rows[start - 1 : end])
     return np.concatenate(parts, axis=1), experiment, labels

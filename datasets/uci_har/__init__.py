@@ -1,1 +1,1 @@
-"""UCI HAR: phone on the waist, 30 people, 6 activities, in windows as published."""
+"""UCI HAR: 30 people, 6 activities, phone on the waist, in published windows."""

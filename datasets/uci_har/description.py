@@ -1,4 +1,4 @@
-"""UCI HAR: its channels, and its windows as they were published."""
+"""Description of UCI HAR: channels and published windows."""
 
 from pathlib import Path
 
@@ -22,21 +22,20 @@ LABELS = r"(?:^|/)(train|test)/(subject|y)_\1\.txt$"
 
 
 def locate(source, cache: Path) -> tuple[Path, ...]:
-    """The folder or zip of the original layout."""
+    """Finds the folder or zip archive of the original layout."""
     del cache
-    found = sources.find("uci_har", source, SIGNALS)
-    if found is None:
+    path = sources.find("uci_har", source, SIGNALS)
+    if path is None:
         raise FileNotFoundError(
-            "uci_har was not found; get 'UCI HAR Dataset.zip', which is inside the "
-            "archive at https://archive.ics.uci.edu/dataset/240, and pass "
-            "source=FOLDER_OR_ZIP (--source FOLDER_OR_ZIP), or put it into "
-            "$JAXANON_DATA/uci_har."
+            "uci_har was not found; extract 'UCI HAR Dataset.zip' from the archive at "
+            "https://archive.ics.uci.edu/dataset/240 and pass source=FOLDER_OR_ZIP "
+            "(--source FOLDER_OR_ZIP), or put it into $JAXANON_DATA/uci_har."
         )
-    return (found,)
+    return (path,)
 
 
 def sensors(rows: np.ndarray) -> np.ndarray:
-    """What accelerometer and gyroscope measured, ``float[N, 6]``."""
+    """Returns total acceleration and rotation rate, ``float[N, 6]``."""
     return np.concatenate([rows[:, 6:], rows[:, 3:6]], axis=1)
 
 
@@ -54,7 +53,7 @@ def _preset(about, channels, units, derive):
 
 DATASET = Dataset(
     name="uci_har",
-    about="30 people, 6 activities, phone on the waist, windows as published",
+    about="30 people, 6 activities, phone on the waist, published windows",
     rate_hz=50.0,
     attributes={
         "activity": ACTIVITIES,
@@ -75,5 +74,5 @@ DATASET = Dataset(
     locate=locate,
     files=f"{SIGNALS}|{LABELS}",
     last_train_trial=1,
-    test_share=0.2,
+    test_fraction=0.2,
 )

@@ -1,4 +1,4 @@
-"""The TFDS builder of UCI HAR."""
+"""TFDS builder of UCI HAR."""
 
 import itertools
 from pathlib import Path
@@ -25,7 +25,7 @@ class Builder(RecordingsBuilder):
     num_channels = len(CHANNELS)
 
     def recordings(self, source: tuple[Path, ...]):
-        """One per run of windows that share their halves, in the order of the files."""
+        """Yields one recording per run of overlapping windows, in the files' order."""
         columns = {}
         for match, content in read_each(source, SIGNALS):
             rows = read_numbers(match.string, content, LENGTH)
@@ -33,24 +33,26 @@ class Builder(RecordingsBuilder):
         for match, content in read_each(source, LABELS):
             columns[match.groups()] = read_numbers(match.string, content, 1)[:, 0]
         for trial, side in enumerate(SIDES, start=1):
-            windows, labels = one_side(columns, side)
+            windows, labels = stack_side(columns, side)
             for first, last in runs(windows, labels):
-                what = {name: label[first] for name, label in labels.items()}
-                yield joined(windows[first:last]), trial, what
+                run_labels = {name: label[first] for name, label in labels.items()}
+                yield join_windows(windows[first:last]), trial, run_labels
 
 
-def one_side(columns, side: str):
-    """``float32[N, 128, 9]`` windows of a side, and ``int[N]`` of each attribute."""
+def stack_side(columns, side: str):
+    """Returns ``float32[N, 128, 9]`` windows of a side and ``int[N]`` attributes."""
     names = (*CHANNELS, "subject", "y")
     if missing := [
         f"{name}_{side}.txt" for name in names if (side, name) not in columns
     ]:
-        raise ValueError(f"uci_har lacks the files {missing}; get the archive anew.")
+        raise ValueError(
+            f"uci_har must have the files {missing}; download the archive again."
+        )
     counts = {f"{name}_{side}.txt": len(columns[side, name]) for name in names}
     if len(set(counts.values())) > 1:
         raise ValueError(
-            f"the files of uci_har must have one line a window, got {counts}; the "
-            "shorter ones are truncated, get the archive anew."
+            f"the files of uci_har must have one line per window, got {counts}; "
+            "shorter files are truncated, download the archive again."
         )
     labels = {}
     for attribute, name in {"activity": "y", "subject": "subject"}.items():
@@ -66,7 +68,7 @@ def one_side(columns, side: str):
 
 
 def runs(windows: np.ndarray, labels):
-    """First and one past the last of the windows that go on from one to the next."""
+    """Returns ``(first, end)`` of each run of windows that overlap by half."""
     follows = (windows[:-1, HALF:] == windows[1:, :HALF]).all(axis=(1, 2))
     for label in labels.values():
         follows &= label[1:] == label[:-1]
@@ -74,12 +76,13 @@ def runs(windows: np.ndarray, labels):
     return list(itertools.pairwise(edges))
 
 
-def joined(windows: np.ndarray) -> np.ndarray:
-    """The rows that windows were cut from, each of which repeats half of the last.
+def join_windows(windows: np.ndarray) -> np.ndarray:
+    """Returns the rows that overlapping windows were cut from.
 
     Example:
       >>> rows = np.arange(256.0)[:, None]
-      >>> bool((joined(np.stack([rows[:128], rows[64:192], rows[128:]])) == rows).all())
+      >>> windows = np.stack([rows[:128], rows[64:192], rows[128:]])
+      >>> bool((join_windows(windows) == rows).all())
       True
     """
     return np.concatenate([*windows[:, :HALF], windows[-1, HALF:]])

@@ -1,1 +1,1 @@
-"""Wi-Fi HAR: channel state of a wireless link that people move through."""
+"""Wi-Fi HAR: channel state of a wireless link that people cross."""

@@ -1,4 +1,4 @@
-"""Wi-Fi HAR: its channels, its people and Blinder's way to cut it."""
+"""Description of Wi-Fi HAR: channels, people and Blinder's preset."""
 
 from jaxanon.datasets.description import Dataset, Preset, brackets
 from jaxanon.datasets.wifi_har.location import FILES, locate
@@ -6,13 +6,13 @@ from jaxanon.datasets.wifi_har.location import FILES, locate
 # Activity codes of the file names.
 ACTIVITIES = {
     **{"04": "stand", "01": "sit", "03": "lie"},
-    **{"07": "turn", "09": "turn"},  # At the far end, and at the near end.
+    **{"07": "turn", "09": "turn"},  # At the far end and at the near end.
 }
-# Receiving antenna and subcarrier: 3 x 30.
+# 3 receiving antennas with 30 subcarriers each.
 CHANNELS = tuple(
     f"csi_1_{antenna}_{carrier}" for antenna in range(1, 4) for carrier in range(1, 31)
 )
-# Upper bounds of the lighter and of the shorter class, in kg and cm, as in Blinder.
+# Upper bounds of the first class, in kg and cm, as in Blinder.
 BOUNDS = {"weight": (80,), "height": (175,)}
 
 DATASET = Dataset(
@@ -27,7 +27,7 @@ DATASET = Dataset(
     private=("weight",),
     presets={
         "amp90": Preset(
-            about="90 amplitudes, 0.25 s windows every 0.125 s, as Blinder cuts them",
+            about="90 amplitudes, 0.25 s windows every 0.125 s, as in Blinder",
             channels=CHANNELS,
             units=("1",) * len(CHANNELS),
             length=80,
@@ -38,5 +38,5 @@ DATASET = Dataset(
     builder="jaxanon.datasets.wifi_har.wifi_har_dataset_builder:Builder",
     locate=locate,
     files=FILES,
-    last_train_trial=16,  # Of 20.
+    last_train_trial=16,  # There are 20 trials.
 )

@@ -1,4 +1,4 @@
-"""The TFDS builder of Wi-Fi HAR."""
+"""TFDS builder of Wi-Fi HAR."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ class Builder(RecordingsBuilder):
     num_channels = len(CHANNELS)
 
     def recordings(self, source: tuple[Path, ...]):
-        """One per file, in the order of their names: subject, experiment, activity."""
+        """Yields one recording per file, by subject, experiment and activity."""
         people = next(read_people(content) for _, content in read_each(source, PEOPLE))
         names = DATASET.attributes["activity"]
         for match, content in read_each(source, SIGNALS):
@@ -37,15 +37,15 @@ class Builder(RecordingsBuilder):
             subject = str(int(subject))
             if subject not in people:
                 raise ValueError(
-                    f"{match.string} is of subject {subject}, whom people.csv does not "
-                    f"list; it lists {list(people)}."
+                    f"{match.string} must belong to a subject in people.csv, "
+                    f"{list(people)}, got {subject}."
                 )
             labels = {"activity": names.index(ACTIVITIES[activity]), **people[subject]}
             yield read_amplitudes(match.string, content), int(trial), labels
 
 
 def read_people(content: bytes) -> dict[str, dict[str, int]]:
-    """Class indices of weight, height and subject, by subject number."""
+    """Returns class indices of weight, height and subject, by subject."""
     people = {}
     for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"))):
         try:
@@ -57,28 +57,31 @@ def read_people(content: bytes) -> dict[str, dict[str, int]]:
                 labels[name] = int(np.searchsorted(bounds, value))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"people.csv has a row {row} that does not read as subject (1 to 30), "
-                f"weight (kg) and height (cm) ({error!r}); {TABLE}."
+                "people.csv must hold subject (1 to 30), weight (kg) and height (cm), "
+                f"got the row {row} ({error!r}); {TABLE}."
             ) from error
         people[subject] = labels
     return people
 
 
 def read_amplitudes(name: str, content: bytes) -> np.ndarray:
-    """``float64[packets, 90]`` of one file; ValueError naming it if it is damaged.
+    """Parses amplitudes ``float64[packets, 90]`` of one file, by column titles.
 
-    A cell is a complex number such as ``-11+13i`` or ``-20+-5i``. Columns are found by
-    their titles; amplitudes are as the card reports them, not scaled to decibels.
+    A cell is a complex number such as ``-11+13i`` or ``-20+-5i``. Amplitudes are as
+    reported by the network card, not in decibels.
+
+    Raises:
+      ValueError: if the file is damaged.
     """
     header, _, body = content.partition(b"\n")
     titles = header.decode("utf-8-sig", "replace").strip().split(",")
     if missing := [title for title in CHANNELS if title not in titles]:
         raise ValueError(
-            f"{name} lacks {len(missing)} of 90 channels, {missing[0]} the first; take "
-            "the CSV files of the data set, not those of another tool."
+            f"{name} must have 90 channels, but lacks {len(missing)}, first "
+            f"{missing[0]}; use the CSV files of the data set, not of another tool."
         )
     if not body.strip():
-        raise ValueError(f"{name} holds no packet; it is truncated, get it anew.")
+        raise ValueError(f"{name} is truncated, it has no packets; download it again.")
     columns = [titles.index(title) for title in CHANNELS]
     try:
         if not body.rstrip().endswith(b"i"):
@@ -89,7 +92,7 @@ def read_amplitudes(name: str, content: bytes) -> np.ndarray:
         )
     except ValueError as error:
         raise ValueError(
-            f"{name} does not hold 90 complex numbers in each row ({error}); it is "
-            "truncated or damaged, get it anew."
+            f"{name} must hold 90 complex numbers per row, but is truncated or damaged "
+            f"({error}); download it again."
         ) from error
     return np.abs(values)

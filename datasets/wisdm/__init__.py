@@ -1,1 +1,1 @@
-"""WISDM: a watch on the wrist of 51 people who go about 18 activities."""
+"""WISDM: 51 people, 18 activities, watch on the wrist."""

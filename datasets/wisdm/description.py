@@ -1,9 +1,9 @@
-"""WISDM: its activities, its people and the ways in which it is cut."""
+"""Description of WISDM: activities, people and presets."""
 
 from jaxanon.datasets.description import Dataset, Origin, Preset
 from jaxanon.datasets.wisdm.location import ACCEL, WATCH, locate, locate_accel
 
-# Letters of the files; there is no N.
+# Letters of the files; the letter N is unused.
 TASKS = {
     **{"A": "walking", "B": "jogging", "C": "stairs", "D": "sitting", "E": "standing"},
     **{"F": "typing", "G": "brushing teeth", "H": "soup", "I": "chips", "J": "pasta"},
@@ -29,14 +29,14 @@ DATASET = Dataset(
     private=("subject",),
     presets={
         "watch": Preset(
-            about="both sensors, 12 activities, 10 s windows every 5 s, as FedAIoT has",
+            about="both sensors, 12 activities, 10 s windows every 5 s, as in FedAIoT",
             channels=CHANNELS,
             units=("m/s^2",) * 3 + ("rad/s",) * 3,
             keep=tuple(name for name in ACTIVITIES if name not in BALL),
             **CUTTING,
         ),
         "watch-accel": Preset(
-            about="the accelerometer alone, 6 activities, 10 s windows every 5 s",
+            about="accelerometer only, 6 activities, 10 s windows every 5 s",
             channels=CHANNELS[:3],
             units=("m/s^2",) * 3,
             keep=("walking", "jogging", "stairs", "sitting", "standing", "kicking"),
@@ -50,5 +50,5 @@ DATASET = Dataset(
     builder=f"{BUILDERS}:Builder",
     locate=locate,
     files=WATCH,
-    test_share=0.2,
+    test_fraction=0.2,
 )

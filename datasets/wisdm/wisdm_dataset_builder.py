@@ -1,4 +1,4 @@
-"""The TFDS builders of WISDM: of both sensors, and of the accelerometer alone."""
+"""TFDS builders of WISDM, of both sensors and of the accelerometer only."""
 
 import warnings
 from pathlib import Path
@@ -9,7 +9,7 @@ from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.sources import read_each
 from jaxanon.datasets.wisdm.description import ACTIVITIES, DATASET, EATING, TASKS
 from jaxanon.datasets.wisdm.location import ACCEL, WATCH
-from jaxanon.datasets.wisdm.reading import aligned, read_tasks
+from jaxanon.datasets.wisdm.reading import align, read_tasks
 
 SUBJECTS = DATASET.attributes["subject"]
 
@@ -24,23 +24,23 @@ class Builder(RecordingsBuilder):
     num_channels = 6
 
     def recordings(self, source: tuple[Path, ...]):
-        """One per unbroken piece, by user, task and time; see ``reading.aligned``."""
-        found = {}
+        """Yields one recording per gap-free piece, by user, task and time."""
+        users = {}
         for match, content in read_each(source, WATCH):
             sensor, user = match.groups()
-            _add(found.setdefault(user, {}), sensor, match, user, content)
+            _add(users.setdefault(user, {}), sensor, match, user, content)
         pieces = {}
-        for user, sensors in found.items():
+        for user, sensors in users.items():
             accel, gyro = (sensors.get(name, {}) for name in ("accel", "gyro"))
             pieces[user] = [
                 (task, rows)
                 for task in accel
-                for rows in aligned(accel[task], gyro.get(task, []))
+                for rows in align(accel[task], gyro.get(task, []))
             ]
-        if left_out := sorted(user for user in pieces if not pieces[user]):
+        if dropped := sorted(user for user in pieces if not pieces[user]):
             warnings.warn(
-                f"wisdm: users {left_out} have no row of the accelerometer with one of "
-                "the gyroscope beside it and are left out; are their files missing?",
+                f"wisdm: dropped users {dropped} without simultaneous rows of "
+                "accelerometer and gyroscope; check for missing files.",
                 stacklevel=2,
             )
         for user in sorted(pieces):
@@ -49,7 +49,7 @@ class Builder(RecordingsBuilder):
 
 
 class AccelBuilder(RecordingsBuilder):
-    """Reads ``data_<user>_accel_watch.txt``, with times and without."""
+    """Reads ``data_<user>_accel_watch.txt``, with or without times."""
 
     name = "wisdm_accel"
     pkg_dir_path = epath.Path(__file__).parent
@@ -58,29 +58,29 @@ class AccelBuilder(RecordingsBuilder):
     num_channels = 3
 
     def recordings(self, source: tuple[Path, ...]):
-        """One per unbroken piece, by user, task and time."""
-        found = {}
+        """Yields one recording per gap-free piece, by user, task and time."""
+        users = {}
         for match, content in read_each(source, ACCEL):
-            _add(found, match.group(1), match, match.group(1), content)
-        for user in sorted(found):
-            for task, pieces in found[user].items():
+            _add(users, match.group(1), match, match.group(1), content)
+        for user in sorted(users):
+            for task, pieces in users[user].items():
                 for piece in pieces:
                     yield piece.rows, 1, _labels(user, task)
 
 
-def _add(found, key, match, user, content):
-    """The pieces of a file, where there must not be any yet."""
+def _add(files, key, match, user, content):
+    """Adds the pieces of a file; raises ValueError for a second file of its kind."""
     if user not in SUBJECTS:
         raise ValueError(
-            f"{match.string} is of user {user}; users are {SUBJECTS[0]} to "
-            f"{SUBJECTS[-1]}."
+            f"{match.string} must belong to a user from {SUBJECTS[0]} to "
+            f"{SUBJECTS[-1]}, got {user}."
         )
-    if key in found:
+    if key in files:
         raise ValueError(
-            f"{match.string} is the second file of the kind of user {user}; take one "
-            "of the two away, or pass the folder or zip that holds only one."
+            f"{match.string} must be the only file of its kind of user {user}, got a "
+            "second one; remove one, or pass a folder or zip archive with only one."
         )
-    found[key] = read_tasks(match.string, user, content)
+    files[key] = read_tasks(match.string, user, content)
 
 
 def _labels(user, task):

@@ -1,1 +1,1 @@
-"""Algorithms that average one global model."""
+"""Algorithms that train one global model by averaging."""

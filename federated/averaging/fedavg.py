@@ -1,4 +1,4 @@
-"""FedAvg: clients take steps of their own, the server moves by the mean of them."""
+"""FedAvg: local SGD on clients and averaging on the server."""
 
 import jax
 import jax.numpy as jnp
@@ -22,34 +22,35 @@ def fedavg(
     weighting="rows",
     layout=None,
 ) -> FederatedAlgorithm:
-    """Local gradient descent; a server step on the mean of what the clients moved.
+    """Builds FedAvg: local SGD, then a server step on the mean change of the clients.
 
-    ``init(key, learning_rate=0.1) -> state`` (the clients' step size is an array in the
-    state, so another one compiles nothing); ``update(key, state, population) ->
-    (state, info)`` with ``info["loss"]``, the mean over steps and the cohort.
+    ``init(key, learning_rate=0.1) -> state``. The client learning rate
+    ``learning_rate`` is an array in the state, so other values do not recompile.
+    ``update(key, state, population) -> (state, info)`` with ``info["loss"]``, the mean
+    over steps and the cohort.
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, finite for a row
-        of zeros (padding is masked afterwards).
+      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row. It must be finite
+        for a row of zeros (padding is masked afterwards).
       num_steps: local steps, a Python int >= 1.
-      batch_size: rows per step, ``None`` for all of a client's.
-      shuffle: rows in a fresh random order each round, or as they stand.
-      server_optimizer: any Optax transformation, given the start minus the mean of the
-        trained parameters as its gradient; ``None`` is ``optax.sgd(1.0)``, the mean
-        itself. ``optax.adam`` makes it FedAdam.
-      cohort_size: clients per round, without replacement; ``None`` is all of them.
-      rounds_per_cohort: rounds that a cohort stays together.
-      weighting: ``"rows"`` weighs a client by its real rows, ``"clients"`` all alike.
-      layout: a ``Layout``; ``None`` is ``default_layout``. Changes no result.
+      batch_size: rows per step. None uses all rows of a client.
+      shuffle: whether to visit rows in a new random order each round.
+      server_optimizer: Optax transformation of the mean change (old minus trained
+        parameters). None is ``optax.sgd(1.0)``, plain averaging. ``optax.adam`` gives
+        FedAdam.
+      cohort_size: clients per round, sampled without replacement. None is all clients.
+      rounds_per_cohort: rounds before a new cohort is sampled.
+      weighting: ``"rows"`` weights clients by their real rows, ``"clients"`` equally.
+      layout: ``Layout``. None is ``default_layout``. It affects only speed.
 
     Raises:
-      TypeError: if ``num_steps``, ``batch_size`` or a number of clients or rounds is no
-        whole one; from ``init``, for a step size that is no number.
-      ValueError: if one of them is below 1 or ``weighting`` is unknown; from ``init``,
-        for a step size on the host out of its range; at the first ``update``, if the
-        cohort is larger than the population, or ``loss_fn`` does not return one loss
-        per row.
+      TypeError: if ``num_steps``, ``batch_size`` or a number of clients or rounds is
+        not an integer. From ``init``, for a ``learning_rate`` that is not a number.
+      ValueError: if one of them is below 1, or ``weighting`` is unknown. From ``init``,
+        for a ``learning_rate`` on the host out of range. From the first ``update``, if
+        the cohort is larger than the population, or ``loss_fn`` does not return one
+        loss per row.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -84,8 +85,8 @@ def fedavg(
             shuffle=steps.shuffle,
             unroll=chosen.unroll,
         )
-        moved = jax.tree.map(jnp.subtract, state.params, trained)
-        return moved, {"loss": jnp.mean(losses)}
+        change = jax.tree.map(jnp.subtract, state.params, trained)
+        return change, {"loss": jnp.mean(losses)}
 
     return build(
         init_fn,

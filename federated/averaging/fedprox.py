@@ -1,4 +1,4 @@
-"""FedProx: FedAvg whose clients are held near the model that they were sent."""
+"""FedProx: FedAvg with a proximal penalty on the clients."""
 
 import jax
 
@@ -9,28 +9,28 @@ from jaxanon.federated.engine.personal import shared, train
 def fedprox(
     init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
 ) -> FederatedAlgorithm:
-    """Local descent on the loss plus ``mu / 2`` times the squared way from the start.
+    """Builds FedProx: FedAvg with the penalty ``mu / 2 ‖w - w_server‖²`` on clients.
 
-    ``init(key, learning_rate=0.1, mu=0.1)``; a ``mu`` of 0 is FedAvg. ``info["loss"]``
-    is the mean over steps and the cohort, without the penalty.
+    ``init(key, learning_rate=0.1, mu=0.1)``; ``mu=0`` is FedAvg. ``info["loss"]`` is
+    the mean over steps and the cohort, without the penalty.
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, finite for a row
-        of zeros (padding is masked afterwards).
+      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row. It must be finite
+        for a row of zeros (padding is masked afterwards).
       steps: ``Steps`` of a client in a round.
-      num_clients: clients of the population.
+      num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
+      ``FederatedAlgorithm`` with a ``PersonalState`` without personal state.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
-      From 0 half of the way to 4; there the gradient is -2 and the penalty's 1, and
-      half of their sum is left to go.
+      The first step moves from 0 to 2. There the gradient is -2 and that of the penalty
+      is 1, so the second step moves by 0.5.
 
       >>> import jax.numpy as jnp
       >>> from jaxanon.federated import stack

@@ -1,4 +1,4 @@
-"""FedSGD: clients send gradients, the server takes the step."""
+"""FedSGD: clients send gradients, and the server takes the step."""
 
 import optax
 
@@ -16,25 +16,24 @@ def fedsgd(
     weighting="rows",
     layout=None,
 ) -> FederatedAlgorithm:
-    """Each client's gradient over all its rows; one server step on the mean of them.
+    """Builds FedSGD: one server step on the mean of the clients' full gradients.
 
     ``init(key) -> state``; ``update(key, state, population) -> (state, info)`` with
     ``info["loss"]``, the mean over the cohort before the step.
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, finite for a row
-        of zeros (padding is masked afterwards).
-      server_optimizer: any Optax transformation; ``None`` is ``optax.sgd(0.1)``.
-      cohort_size: clients per round, without replacement; ``None`` is all of them.
-      rounds_per_cohort: rounds that a cohort stays together.
-      weighting: ``"rows"`` weighs a client by its real rows, ``"clients"`` all alike.
-      layout: a ``Layout``; ``None`` is ``default_layout``. Changes no result.
+      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row. It must be finite
+        for a row of zeros (padding is masked afterwards).
+      server_optimizer: Optax transformation. None is ``optax.sgd(0.1)``.
+      cohort_size: clients per round, sampled without replacement. None is all clients.
+      rounds_per_cohort: rounds before a new cohort is sampled.
+      weighting: ``"rows"`` weights clients by their real rows, ``"clients"`` equally.
+      layout: ``Layout``. None is ``default_layout``. It affects only speed.
 
     Raises:
-      TypeError: if a number of clients or rounds is no whole one; from ``init``, for a
-        step size that is no number.
-      ValueError: if one is below 1 or ``weighting`` is unknown; at the first
+      TypeError: if a number of clients or rounds is not an integer.
+      ValueError: if one is below 1, or ``weighting`` is unknown. From the first
         ``update``, if the cohort is larger than the population, or ``loss_fn`` does not
         return one loss per row.
 

@@ -1,4 +1,4 @@
-"""Localized models: every client trains alone, and nothing is sent."""
+"""Localized models: every client trains alone, without communication."""
 
 import jax.numpy as jnp
 
@@ -9,23 +9,23 @@ from jaxanon.federated.engine.personal import Reply, personal, train
 def localized(
     init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
 ) -> FederatedAlgorithm:
-    """The baseline without a federation.
+    """Builds the baseline of separate local models.
 
-    ``init(key, learning_rate=0.1)``; all begin at the same parameters.
+    ``init(key, learning_rate=0.1)``; all clients start from the same parameters.
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
-      num_clients: clients of the population.
+      num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models, and
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds full models, and
       ``params`` is None.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       >>> import jax

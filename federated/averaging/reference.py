@@ -1,4 +1,4 @@
-"""FedSGD, FedAvg, FedProx and SCAFFOLD as plain loops, which tests compare with."""
+"""Reference implementation of FedSGD, FedAvg, FedProx and SCAFFOLD in plain loops."""
 
 import jax
 import jax.numpy as jnp
@@ -6,11 +6,11 @@ import optax
 
 from jaxanon.federated.engine.cohort import sample_cohort
 from jaxanon.federated.engine.reference import (
-    batches_of,
-    descended,
+    batch_indices,
     mean_loss,
     real_rows,
     round_of,
+    train_client,
     weighted_mean,
 )
 
@@ -21,7 +21,7 @@ def _server_step(optimizer, opt_state, params, gradient):
 
 
 def fedsgd(key, params, loss_fn, clients, num_rounds, optimizer, cohort_size):
-    """Params after ``num_rounds`` of FedSGD, clients weighted by their rows."""
+    """Returns the params after ``num_rounds`` of FedSGD, weighted by rows."""
     opt_state = optimizer.init(params)
     for t in range(num_rounds):
         gradients, sizes = [], []
@@ -50,7 +50,7 @@ def fedavg(
     num_steps,
     batch_size,
 ):
-    """Params after ``num_rounds`` of FedAvg, clients weighted by their rows."""
+    """Returns the params after ``num_rounds`` of FedAvg, weighted by rows."""
     opt_state = optimizer.init(params)
     for t in range(num_rounds):
         moves, sizes = [], []
@@ -58,7 +58,7 @@ def fedavg(
         for client in sample_cohort(key, t, len(clients.mask), cohort_size):
             rows, size = real_rows(clients, client)
             own_key = jax.random.fold_in(client_key, client)
-            local = descended(
+            local = train_client(
                 loss_fn,
                 own_key,
                 params,
@@ -76,7 +76,7 @@ def fedavg(
 
 
 def fedprox(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, mu):
-    """FedProx: penalty and all in the loss."""
+    """Runs FedProx with the penalty as part of the loss."""
     for t in range(num_rounds):
         sent, sizes = [], []
         for own_key, rows, size in round_of(key, t, clients):
@@ -86,7 +86,7 @@ def fedprox(key, params, loss_fn, clients, num_rounds, options, *, learning_rate
                 apart = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, start)
                 return loss_fn(w, batch, key) + mu / 2 * sum(jax.tree.leaves(apart))
 
-            local = descended(
+            local = train_client(
                 penalised, own_key, params, rows, size, learning_rate, **options
             )
             sent.append(local)
@@ -96,13 +96,13 @@ def fedprox(key, params, loss_fn, clients, num_rounds, options, *, learning_rate
 
 
 def scaffold(key, params, loss_fn, clients, num_rounds, options, *, learning_rate):
-    """SCAFFOLD, option II, every client in every round."""
+    """Runs SCAFFOLD, option II, with all clients in every round."""
     zeros = jax.tree.map(jnp.zeros_like, params)
     own, control = [zeros] * len(clients.mask), zeros
     for t in range(num_rounds):
         ways, changes, kept, sizes = [], [], [], []
         for c, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
-            index, loss_key = batches_of(own_key, size, **options)
+            index, loss_key = batch_indices(own_key, size, **options)
             local = params
             for step, chosen in enumerate(index):
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)

@@ -1,4 +1,4 @@
-"""SCAFFOLD: FedAvg whose clients' drift is taken out by control variates."""
+"""SCAFFOLD: FedAvg with control variates against client drift."""
 
 import jax
 import jax.numpy as jnp
@@ -12,27 +12,28 @@ from jaxanon.kernels.bounds import POSITIVE
 def scaffold(
     init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
 ) -> FederatedAlgorithm:
-    """Clients descend along their gradient less their control, plus everybody's.
+    """Builds SCAFFOLD: local SGD on gradients corrected by control variates.
 
-    A control is a guess of a gradient: a client's own is the mean gradient that it met
-    in its last round (option II of the paper), the server's the mean of theirs.
+    A step uses the gradient minus the client's control plus the server's. A control
+    estimates a gradient: a client's control is its mean gradient in its last round
+    (option II of the paper), and the server's control is the mean over clients.
     ``init(key, learning_rate=0.1, server_learning_rate=1.0)``. ``info["loss"]`` is the
     mean over steps and the cohort.
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
-      num_clients: clients of the population.
-      rounds: ``CohortConfig``; None weighs all clients alike, as the paper does: only
-        then is the server's control the mean of theirs where cohorts are parts.
+      num_clients: number of clients in the population.
+      rounds: ``CohortConfig``; None weights all clients equally, as in the paper. With
+        partial cohorts, only equal weights make the server's control the clients' mean.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` and ``server`` are
-      controls, and what is sent is twice the parameters.
+      controls. Messages have twice the size of the parameters.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -87,6 +88,6 @@ def scaffold(
         lambda client: client.params,
         num_clients=num_clients,
         hyper={"learning_rate": 0.1, "server_learning_rate": 1.0},
-        ranges={"learning_rate": POSITIVE},  # Controls are divided by it.
+        ranges={"learning_rate": POSITIVE},  # Controls divide by it.
         rounds=rounds or CohortConfig(weighting="clients"),
     )

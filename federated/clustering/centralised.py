@@ -1,4 +1,4 @@
-"""Centralized clustering: all rows in one place, a model for each group of clients."""
+"""Centralized clustering: one model per cluster of clients, trained on pooled rows."""
 
 import jax
 import jax.numpy as jnp
@@ -24,35 +24,36 @@ def centralized_clustering(
     alone: int = 0,
     layout: layouts.Layout | None = None,
 ) -> FederatedAlgorithm:
-    """K models, each trained on the pooled rows of clients that are much alike.
+    """Builds a centralised baseline with K models for clusters of similar clients.
 
-    A baseline: whoever runs it has everybody's rows, and nothing is sent. After
-    ``alone`` rounds of one model for all, clients are grouped once, by k-means of their
-    features: of their losses' gradients, as directions, at that model, or of what
-    ``features_fn`` makes of their rows. ``init(key, learning_rate=0.1)``.
+    It has access to all rows, so clients send no messages. After ``alone`` rounds of
+    one global model, clients are clustered once by k-means on features: the normalised
+    gradients at that model, or the result of ``features_fn``. ``init(key,
+    learning_rate=0.1)``.
 
     Args:
-      init_fn: ``key -> params``; all models begin there.
-      loss_fn: as ``fedprox`` takes it.
-      steps: ``Steps`` of each model in a round, on its clients' rows together.
-      num_clients: clients of the population.
+      init_fn: ``key -> params``, the start of all models.
+      loss_fn: see ``fedprox``.
+      steps: ``Steps`` of each model in a round, on the pooled rows of its clients.
+      num_clients: number of clients in the population.
       num_clusters: K, from 1 to the number of clients.
-      features_fn: ``(rows, mask) -> tree`` of one client; None takes its gradient.
-      alone: rounds of one model before, >= 0.
-      layout: of models; None is ``default_layout``. Changes no result.
+      features_fn: ``(rows, mask) -> tree`` of one client. None uses its gradient.
+      alone: rounds of one global model before clustering, >= 0.
+      layout: ``Layout`` of the models. None is ``default_layout``. It affects only
+        speed.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``: ``params`` are leaves ``[K,
-      ...]``, and ``own`` is ``int32[clients]``, whose model is whose. A client without
-      rows has that of most rows. ``info["loss"]`` is the mean over models, weighted by
-      rows.
+      ``FederatedAlgorithm`` with a ``PersonalState``: ``params`` has leaves ``[K,
+      ...]``, and ``own`` is ``int32[clients]``, the cluster of each client. A client
+      without rows is in the cluster with most rows. ``info["loss"]`` is the mean over
+      models, weighted by rows.
 
     Raises:
-      ValueError: for numbers out of their range, and as ``Steps``; at the first
-        ``update``, for a population of another size.
+      ValueError: for numbers out of range; also the conditions of ``Steps``. From the
+        first ``update``, for a population of another size.
 
     Example:
-      Clients at 4, 5, -4 and -6; a step goes half of the way to their groups' means.
+      Clients at 4, 5, -4 and -6; a step moves halfway to the cluster means.
 
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
@@ -66,16 +67,16 @@ def centralized_clustering(
       (Array([0, 0, 1, 1], dtype=int32), Array([ 2.25, -2.5 ], dtype=float32))
 
     References:
-      Atlas, section 3.4.2, which names no algorithm but a survey: Xu and Wunsch, Survey
-      of clustering algorithms, 2005; Sattler, Müller and Samek, Clustered federated
-      learning, 2020, for directions of gradients.
+      Atlas, section 3.4.2, which only cites a survey: Xu and Wunsch, Survey of
+      clustering algorithms, 2005; Sattler, Müller and Samek, Clustered federated
+      learning, 2020, for gradient directions.
     """
     whole("num_clients", num_clients, least=1)
     whole("num_clusters", num_clusters, least=1)
     whole("alone", alone, least=0)
     if num_clusters > num_clients:
         raise ValueError(
-            f"num_clusters must be at most the {num_clients} clients there are, got "
+            f"num_clusters must be <= {num_clients}, the number of clients, got "
             f"{num_clusters!r}."
         )
 
@@ -100,7 +101,7 @@ def centralized_clustering(
         return jax.lax.map(of_client, (numbers, clients.rows, clients.mask))
 
     def grouped(key, state, clients):
-        """Groups, and everybody's model for each."""
+        """Returns the global model for each cluster, and the clusters."""
         params = jax.tree.map(lambda leaf: leaf[0], state.params)
         products = grouping.inner_products(features(key, params, clients))
         if features_fn is None:
@@ -145,8 +146,8 @@ def centralized_clustering(
         del key, rows, mask
         return jax.tree.map(lambda leaf: leaf[state.own[client]], state.params)
 
-    def newcomer(state, own):
-        """The group that most clients are of."""
+    def init_new_client(state, own):
+        """Returns the cluster with most clients."""
         counts = jnp.bincount(state.own, length=num_clusters)
         return jnp.argmax(counts).astype(own.dtype)
 
@@ -154,4 +155,6 @@ def centralized_clustering(
         del key, rows, mask
         return state.own[client]
 
-    return FederatedAlgorithm(init, update, model=model, alone=kept, newcomer=newcomer)
+    return FederatedAlgorithm(
+        init, update, model=model, local_update=kept, init_new_client=init_new_client
+    )

@@ -1,4 +1,4 @@
-"""ClusterFL: clients are drawn to those whose models say what theirs do."""
+"""ClusterFL: personal models, regularised towards clients with similar outputs."""
 
 from typing import Any, NamedTuple
 
@@ -10,9 +10,9 @@ from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm,
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
-    own_or_shared,
+    choose_model,
     personal,
-    replaced,
+    replace_params,
     train,
 )
 from jaxanon.kernels.checks import known, one_of, whole
@@ -21,21 +21,21 @@ VARIANTS = ("corrected", "official")
 
 
 class ClusterFLState(NamedTuple):
-    """A client's model, and what the server told it."""
+    """A client's model, and the server's reply to it."""
 
-    model: Any  # as it sent it last
-    pull: Any  # like the model: its clusters' duals and what they lack
-    nearness: jax.Array  # float[], of its memberships the sum of squares
-    seen: jax.Array  # bool[], whether it ever sent anything
+    model: Any  # last model that it sent
+    pull: Any  # like the model: dual terms of its clusters
+    nearness: jax.Array  # float[], sum of squares of its memberships
+    seen: jax.Array  # bool[], whether it has sent a model
 
 
 class Clusters(NamedTuple):
-    """What the server keeps of k clusters of clients."""
+    """State of the server for k clusters of clients."""
 
-    members: jax.Array  # float[clients, k], F; columns of length 1 or 0
+    members: jax.Array  # float[clients, k], F; columns of norm 1 or 0
     centres: Any  # leaves [k, ...], Ω
-    duals: Any  # likewise, U
-    probe: Any  # rows on which models are compared; None where members are given
+    duals: Any  # leaves [k, ...], U
+    probe: Any  # rows on which models are compared; None with given members
 
 
 def clusterfl(
@@ -53,57 +53,58 @@ def clusterfl(
     variant: str = "corrected",
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """Models of clients' own, by alternating directions over clusters that are found.
+    """Builds ClusterFL: personal models trained with ADMM over learnt clusters.
 
-    Clients' losses, plus α Σ ‖w_i‖² - β ‖FᵀW‖², are brought down together: with F the
-    clusters' scaled memberships and α > β that draws a client's model to the mean of
-    its cluster. Clients send their models; the server reckons Ω = (ρ FᵀW - U)/(ρ - 2β)
-    and U += ρ (Ω - FᵀW), and every few rounds F anew, from divergences of what the
-    models say of rows that it has (``similarity``): so it sees every model, and of
-    clients' rows nothing else. Outputs are what is compared, and layers enter by sums
-    alone: no product of two clients' updates is there for factors to make cheaper.
+    It minimises the clients' losses plus α Σ ‖w_i‖² - β ‖FᵀW‖². F holds scaled cluster
+    memberships; with α > β the penalty draws a model to the mean of its cluster.
+    Clients send their models. The server updates Ω = (ρ FᵀW - U)/(ρ - 2β) and
+    U += ρ (Ω - FᵀW). Every few rounds it recomputes F from divergences between the
+    models' outputs on probe rows (see ``memberships``). The server sees every model but
+    no client rows.
 
     ``init(key, learning_rate=0.1, alpha=1e-3, beta=5e-4, rho=4e-3, temperature=6.0)``.
-    ``info`` has ``"loss"``, without the penalty, and ``"bytes_up"`` and
-    ``"bytes_down"`` of a client: its model, and what pulls it, of the same size.
+    ``info`` has ``"loss"`` without the penalty, and ``"bytes_up"`` and ``"bytes_down"``
+    of a client: its model and ``pull``, of the same size.
 
-    In the variant "corrected" a client's step is down the augmented Lagrangian with the
-    others' models where they were: the loss, 2αw - Σ_j F_ij (U_j + ρ (Ω_j - (FᵀW)_j)),
-    and ρ ‖F_i‖² times its way from the start. The variant "official" has
-    2(α + ρ ‖F_i‖²/2) w + Σ_j F_ij (U_j + ρ Ω_j): the other sign, which pushes away from
-    the cluster, and no part of the others', so that it comes to rest elsewhere. ρ has
-    to be above 4β: at 4β, where the published numbers are (ρ = 2e-3), duals swing for
-    ever, and below 2β they run away.
+    With form "corrected" a client descends the augmented Lagrangian with the other
+    models fixed. Its direction is the gradient of the loss plus 2αw - Σ_j F_ij (U_j + ρ
+    (Ω_j - (FᵀW)_j)) plus ρ ‖F_i‖² times its change in the round. Form "official"
+    follows the authors' program with 2(α + ρ ‖F_i‖²/2) w + Σ_j F_ij (U_j + ρ Ω_j). Its
+    opposite sign pushes away from the cluster, and it omits the other clients, so it
+    converges to another point. ρ must be above 4β. At 4β, the published value (ρ =
+    2e-3), the duals oscillate, and below 2β they diverge.
 
     Args:
-      init_fn: ``key -> params``; all models begin there.
-      loss_fn: as ``fedprox`` takes it.
+      init_fn: ``key -> params``, the start of all models.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
-      num_clients: clients of the population.
+      num_clients: number of clients in the population.
       num_clusters: k >= 1, columns of F.
-      outputs_fn: ``(params, rows) -> float[q, classes]``, logits for the probe's rows.
-      probe_fn: ``key -> rows`` that anybody may see, drawn once, as ``init`` is called.
-      numbers: as ``divergences`` takes it: outputs are no logits.
-      members: ``float[clients, k]``, not negative: F, but for the length of its
-        columns, where clusters are known; in place of outputs and probe.
-      every: rounds after which F is found anew, >= 1; the first is after round 1.
+      outputs_fn: ``(params, rows) -> float[q, classes]``. Returns logits for the probe
+        rows.
+      probe_fn: ``key -> rows``. Returns public probe rows, drawn once in ``init``.
+      numbers: whether outputs are numbers instead of logits. See ``divergences``.
+      members: ``float[clients, k]``, >= 0. F up to the norm of its columns, for known
+        clusters. It replaces outputs and probe.
+      every: rounds between updates of F, >= 1; the first update follows round 1.
       variant: one of ``VARIANTS``.
-      rounds: ``CohortConfig``; None is the default. It weighs what ``params`` is a mean
-        of.
+      rounds: ``CohortConfig``; None is the default. Its weights apply to the mean
+        ``params``.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` is ``ClusterFLState``,
-      ``server`` ``Clusters``, and ``params`` the mean of what the last cohort sent,
-      with which a client without rows predicts.
+      ``server`` is ``Clusters``, and ``params`` is the mean over the last cohort, with
+      which clients without rows predict.
 
     Raises:
-      ValueError: for an unknown variant, members of another shape, negative or not
-        finite, members and outputs both or neither, and as ``Steps``, ``CohortConfig``
-        and ``personal``; from ``init`` for a ρ on the host that is not above 2β.
+      ValueError: for an unknown form, invalid ``members`` (another shape, negative or
+        not finite), or unless exactly one of members and outputs is given. Also the
+        conditions of ``Steps``, ``CohortConfig`` and ``personal``. From ``init``, for a
+        ρ on the host that is not above 2β.
 
     Example:
-      Two clients of one cluster: models 2 and 0 after a round, so FᵀW = √2. With α = 0,
-      β = 1/8 and ρ = 1, Ω = 4/3 √2, U = √2 / 3, and both are pulled by 2/3.
+      Two clients in one cluster have models 2 and 0 after a round, so FᵀW = √2. With
+      α = 0, β = 1/8 and ρ = 1: Ω = 4/3 √2, U = √2 / 3, and ``pull`` is 2/3 for both.
 
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
@@ -119,7 +120,7 @@ def clusterfl(
 
     References:
       Ouyang et al., ClusterFL: a similarity-aware federated learning system for human
-      activity recognition, MobiSys 2021, without its dropping of clients; Zhou, Chen
+      activity recognition, MobiSys 2021, without dropping clients; Zhou, Chen
       and Ye, Clustered multi-task learning via alternating structure optimization,
       NeurIPS 2011, for the penalty.
     """
@@ -127,7 +128,7 @@ def clusterfl(
     whole("num_clusters", num_clusters, least=1)
     whole("every", every, least=1)
     given = _checked(members, num_clients, num_clusters, outputs_fn, probe_fn)
-    of_probe: Any = outputs_fn  # Called where there is one.
+    of_probe: Any = outputs_fn
 
     def init(key):
         params_key, probe_key = jax.random.split(key)
@@ -164,7 +165,7 @@ def clusterfl(
         return Reply(model, kept, jax.tree.map(jnp.asarray, info))
 
     def found(state: PersonalState):
-        """Memberships by what the clients' models say now."""
+        """Computes memberships from the current outputs of the clients' models."""
         own, probe = state.own, state.server.probe
         outputs = jax.vmap(lambda model: of_probe(model, probe))(own.model)
         apart = divergences(outputs, state.hyper["temperature"], numbers=numbers)
@@ -172,7 +173,7 @@ def clusterfl(
         return kept.astype(state.server.members.dtype)
 
     def server(state: PersonalState, mean, share):
-        state = replaced(state, mean, share)
+        state = replace_params(state, mean, share)
         own, clusters, hyper = state.own, state.server, state.hyper
         beta, rho = hyper["beta"], hyper["rho"]
         if given is None:
@@ -207,7 +208,7 @@ def clusterfl(
         return state._replace(own=own, server=server)
 
     def model(client):
-        return own_or_shared(client._replace(own=client.own.model))
+        return choose_model(client._replace(own=client.own.model))
 
     made = personal(
         init,
@@ -228,34 +229,35 @@ def clusterfl(
         )
         if beta is not None and rho is not None and not rho > 2 * beta:
             raise ValueError(
-                f"rho must be above 2 beta, {2 * beta:g}, and better above twice that, "
-                f"got {rho!r}: below it the server's part has no least value."
+                f"rho must be > 2 beta, {2 * beta:g}, got {rho!r}; below it the "
+                "server's problem has no minimum. Values above 4 beta are recommended."
             )
         return made.init(key, **values)
 
-    newcomer = lambda state, own: own._replace(model=state.params)
-    return made._replace(init=checked_init, newcomer=newcomer)
+    init_new_client = lambda state, own: own._replace(model=state.params)
+    return made._replace(init=checked_init, init_new_client=init_new_client)
 
 
 def _checked(members, num_clients, num_clusters, outputs_fn, probe_fn):
-    """Given memberships as an array; None where they are to be found."""
+    """Returns given memberships as an array, or None if they are learnt."""
     if (members is None) == (outputs_fn is None or probe_fn is None):
         raise ValueError(
-            "give outputs_fn and probe_fn, on which clients' models are compared, or "
-            "members, if clusters are known."
+            "either members or both outputs_fn and probe_fn must be given, got "
+            f"{'neither' if members is None else 'both'}; use members for known "
+            "clusters."
         )
     if members is None:
         return None
     members = jnp.asarray(members, jnp.result_type(float))
     if members.shape != (num_clients, num_clusters):
         raise ValueError(
-            f"members must be float[{num_clients}, {num_clusters}], of clients and "
+            f"members must be float[{num_clients}, {num_clusters}], clients by "
             f"clusters, got shape {members.shape}."
         )
     if not (jnp.isfinite(members) & (members >= 0)).all():
         raise ValueError(
-            "members must be finite and not negative, 0 where a client is not of a "
-            f"cluster, got {members.min()} to {members.max()}."
+            f"members must be finite and >= 0, got {members.min()} to "
+            f"{members.max()}; use 0 for clients outside a cluster."
         )
     return members
 
@@ -266,17 +268,18 @@ def _of_length_1(columns):
 
 
 def divergences(outputs, temperature, *, numbers: bool = False):
-    """Kullback-Leibler divergences of what clients' models say of the same rows.
+    """Computes Kullback-Leibler divergences of clients' outputs on the same rows.
 
-    One product of two matrices: no pair of clients is looked at by itself.
+    It uses one matrix product for all pairs.
 
     Args:
-      outputs: ``float[clients, q, classes]``, logits for q rows; or numbers.
-      temperature: T > 0 that logits are divided by, may be traced.
-      numbers: outputs are means of Gaussians whose deviation is T, not logits.
+      outputs: ``float[clients, q, classes]``, logits for q rows, or numbers.
+      temperature: T > 0, divisor of the logits; may be traced.
+      numbers: whether outputs are means of Gaussians with standard deviation T instead
+        of logits.
 
     Returns:
-      ``float[clients, clients]``, in nats, the mean over rows of KL(i, j); its diagonal
+      ``float[clients, clients]`` in nats, the mean over rows of KL(i, j). The diagonal
       is 0 up to rounding.
 
     Example:
@@ -286,7 +289,7 @@ def divergences(outputs, temperature, *, numbers: bool = False):
       (0.1438, 0.1308)
 
     References:
-      Ouyang et al., ClusterFL, MobiSys 2021, which softens outputs by T = 6.
+      Ouyang et al., ClusterFL, MobiSys 2021, with T = 6.
     """
     num, rows = outputs.shape[:2]
     high = jax.lax.Precision.HIGHEST
@@ -303,24 +306,24 @@ def divergences(outputs, temperature, *, numbers: bool = False):
 
 
 def memberships(found, seen, num_clusters: int):
-    """How much each client belongs to each cluster: principal components, clipped.
+    """Computes cluster memberships from clipped principal components.
 
-    The rows of ``found`` are centred; their components along the first principal axes,
-    each so turned that the largest is positive, are clipped at 0, and columns scaled to
-    length 1. Of two groups one is on the positive side of the first axis; the other
-    belongs to no cluster, unless another axis tells it.
+    The rows of ``found`` are centred and projected on the first principal axes. Each
+    axis is oriented so that its largest component is positive. Components are clipped
+    at 0, and columns are scaled to norm 1. With two groups, one is on the positive side
+    of the first axis; the other forms a cluster only if another axis separates it.
 
     Args:
-      found: ``float[clients, clients]``, of ``divergences``.
-      seen: ``bool[clients]``; others belong nowhere and count for nothing.
-      num_clusters: columns, a Python int from 1 to the number of clients.
+      found: ``float[clients, clients]``, result of ``divergences``.
+      seen: ``bool[clients]``; other clients are ignored.
+      num_clusters: number of columns, a Python int from 1 to the number of clients.
 
     Returns:
-      ``float[clients, num_clusters]``, not negative; columns of length 1, or 0 where
-      clients differ along fewer axes.
+      ``float[clients, num_clusters]``, >= 0. Columns have norm 1, or 0 if clients
+      differ along fewer axes.
 
     Raises:
-      ValueError: for a number of clusters out of its range.
+      ValueError: for ``num_clusters`` out of range.
 
     Example:
       >>> apart = jnp.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
@@ -335,7 +338,7 @@ def memberships(found, seen, num_clusters: int):
     num = whole("num_clusters", num_clusters, least=1)
     if num > len(found):
         raise ValueError(
-            f"num_clusters must be at most the {len(found)} clients there are, got "
+            f"num_clusters must be <= {len(found)}, the number of clients, got "
             f"{num_clusters!r}."
         )
     both = seen[:, None] & seen[None, :]
@@ -345,7 +348,7 @@ def memberships(found, seen, num_clusters: int):
     vectors, lengths, _ = jnp.linalg.svd(centred)
     vectors = vectors[:, :num]
     size = jnp.abs(vectors)
-    # Of entries as large as each other but for rounding, the first one decides.
+    # Among entries equal up to rounding, the first determines the sign.
     large = size >= 0.999 * jnp.max(size, axis=0)[None, :]
     turn = jnp.sign(jnp.take_along_axis(vectors, jnp.argmax(large, axis=0)[None], 0))
     kept = jnp.maximum(turn * vectors, 0)

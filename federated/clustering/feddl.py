@@ -1,4 +1,4 @@
-"""FedDL: layers are merged from the first on, among clients who still agree."""
+"""FedDL: personal models with layers merged in nested groups of similar clients."""
 
 from typing import Any, NamedTuple
 
@@ -11,33 +11,33 @@ from jaxanon.federated.engine.algorithm import (
     CohortConfig,
     FederatedAlgorithm,
     Steps,
-    weigher,
+    weight_fn,
 )
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
-    own_or_shared,
+    choose_model,
     personal,
-    replaced,
+    replace_params,
     train,
 )
 
 
 class FedDLState(NamedTuple):
-    """A client's model, and what the server needs to know of it."""
+    """A client's model and its data for the server."""
 
-    model: Any  # dict of layers, as the server merged it
-    merged: Any  # dict of bool[], layers that it has in common with others
-    weight: jax.Array  # float[], of its last round in its groups' means
-    last: jax.Array  # int32[], the round it took part in last; -1 before
+    model: Any  # dict of layers, as merged by the server
+    merged: Any  # dict of bool[], layers shared with other clients
+    weight: jax.Array  # float[], weight of its last round in group means
+    last: jax.Array  # int32[], last round of participation; -1 before
 
 
 class Structure(NamedTuple):
-    """Who shares which layer with whom."""
+    """Groups of clients per layer."""
 
-    start: Any  # the weights that all began at
-    groups: Any  # dict of int32[clients], the first client of one's group
-    round: jax.Array  # int32[], the round that comes
+    start: Any  # initial weights of all clients
+    groups: Any  # dict of int32[clients], first client of each client's group
+    round: jax.Array  # int32[], next round
 
 
 def feddl(
@@ -49,44 +49,43 @@ def feddl(
     num_clients: int,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """Models of clients' own, whose layers are shared in groups that get no larger.
+    """Builds FedDL: personal models with layers shared in nested groups.
 
-    Clients train all layers and send them. The server looks at the first layer: clients
-    whose weights went similar ways from where all began, by a cosine of at least
-    ``similarity``, are linked, and whoever is linked, by others too, is of one group,
-    which takes the weighted mean of the layers that its members sent in this round.
-    Then the second layer, linked within those groups alone, and so on: lower layers are
-    shared in larger groups, and who parts on the way up stays apart.
+    Clients train and send all layers. The server starts with the first layer. It links
+    clients whose weight changes since the start have a cosine of at least
+    ``similarity``. Connected clients form a group and get the weighted mean of the
+    layers that its members sent in this round. Each further layer is grouped in the
+    same way within the groups of the previous layer, so lower layers are shared in
+    larger groups.
 
-    The paper says that the similarity of weights is learned and models are merged layer
-    by layer from the bottom; measure and rule are our reading. What is shared goes the
-    same way from then on, so that groups part only where ``similarity`` is near 1. The
-    server sees every client's model, in every round. Weights after many steps are
-    compared, and multiplied out before (``grouping.inner_products``).
+    The paper states that the similarity of weights is learnt and models are merged
+    layer by layer from the bottom; the measure and the rule are our interpretation.
+    Shared layers change in the same way afterwards, so groups split only if
+    ``similarity`` is close to 1. The server sees every client's model in every round.
 
-    ``init(key, learning_rate=0.1, similarity=0.4)``. ``info`` has ``"loss"``,
-    ``"layers"``, how many of a client's were merged with others' as the round began,
-    and ``"bytes_up"``, its model, and ``"bytes_down"``, its merged layers.
+    ``init(key, learning_rate=0.1, similarity=0.4)``. ``info`` has ``"loss"``;
+    ``"layers"``, the number of a client's layers that were merged at the start of the
+    round; ``"bytes_up"``, its model; and ``"bytes_down"``, its merged layers.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
-      layers: names of all layers, in the order in which rows meet them.
-      num_clients: clients of the population.
+      layers: names of all layers, from input to output.
+      num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``: ``own`` is ``FedDLState``,
-      ``server`` ``Structure``, and ``params`` the mean over the last cohort, with which
-      a client without rows predicts.
+      ``server`` is ``Structure``, and ``params`` is the mean over the last cohort, with
+      which clients without rows predict.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for
-        names that are not those of all layers.
+      ValueError: under the conditions of ``Steps``, ``CohortConfig`` and ``personal``.
+        From ``init``, unless ``layers`` names all layers.
 
     Example:
-      Clients at (1, 1) and (3, -1) agree about the first layer alone.
+      Clients at (1, 1) and (3, -1) agree in the first layer only.
 
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (
@@ -105,13 +104,13 @@ def feddl(
       recognition, SenSys 2021.
     """
     rounds = rounds or CohortConfig()
-    weigh = weigher(rounds.weighting)
+    weigh = weight_fn(rounds.weighting)
 
     def init(key):
         params = init_fn(key)
         if sorted(params) != sorted(layers):
             raise ValueError(
-                f"layers must be all of the model's, {sorted(params)}, in their order, "
+                f"layers must be all layers of the model, {sorted(params)}, in order, "
                 f"got {layers!r}."
             )
         merged = {name: jnp.array(True) for name in layers}
@@ -139,7 +138,7 @@ def feddl(
         )
 
     def server(state: PersonalState, mean, share):
-        state = replaced(state, mean, share)
+        state = replace_params(state, mean, share)
         own, (start, _, number) = state.own, state.server
         seen, joined = own.last >= 0, own.last == number
         together = seen[:, None] & seen[None, :]
@@ -148,7 +147,7 @@ def feddl(
             way = jax.tree.map(lambda w, w0: w - w0[None], own.model[name], start[name])
             alike = grouping.cosines(grouping.inner_products(way))
             near = together & (alike >= state.hyper["similarity"])
-            together = grouping.linked(near)
+            together = grouping.link_clients(near)
             model[name] = _merged(own.model[name], together, joined * own.weight)
             merged[name] = jnp.sum(together, axis=1) > 1
             groups[name] = jnp.argmax(together, axis=1).astype(jnp.int32)
@@ -158,7 +157,7 @@ def feddl(
         )
 
     def model(client):
-        return own_or_shared(client._replace(own=client.own.model))
+        return choose_model(client._replace(own=client.own.model))
 
     return personal(
         init,
@@ -168,18 +167,19 @@ def feddl(
         num_clients=num_clients,
         hyper={"learning_rate": 0.1, "similarity": 0.4},
         rounds=rounds,
-    )._replace(newcomer=lambda state, own: own._replace(model=state.params))
+    )._replace(init_new_client=lambda state, own: own._replace(model=state.params))
 
 
 def _merged(layer, together, weights):
-    """Means over groups; a group in which all weigh nothing keeps what it has."""
-    shares = together * weights[None, :]
-    total = jnp.sum(shares, axis=1)
-    shares = shares / jnp.where(total > 0, total, 1)[:, None]
+    """Averages a layer over groups; groups of total weight 0 keep their values."""
+    fractions = together * weights[None, :]
+    total = jnp.sum(fractions, axis=1)
+    fractions = fractions / jnp.where(total > 0, total, 1)[:, None]
 
     def mean(leaf):
         some = (total > 0).reshape(-1, *[1] * (leaf.ndim - 1))
-        found = jnp.tensordot(shares, leaf, axes=1, precision=jax.lax.Precision.HIGHEST)
-        return jnp.where(some, found.astype(leaf.dtype), leaf)
+        highest = jax.lax.Precision.HIGHEST
+        means = jnp.tensordot(fractions, leaf, axes=1, precision=highest)
+        return jnp.where(some, means.astype(leaf.dtype), leaf)
 
     return jax.tree.map(mean, layer)

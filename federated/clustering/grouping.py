@@ -1,4 +1,4 @@
-"""Groups of clients by inner products of what belongs to each, and by nothing else."""
+"""Grouping of clients based on inner products of their vectors."""
 
 import jax
 import jax.numpy as jnp
@@ -7,19 +7,17 @@ from jaxanon.kernels.checks import whole
 
 
 def inner_products(trees):
-    """Inner products of every two clients' trees, as one long vector each.
+    """Computes inner products of all pairs of clients' trees.
 
-    Where a client's tree is one gradient of few rows, its factors give the same without
-    the gradient (``jaxanon.kernels.inner_product``), but only those of fewer than
-    √(d_in d_out / (d_in + d_out)) rows do so by fewer products, which for layers of a
-    thousand by 64 is 7: what clients make of hundreds of rows or of many steps is
-    multiplied out before.
+    For gradients of few rows, ``jaxanon.kernels.inner_product`` computes them from
+    factors. It needs fewer operations only below √(d_in d_out / (d_in + d_out)) rows,
+    such as 7 rows for a layer of 1000 by 64.
 
     Args:
       trees: tree of arrays ``[clients, ...]``.
 
     Returns:
-      ``float[clients, clients]``, in float32 or the wider type of a leaf.
+      ``float[clients, clients]`` in at least float32.
 
     Example:
       >>> inner_products({"a": jnp.array([[1.0, 2.0], [0.0, 1.0]]), "b": jnp.ones(2)})
@@ -36,7 +34,7 @@ def inner_products(trees):
 
 
 def cosines(products):
-    """Cosines of the angles between clients, of ``inner_products``; 0 beside nothing.
+    """Converts ``inner_products`` to cosines; 0 for zero vectors.
 
     Example:
       >>> cosines(jnp.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
@@ -50,23 +48,24 @@ def cosines(products):
 
 
 def k_means(products, present, num_groups: int, *, num_steps: int = 20):
-    """Groups whose members are near their mean, by Lloyd's steps on inner products.
+    """Clusters clients with k-means (Lloyd's algorithm) on inner products.
 
-    The first centre is the client that is furthest from the mean of all, each next one
-    that which is furthest from those before: nothing is drawn.
+    Initialisation is deterministic: the first centre is the client farthest from the
+    global mean, and each further centre is the client farthest from the previous ones.
 
     Args:
-      products: ``float[clients, clients]``, of ``inner_products``.
-      present: ``bool[clients]``; others are put to the nearest group, and form none.
+      products: ``float[clients, clients]``, result of ``inner_products``.
+      present: ``bool[clients]``. Other clients are assigned to the nearest group but do
+        not affect the means.
       num_groups: k, from 1 to the number of clients.
-      num_steps: of Lloyd's, enough for clients by the hundred.
+      num_steps: iterations; the default suffices for hundreds of clients.
 
     Returns:
-      ``int32[clients]`` below k; of clients as near to two groups the first. Groups
-      can be empty where clients are fewer than k, or lie on each other.
+      ``int32[clients]`` below k; ties go to the first group. Groups can be empty if
+      there are fewer than k distinct clients.
 
     Raises:
-      ValueError: for a number of groups out of its range.
+      ValueError: for ``num_groups`` out of range.
 
     Example:
       >>> x = jnp.array([0.0, 9.0, 1.0, 8.0])
@@ -75,21 +74,21 @@ def k_means(products, present, num_groups: int, *, num_steps: int = 20):
 
     References:
       Lloyd, Least squares quantization in PCM, 1982; Schölkopf, Smola and Müller, 1998,
-      for means that are known by inner products; Gonzalez, 1985, for where it begins.
+      for means from inner products; Gonzalez, 1985, for the initialisation.
     """
     num = whole("num_groups", num_groups, least=1)
     if num > len(products):
         raise ValueError(
-            f"num_groups must be at most the {len(products)} clients there are, got "
+            f"num_groups must be <= {len(products)}, the number of clients, got "
             f"{num_groups!r}."
         )
     squares = jnp.diagonal(products)
 
     def apart(weights):
-        """Squared distances of clients from a mean, its own part of it given."""
-        share = weights / jnp.maximum(jnp.sum(weights), 1)
-        toward = products @ share
-        far = squares - 2 * toward + share @ toward
+        """Returns squared distances of clients from a weighted mean."""
+        fractions = weights / jnp.maximum(jnp.sum(weights), 1)
+        toward = products @ fractions
+        far = squares - 2 * toward + fractions @ toward
         return jnp.where(jnp.sum(weights) > 0, far, jnp.inf)
 
     nearest, centres = apart(present.astype(products.dtype)), []
@@ -108,25 +107,25 @@ def k_means(products, present, num_groups: int, *, num_steps: int = 20):
     return groups.astype(jnp.int32)
 
 
-def linked(near):
-    """Groups of clients that are linked to each other, by others if need be.
+def link_clients(near):
+    """Returns the connected components of a graph of clients.
 
     Args:
       near: ``bool[clients, clients]``, symmetric.
 
     Returns:
-      ``bool[clients, clients]``, who is of one group; each is of its own.
+      ``bool[clients, clients]``, True for clients in the same component.
 
     Example:
       >>> near = jnp.zeros((4, 4), bool).at[0, 1].set(True).at[1, 3].set(True)
-      >>> linked(near | near.T).astype(int)
+      >>> link_clients(near | near.T).astype(int)
       Array([[1, 1, 0, 1],
              [1, 1, 0, 1],
              [0, 0, 1, 0],
              [1, 1, 0, 1]], dtype=int32)
     """
     found = near | jnp.eye(len(near), dtype=bool)
-    # Each product doubles how many links lie between two of a group.
+    # Each product doubles the maximum path length.
     for _ in range((len(near) - 1).bit_length()):
         counts = found.astype(jnp.float32) @ found.astype(jnp.float32)
         found = counts > 0.5

@@ -1,6 +1,6 @@
-"""Algorithms that group clients, as loops: for readers, and for the tests.
+"""Reference implementation of clustering algorithms in plain loops.
 
-Every client takes part in every round; what is shared is weighted by its rows.
+All clients participate in every round and are weighted by their rows.
 """
 
 import jax
@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.federated.engine.reference import (
-    descended,
     mean_loss,
     real_rows,
     round_of,
+    train_client,
     weighted_mean,
 )
 
@@ -35,7 +35,7 @@ def clusterfl(
     every,
     variant,
 ):
-    """ClusterFL: the augmented Lagrangian as a client's loss, and duals of clusters."""
+    """Runs ClusterFL with the augmented Lagrangian as the client's loss."""
     num = len(clients.mask)
     models, zeros = [params] * num, jax.tree.map(jnp.zeros_like, params)
     members = np.zeros((num, num_clusters))
@@ -59,7 +59,7 @@ def clusterfl(
                     total += inner(duals[j], lack) + rho / 2 * inner(lack, lack)
                 return total
 
-            local = descended(
+            local = train_client(
                 penalised, own_key, models[i], rows, size, learning_rate, **options
             )
             sent.append(local)
@@ -79,11 +79,10 @@ def clusterfl(
 
 
 def _members(models, outputs_fn, probe, temperature, num_clusters):
-    """F: of every two clients' outputs the divergence, then principal components."""
-    told = [jax.nn.softmax(outputs_fn(w, probe) / temperature) for w in models]
-    apart = np.array(
-        [[np.mean(np.sum(p * np.log(p / q), axis=1)) for q in told] for p in told]
-    )
+    """Computes F from pairwise divergences and their principal components."""
+    outputs = [jax.nn.softmax(outputs_fn(w, probe) / temperature) for w in models]
+    divergence = lambda p, q: np.mean(np.sum(p * np.log(p / q), axis=1))
+    apart = np.array([[divergence(p, q) for q in outputs] for p in outputs])
     vectors, lengths, _ = np.linalg.svd(apart - apart.mean(axis=0))
     members = np.zeros((len(models), num_clusters))
     for j in range(num_clusters):
@@ -98,7 +97,7 @@ def _members(models, outputs_fn, probe, temperature, num_clusters):
 def centralized_clustering(
     key, params, loss_fn, clients, num_rounds, *, learning_rate, num_steps, k, alone
 ):
-    """Centralized clustering, all rows of a group at every step."""
+    """Runs centralized clustering with all rows of a cluster at every step."""
     num = len(clients.mask)
     groups, models = [0] * num, [params] * k
     each = [real_rows(clients, i) for i in range(num)]
@@ -122,14 +121,14 @@ def centralized_clustering(
             size = len(jax.tree.leaves(rows)[0])
             own_key = jax.random.fold_in(train_key, j)
             options = {"num_steps": num_steps, "batch_size": size}
-            models[j] = descended(
+            models[j] = train_client(
                 loss_fn, own_key, models[j], rows, size, learning_rate, **options
             )
     return models, groups
 
 
 def k_means(points, k, num_steps=20):
-    """Lloyd's steps from points that are each the furthest from those before."""
+    """Runs Lloyd's algorithm from farthest-first initial centres."""
     far = lambda centre: np.sum((points - centre) ** 2, axis=1)
     centres = [points[np.argmax(far(points.mean(axis=0)))]]
     while len(centres) < k:
@@ -145,12 +144,12 @@ def k_means(points, k, num_steps=20):
 
 
 def inner(a, b):
-    """The inner product of two trees, ``float[]``."""
+    """Returns the inner product ``float[]`` of two trees."""
     return sum(jax.tree.leaves(jax.tree.map(lambda x, y: jnp.sum(x * y), a, b)))
 
 
 def plus(a, b, times):
-    """The tree ``a + times * b``."""
+    """Returns the tree ``a + times * b``."""
     return jax.tree.map(lambda x, y: x + times * y, a, b)
 
 
@@ -166,12 +165,12 @@ def feddl(
     similarity,
     layers,
 ):
-    """FedDL: from the first layer on, groups within groups."""
+    """Runs FedDL with nested groups from the first layer on."""
     start, models, found = params, [params] * len(clients.mask), {}
     for t in range(num_rounds):
         sent, sizes = [], []
         for i, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
-            local = descended(
+            local = train_client(
                 loss_fn, own_key, models[i], rows, size, learning_rate, **options
             )
             sent.append(local)
@@ -193,7 +192,7 @@ def feddl(
 
 
 def _parts(group, ways, similarity):
-    """A group's parts, grown one client at a time."""
+    """Returns the connected parts of a group."""
     left, parts = set(group), []
     while left:
         part = [left.pop()]

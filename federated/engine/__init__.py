@@ -1,1 +1,1 @@
-"""Cohorts, local training, layouts and the simulation of rounds."""
+"""Cohorts, local training, layouts and simulation of rounds."""

@@ -1,4 +1,4 @@
-"""What a federated algorithm is, and how its acts make one round of it."""
+"""The federated algorithm interface, and rounds built from stages."""
 
 import dataclasses
 from collections.abc import Callable
@@ -18,46 +18,47 @@ from jaxanon.kernels.checks import one_of, whole
 
 
 class State(NamedTuple):
-    """All that changes from round to round, and so all that is checkpointed."""
+    """Everything that changes between rounds and is checkpointed."""
 
-    round: jax.Array  # int32[]; rounds done
+    round: jax.Array  # int32[]; completed rounds
     params: Any
-    opt_state: Any  # of the server's optimizer
-    hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
-    average: Any = None  # running mean of params, where an algorithm keeps one
+    opt_state: Any  # state of the server's optimizer
+    hyper: dict[str, jax.Array]  # float[] each; varied by sweeps
+    average: Any = None  # running mean of params, if an algorithm has one
 
 
 def hyper_arrays(defaults: dict, values: dict) -> dict[str, jax.Array]:
-    """``State.hyper``: the defaults with ``values`` in their place, ``float[]`` each.
+    """Returns ``State.hyper``: the defaults updated by ``values``, ``float[]`` each.
 
-    They are copies, for ``simulate`` gives them away, and values may be the caller's.
+    They are copies, because ``simulate`` donates them and values may be the caller's.
 
     Raises:
-      TypeError: for a name that has no default.
+      TypeError: for a name without a default.
     """
     unknown = sorted(set(values) - set(defaults))
     if unknown:
         raise TypeError(
-            f"init takes the hyper-parameters {sorted(defaults)}, got {unknown}."
+            f"hyper-parameters must be among {sorted(defaults)}, got {unknown}."
         )
     to_array = lambda value: jnp.array(value, jnp.result_type(float))
     return {name: to_array(value) for name, value in (defaults | values).items()}
 
 
 class RoundStages(NamedTuple):
-    """The acts of a round, apart, for whoever has to place them on devices.
+    """Separate stages of a round, for placement on devices.
 
-    ``cohort(key, state, num_clients) -> int32[m]``; ``work(key, state, clients, ids,
-    counted, at=None, stage=0) -> (sums, kept)``, weighted sums over ``ids`` of whom
-    ``counted`` (``bool[len(ids)]``) says so, and what each of ``ids`` keeps;
-    ``merge(state, ids, sums, kept, stage=0) -> (state, info)``, with the sums of all
-    parts of a cohort added up and what they keep in its order.
+    - ``cohort(key, state, num_clients) -> int32[m]`` samples the clients.
+    - ``work(key, state, clients, ids, counted, at=None, stage=0) -> (sums, kept)``
+      returns weighted sums over ``ids`` where ``counted`` (``bool[len(ids)]``) is True,
+      and the personal state of each of ``ids``.
+    - ``merge(state, ids, sums, kept, stage=0) -> (state, info)`` takes the total sums
+      over a cohort and its personal states in order.
+    - ``finish(state) -> state`` ends the round.
 
-    ``at`` says where ``ids`` lie in ``clients``; ``state.own``, where states have it,
-    is then that of ``ids``, in their order. None is where their numbers say. After
-    stage 0 the same cohort works and is merged in ``more_stages`` further ones, 1, 2,
-    ..., whose ``info`` nobody reads, and ``finish(state) -> state`` ends the round.
-    ``way``, ``most`` and ``legal``: see ``exchange.Exchange``.
+    ``at`` holds the positions of ``ids`` in ``clients``; None means ``ids``. With
+    ``at``, ``state.own`` (if present) holds the entries of ``ids`` in order. After
+    stage 0, the same cohort runs ``more_stages`` further stages 1, 2, ... without
+    ``info``. For the other fields see ``exchange.Exchange``.
     """
 
     cohort: Callable
@@ -65,78 +66,83 @@ class RoundStages(NamedTuple):
     merge: Callable
     more_stages: int = 0
     finish: Callable = lambda state: state
-    way: Callable = lambda state, sent: sent
-    most: Callable = float
-    legal: Callable = lambda sent: True
+    direction: Callable = lambda state, sent: sent
+    max_weight: Callable = float
+    is_valid: Callable = lambda sent: True
 
 
 class FederatedAlgorithm(NamedTuple):
-    """``init(key, ...) -> state`` and ``update(key, state, clients) -> (state, info)``.
+    """A federated algorithm as a tuple of pure functions.
 
-    ``update`` is one round, may be jitted, scanned and vmapped, and is given the run's
-    key: the stream over time is ``fold_in(key, state.round)``. ``acts`` are the parts
-    that ``update`` is made of, where an algorithm can be taken apart. ``model(key,
-    state, client, rows, mask) -> params`` is what client number ``client`` predicts
-    with, given its own training rows; None where that is ``state.params`` for all.
-    ``sent(key, state, clients, client) -> (message, weight)`` is what client number
-    ``client`` sends in the round that ``update`` with the same arguments is; see
-    ``observed``. None where single messages are nobody's to see. ``alone``, of the
-    arguments of ``model``, is what a client keeps of a round that nobody hears of; None
-    where clients keep nothing. ``newcomer(state, own) -> own`` is what somebody begins
-    with who joins, of what clients began with; None is the same. See ``join``.
+    ``init(key, ...) -> state`` and ``update(key, state, clients) -> (state, info)``.
+    ``update`` is one round and can be jitted, scanned and vmapped. It takes the run's
+    key and derives ``fold_in(key, state.round)``. The other fields are optional:
+
+    - ``stages``: the parts of ``update``, if the algorithm can be split.
+    - ``model(key, state, client, rows, mask) -> params``: parameters with which client
+      ``client`` predicts, given its training rows. None is ``state.params`` for all.
+    - ``message(key, state, clients, client) -> (message, weight)``: the message that
+      client ``client`` sends in ``update`` with the same arguments (see
+      ``simulate_observed``). None if single messages are not observable.
+    - ``local_update``: takes the arguments of ``model`` and returns the client's
+      personal state after a round without communication. None without personal state.
+    - ``init_new_client(state, own) -> own``: initial personal state of a new client,
+      given that of other clients. None is the same (see ``personalize_new_client``).
     """
 
     init: Callable
     update: Callable
-    acts: RoundStages | None = None
+    stages: RoundStages | None = None
     model: Callable | None = None
-    sent: Callable | None = None
-    alone: Callable | None = None
-    newcomer: Callable | None = None
+    message: Callable | None = None
+    local_update: Callable | None = None
+    init_new_client: Callable | None = None
 
 
-def or_nothing(message, weight):
-    """``(message, weight)`` of a client; zeros where the weight is 0."""
+def zero_if_absent(message, weight):
+    """Returns ``(message, weight)`` of a client, with zeros if the weight is 0."""
     nothing = lambda leaf: jnp.where(weight > 0, leaf, jnp.zeros_like(leaf))
     return jax.tree.map(nothing, message), weight
 
 
-def one_round(acts: RoundStages) -> Callable:
-    """``update`` of all acts: one program, for one device or those of ``Placed``."""
+def one_round(stages: RoundStages) -> Callable:
+    """Returns ``update`` of all stages, for one device or for ``ShardedClients``."""
 
     def update(key, state, clients):
         placed = isinstance(clients, sharding.ShardedClients)
-        num_clients = clients.num_clients if placed else number_of(clients)
-        ids = acts.cohort(key, state, num_clients)
+        num_clients = clients.num_clients if placed else count_clients(clients)
+        ids = stages.cohort(key, state, num_clients)
         if placed:
-            work = sharding.work_together(acts.work, clients)
+            work = sharding.shard_work(stages.work, clients)
         else:
             counted = jnp.ones(len(ids), bool)
-            work = lambda key, state, ids, stage: acts.work(
+            work = lambda key, state, ids, stage: stages.work(
                 key, state, clients, ids, counted, stage=stage
             )
 
         def done(state, stage):
-            state, info = acts.merge(
+            state, info = stages.merge(
                 state, ids, *work(key, state, ids, stage), stage=stage
             )
-            return sharding.on_all((state, info), clients) if placed else (state, info)
+            return (
+                sharding.replicate((state, info), clients) if placed else (state, info)
+            )
 
         state, info = done(state, 0)
-        if acts.more_stages:
-            more = jnp.arange(1, acts.more_stages + 1)
+        if stages.more_stages:
+            more = jnp.arange(1, stages.more_stages + 1)
             step = lambda state, stage: (done(state, stage)[0], None)
             state, _ = jax.lax.scan(step, state, more)
-        return acts.finish(state), info
+        return stages.finish(state), info
 
     return update
 
 
-def number_of(clients) -> int:
-    """How many clients arrays ``[clients, ...]`` are of.
+def count_clients(clients) -> int:
+    """Returns the number of clients of arrays ``[clients, ...]``.
 
     Example:
-      >>> number_of({"x": jnp.zeros((3, 4))})
+      >>> count_clients({"x": jnp.zeros((3, 4))})
       3
     """
     return len(jax.tree.leaves(clients)[0])
@@ -153,19 +159,19 @@ def build(
     weighting,
     layout,
 ) -> FederatedAlgorithm:
-    """An algorithm that differs from others only in what a client does.
+    """Builds an algorithm from a client function.
 
-    ``cohort_size`` may be a function of the number of clients as well.
+    ``cohort_size`` may also be a function of the number of clients.
     """
     whole("rounds_per_cohort", rounds_per_cohort, least=1)
     if cohort_size is not None and not callable(cohort_size):
         whole("cohort_size", cohort_size, least=1)
-    weigh = weigher(weighting)
+    weigh = weight_fn(weighting)
 
     def init(key, **values):
         in_range(values)
         arrays = hyper_arrays(hyper, values)
-        # Copied, for ``simulate`` gives them away, and they may be the caller's.
+        # Copied, because ``simulate`` donates them and they may be the caller's.
         params = jax.tree.map(jnp.copy, init_fn(key))
         opt_state = server_optimizer.init(params)
         return State(jnp.zeros((), jnp.int32), params, opt_state, arrays)
@@ -178,10 +184,10 @@ def build(
         )
 
     def reply(key, state, clients, number, at):
-        """What a client makes of a round."""
+        """Computes a client's message of a round."""
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
         rows = jax.tree.map(lambda leaf: leaf[at], clients.rows)
-        # The key belongs to the client, whatever its place in the cohort.
+        # The key depends on the client, not on its position in the cohort.
         own_key = jax.random.fold_in(client_key, number)
         return client(own_key, state, rows, clients.mask[at])
 
@@ -209,10 +215,10 @@ def build(
     def sent(key, state, clients, number):
         ids = cohort(key, state, len(clients.mask))
         weight = weigh(clients.mask[number]) * jnp.any(ids == number)
-        return or_nothing(reply(key, state, clients, number, number)[0], weight)
+        return zero_if_absent(reply(key, state, clients, number, number)[0], weight)
 
-    acts = RoundStages(cohort, work, merge, most=most_of(weighting))
-    return FederatedAlgorithm(init, one_round(acts), acts, sent=sent)
+    stages = RoundStages(cohort, work, merge, max_weight=max_weight_fn(weighting))
+    return FederatedAlgorithm(init, one_round(stages), stages, message=sent)
 
 
 WEIGHTINGS = {
@@ -221,37 +227,38 @@ WEIGHTINGS = {
 }
 
 
-def weigher(weighting: str) -> Callable:
-    """``mask -> float[]``, what a client counts for, by one of ``WEIGHTINGS``.
+def weight_fn(weighting: str) -> Callable:
+    """Returns ``mask -> float[]``, the weight of a client.
 
     Raises:
       ValueError: for an unknown weighting.
 
     Example:
-      >>> weigher("rows")(jnp.array([True, True, False]))
+      >>> weight_fn("rows")(jnp.array([True, True, False]))
       Array(2., dtype=float32)
     """
     one_of("weighting", weighting, sorted(WEIGHTINGS))
     return WEIGHTINGS[weighting]
 
 
-def most_of(weighting: str) -> Callable:
-    """``num_rows -> float``, the largest weight of so many rows.
+def max_weight_fn(weighting: str) -> Callable:
+    """Returns ``num_rows -> float``, the maximum weight of a client with these rows.
 
     Example:
-      >>> most_of("rows")(5), most_of("clients")(5)
+      >>> max_weight_fn("rows")(5), max_weight_fn("clients")(5)
       (5.0, 1.0)
     """
-    weigh = weigher(weighting)
+    weigh = weight_fn(weighting)
     return lambda num_rows: float(weigh(jnp.ones(num_rows, bool)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Steps:
-    """A client's steps of gradient descent in a round.
+    """SGD steps of a client in a round.
 
     Raises:
-      TypeError: for a number that is not whole, or a ``shuffle`` that is no bool.
+      TypeError: for a number that is not an integer, or a ``shuffle`` that is not a
+        bool.
       ValueError: for a number below 1.
 
     Example:
@@ -264,19 +271,19 @@ class Steps:
         None,
         at_least=1,
         remedy="None takes all rows",
-        help="rows of a step; None is all of a client's",
+        help="rows per step; None is all rows of a client",
     )
-    shuffle: bool = setting(True, help="rows in a fresh order each round")
+    shuffle: bool = setting(True, help="shuffle rows each round")
 
     __post_init__ = check
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CohortConfig:
-    """Who takes part in a round, and what it counts for.
+    """Sampling and weighting of clients in a round.
 
     Raises:
-      TypeError: for a number that is not whole.
+      TypeError: for a number that is not an integer.
       ValueError: for a number below 1, or an unknown weighting.
 
     Example:
@@ -284,15 +291,17 @@ class CohortConfig:
       'rows'
     """
 
-    cohort_size: int | None = setting(None, at_least=1, help="clients; None: all")
-    rounds_per_cohort: int = setting(1, at_least=1, help="rounds of a cohort")
+    cohort_size: int | None = setting(
+        None, at_least=1, help="clients per round; None is all"
+    )
+    rounds_per_cohort: int = setting(1, at_least=1, help="rounds per cohort")
     weighting: str = setting(
         "rows",
         choices=WEIGHTINGS,
-        help='``"rows"`` weighs a client by its real rows, ``"clients"`` all alike',
+        help='client weights: ``"rows"`` is the number of rows, ``"clients"`` is 1',
     )
     layout: Layout | None = setting(
-        None, help="a ``Layout``; None is ``default_layout``. Changes no result"
+        None, help="a ``Layout``; None is ``default_layout``; affects only speed"
     )
 
     __post_init__ = check

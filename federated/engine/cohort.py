@@ -1,4 +1,4 @@
-"""Who takes part: clients stacked into a population, cohorts drawn from it."""
+"""Populations of stacked clients, and sampling of cohorts."""
 
 from typing import Any, NamedTuple
 
@@ -10,21 +10,21 @@ from jaxanon.kernels.checks import whole
 
 
 class Population(NamedTuple):
-    """All clients' rows, stacked. Padding is zero and False in ``mask``."""
+    """Stacked rows of all clients; padding is zero and False in ``mask``."""
 
     rows: Any  # tree of arrays [clients, n, ...]
     mask: Any  # bool[clients, n]
 
 
 def population(rows, mask) -> Population:
-    """Checks stacked rows and puts them together, on the default device.
+    """Checks stacked rows and moves them to the default device.
 
     Args:
       rows: tree of arrays ``[clients, n, ...]``.
       mask: ``bool[clients, n]``, False where a row is padding.
 
     Raises:
-      ValueError: if shapes disagree, or a client has no row.
+      ValueError: if shapes differ, or a client has no rows.
 
     Example:
       >>> population({"x": np.ones((2, 3, 4))}, np.ones((2, 3), bool)).mask.shape
@@ -36,13 +36,13 @@ def population(rows, mask) -> Population:
     for path, leaf in jax.tree_util.tree_leaves_with_path(rows):
         if np.shape(leaf)[:2] != mask.shape:
             raise ValueError(
-                f"rows{jax.tree_util.keystr(path)} must begin with the axes "
+                f"rows{jax.tree_util.keystr(path)} must have the leading axes "
                 f"[clients, n] of mask, {mask.shape}, got shape {np.shape(leaf)}."
             )
     empty = np.flatnonzero(~mask.any(axis=1))
     if len(empty) or not len(mask):
         raise ValueError(
-            "every client needs at least one row, none were found for clients "
+            "every client must have at least one row, got none for clients "
             f"{empty.tolist()} of {len(mask)}; drop them before stacking."
         )
     return Population(jax.tree.map(jnp.asarray, rows), jnp.asarray(mask))
@@ -52,10 +52,10 @@ def stack(clients) -> Population:
     """Pads clients of unequal size and stacks them.
 
     Args:
-      clients: a non-empty sequence of equal trees of arrays ``[n_c, ...]``.
+      clients: non-empty sequence of equal trees of arrays ``[n_c, ...]``.
 
     Raises:
-      ValueError: if a client has no row, or its arrays disagree about their number.
+      ValueError: if a client has no rows, or its arrays differ in length.
 
     Example:
       >>> stack([np.array([1.0, 2.0]), np.array([3.0])]).rows
@@ -67,7 +67,7 @@ def stack(clients) -> Population:
         found = {len(leaf) for leaf in jax.tree.leaves(rows)}
         if len(found) != 1:
             raise ValueError(
-                f"the arrays of client {client} must have equally many rows, got "
+                f"arrays of client {client} must have the same number of rows, got "
                 f"{sorted(found)}."
             )
         sizes.append(found.pop())
@@ -80,44 +80,44 @@ def stack(clients) -> Population:
 
     mask = np.arange(longest)[None] < np.array(sizes, int)[:, None]
     if not sizes:
-        return population({}, mask)  # Which refuses it.
+        return population({}, mask)  # Raises the error.
     rows = jax.tree.map(lambda *leaves: np.stack([*map(padded, leaves)]), *clients)
     return population(rows, mask)
 
 
 def check_num_clients(found: int, made_for: int) -> None:
-    """Refuses a population of another size than an algorithm was made for.
+    """Checks the size of a population.
 
     Raises:
-      ValueError: if it is.
+      ValueError: if an algorithm was built for another number of clients.
 
     Example:
       >>> check_num_clients(3, 3)
     """
     if found != made_for:
         raise ValueError(
-            f"the algorithm was made for {made_for} clients, and the population has "
-            f"{found}; make it for that many."
+            f"population must have {made_for} clients as the algorithm, got {found}; "
+            "build the algorithm with that number."
         )
 
 
 def sample_cohort(key, round_, num_clients, size, *, rounds_per_cohort=1):
-    """Draws the clients of a round without replacement; may be jitted.
+    """Samples the clients of a round without replacement; may be jitted.
 
     Args:
-      key: the run's key.
-      round_: ``int32[]``, rounds done so far.
+      key: typed PRNG key of the run.
+      round_: ``int32[]``, completed rounds.
       num_clients: N, a Python int.
-      size: m, a Python int in ``[1, N]``. With m = N all clients come, in order.
-      rounds_per_cohort: rounds that a cohort stays together, a Python int >= 1.
-        Blinder keeps it for an epoch.
+      size: m, a Python int in ``[1, N]``. With m = N all clients are returned in order.
+      rounds_per_cohort: rounds before a new cohort is drawn, a Python int >= 1. Blinder
+        uses one epoch.
 
     Returns:
       ``int32[m]``, distinct indices below N.
 
     Raises:
-      TypeError: for numbers of clients or rounds that are not whole.
-      ValueError: if a number is out of its range.
+      TypeError: if a number is not an integer.
+      ValueError: if a number is out of range.
 
     Example:
       >>> sample_cohort(jax.random.key(0), 0, 3, 3)
@@ -126,8 +126,8 @@ def sample_cohort(key, round_, num_clients, size, *, rounds_per_cohort=1):
     num_clients = whole("num_clients", num_clients, least=1)
     if not 1 <= size <= num_clients:
         raise ValueError(
-            f"cohort_size must be between 1 and the {num_clients} clients there are, "
-            f"got {size!r}."
+            f"cohort_size must be in [1, {num_clients}], the number of clients, got "
+            f"{size!r}."
         )
     size = whole("cohort_size", size, least=1)
     rounds_per_cohort = whole("rounds_per_cohort", rounds_per_cohort, least=1)
@@ -140,5 +140,5 @@ def sample_cohort(key, round_, num_clients, size, *, rounds_per_cohort=1):
 
 
 def cohort_size(config, num_clients: int) -> int:
-    """Clients of a cohort: a share of all of them, and one at least."""
+    """Returns the cohort size as a fraction of all clients, at least 1."""
     return max(1, int(config.client_fraction * num_clients))

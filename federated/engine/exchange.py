@@ -1,4 +1,4 @@
-"""A round taken apart between real clients and a server: what each of them computes."""
+"""Client and server computations of a round, for deployment on real devices."""
 
 import functools
 from collections.abc import Callable
@@ -12,32 +12,34 @@ from jaxanon.federated.engine import layout as layouts
 
 
 class Exchange(NamedTuple):
-    """One message of each client of a cohort, and what the server makes of them.
+    """One message per client of a cohort, and the server's aggregation.
 
-    ``reply(key, state, step, client, data, own) -> (message, weight, own)`` is what
-    client number ``client`` computes. ``state`` is what it was sent, see ``sent_out``;
-    ``data`` are its own rows, as the first and only client of a population; ``own`` is
-    what it kept, None where clients keep nothing. A message is ``(what is averaged,
-    info)``, zeros where the weight is 0. ``merge(state, ids, total, weight) -> (state,
-    info)`` is the server's part, of the weighted sum over the cohort ``ids``.
-    ``way(state, averaged)`` is how far a message moves what was sent, for its norm to
-    be looked at. ``most(num_rows)`` is the largest weight of so many rows. ``num``:
-    so many of these follow each other in a round, and ``step`` counts them.
-    ``legal(averaged) -> bool[]`` is whether an honest client could have sent it.
+    - ``reply(key, state, step, client, data, own) -> (message, weight, own)`` runs on
+      client ``client``. ``state`` is the server's broadcast (see ``broadcast_state``).
+      ``data`` is a population of this client only. ``own`` is its personal state, or
+      None. A message is ``(averaged values, info)``, zeros if the weight is 0.
+    - ``merge(state, ids, total, weight) -> (state, info)`` runs on the server, given
+      the weighted sum over the cohort ``ids``.
+    - ``direction(state, averaged)`` is the change relative to the broadcast, whose norm
+      is checked.
+    - ``max_weight(num_rows)`` is the maximum weight of a client with these rows.
+    - ``num`` is the number of consecutive exchanges in a round, counted by ``step``.
+    - ``is_valid(averaged) -> bool[]`` is False for messages that no honest client
+      sends.
     """
 
     reply: Callable
     merge: Callable
-    way: Callable
-    most: Callable
+    direction: Callable
+    max_weight: Callable
     num: int = 1
-    legal: Callable = lambda sent: True
+    is_valid: Callable = lambda sent: True
 
 
 class Parts(NamedTuple):
     """A round: ``cohort(key, state, num_clients) -> int32[m]``, then each ``Exchange``.
 
-    ``end(state) -> state`` comes after the last of them.
+    ``end(state) -> state`` follows the last exchange.
     """
 
     cohort: Callable
@@ -45,80 +47,82 @@ class Parts(NamedTuple):
     end: Callable = lambda state: state
 
 
-@functools.lru_cache(maxsize=8)  # The same functions, which compile once.
-def parts_of(algorithm) -> Parts:
-    """What clients and server of a ``FederatedAlgorithm`` compute, apart.
+@functools.lru_cache(maxsize=8)  # Returns the same functions, which compile once.
+def split_algorithm(algorithm) -> Parts:
+    """Splits a ``FederatedAlgorithm`` into client and server computations.
 
-    Put together over a cohort they are ``algorithm.update``, up to rounding.
+    Combined over a cohort they equal ``algorithm.update`` up to rounding.
 
     Args:
-      algorithm: a ``FederatedAlgorithm`` with ``acts``.
+      algorithm: ``FederatedAlgorithm`` with ``stages``.
 
     Raises:
-      ValueError: if the algorithm can't be taken apart.
+      ValueError: if the algorithm cannot be split.
 
     Example:
-      The first of two clients goes half of the way to 4: from 0 it is 2 away.
+      The first of two clients moves half of the way from 0 to 4.
 
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
-      >>> (exchange,) = parts_of(algorithm).exchanges
+      >>> (exchange,) = split_algorithm(algorithm).exchanges
       >>> data = fed.stack([jnp.array([4.0])])
       >>> message, weight, _ = exchange.reply(
-      ...     jax.random.key(1), sent_out(state), 0, 0, data, None)
+      ...     jax.random.key(1), broadcast_state(state), 0, 0, data, None)
       >>> message[0], weight
       (Array(-2., dtype=float32), Array(1., dtype=float32))
     """
-    acts = algorithm.acts
-    if acts is None:
+    stages = algorithm.stages
+    if stages is None:
         raise ValueError(
-            "algorithm must have acts to run on real devices, and dp_fedavg and "
-            "clustered have none; take one such as fedavg, atlas or meta."
+            "algorithm must have stages to run on real devices, got None (as for "
+            "dp_fedavg and centralized_clustering); use one such as fedavg or atlas."
         )
-    exchanges = (_exchange(acts, 0, 1),)
-    if acts.more_stages:
-        exchanges += (_exchange(acts, 1, acts.more_stages),)
-    return Parts(acts.cohort, exchanges, acts.finish)
+    exchanges = (_exchange(stages, 0, 1),)
+    if stages.more_stages:
+        exchanges += (_exchange(stages, 1, stages.more_stages),)
+    return Parts(stages.cohort, exchanges, stages.finish)
 
 
-def _exchange(acts, first, num):
-    """That of ``num`` stages from the ``first`` on."""
+def _exchange(stages, first, num):
+    """Returns the exchange of ``num`` stages starting at ``first``."""
 
     def reply(key, state, step, client, data, own):
         if hasattr(state, "own"):
             state = state._replace(own=jax.tree.map(lambda leaf: leaf[None], own))
         ids, counted = jnp.asarray(client)[None], jnp.ones(1, bool)
-        # The only client of its data, whatever its number.
+        # The data holds only this client, at position 0.
         at, stage = jnp.zeros(1, jnp.int32), first + step if first else 0
-        (total, weight), kept = acts.work(key, state, data, ids, counted, at, stage)
+        (total, weight), kept = stages.work(key, state, data, ids, counted, at, stage)
         kept = None if own is None else jax.tree.map(lambda leaf: leaf[0], kept)
         return layouts.divide(total, weight), weight, kept
 
     def merge(state, ids, total, weight):
         if not hasattr(state, "own"):
-            return acts.merge(state, ids, (total, weight), (), first)
+            return stages.merge(state, ids, (total, weight), (), first)
         try:
             bare = state._replace(own=None)
-            after, info = acts.merge(bare, ids, (total, weight), None, first)
-        except AttributeError as error:  # While it is traced, of None.
+            after, info = stages.merge(bare, ids, (total, weight), None, first)
+        except AttributeError as error:  # Raised for None while tracing.
             raise ValueError(
-                "the server of this algorithm reads what clients keep, which never "
-                "leaves them on real devices; take one such as FedPer or Atlas."
+                "algorithm must not use personal states on the server, which real "
+                "devices do not send; use one such as fedper or atlas."
             ) from error
         return after._replace(own=state.own), info
 
-    return Exchange(reply, merge, acts.way, acts.most, num, acts.legal)
+    return Exchange(
+        reply, merge, stages.direction, stages.max_weight, num, stages.is_valid
+    )
 
 
-def moved(state, sent):
-    """``sent`` less what the server sent out, where it stands for the same things.
+def subtract_broadcast(state, sent):
+    """Subtracts the server's params from ``sent`` if both have the same structure.
 
     Example:
       >>> from jaxanon.federated import State
       >>> state = State(0, {"w": 1.0}, None, {})
-      >>> moved(state, {"w": 3.0}), moved(state, 3.0)
+      >>> subtract_broadcast(state, {"w": 3.0}), subtract_broadcast(state, 3.0)
       ({'w': 2.0}, 3.0)
     """
     if jax.tree.structure(sent) != jax.tree.structure(state.params):
@@ -126,26 +130,26 @@ def moved(state, sent):
     return jax.tree.map(lambda new, old: new - old, sent, state.params)
 
 
-def sent_out(state) -> Any:
-    """Of the server's state what clients get to see.
+def broadcast_state(state) -> Any:
+    """Returns the server's state as sent to clients.
 
-    That is not the server's optimizer, nor a running mean, nor what clients keep.
+    It excludes the optimizer state, the running mean and personal states.
 
     Example:
       >>> from jaxanon.federated import State
-      >>> sent_out(State(0, {"w": 1.0}, opt_state="momentum", hyper={}))
+      >>> broadcast_state(State(0, {"w": 1.0}, opt_state="momentum", hyper={}))
       State(round=0, params={'w': 1.0}, opt_state=None, hyper={}, average=None)
     """
     hidden = {"opt_state", "own", "average"} & set(state._fields)
     return state._replace(**dict.fromkeys(hidden))
 
 
-def first_own(state) -> Any:
-    """What a client begins with, of the state that ``init`` made; None for nothing.
+def initial_own(state) -> Any:
+    """Returns the initial personal state of a client, or None.
 
     Example:
       >>> from jaxanon.federated import PersonalState
-      >>> first_own(PersonalState(0, {}, {"w": jnp.zeros((3, 2))}, None, {}))
+      >>> initial_own(PersonalState(0, {}, {"w": jnp.zeros((3, 2))}, None, {}))
       {'w': Array([0., 0.], dtype=float32)}
     """
     if getattr(state, "own", None) is None:
@@ -153,16 +157,16 @@ def first_own(state) -> Any:
     return jax.tree.map(lambda leaf: leaf[0], state.own)
 
 
-def merged(exchange: Exchange, state, ids, messages, weights):
-    """The server's part of an exchange: the weighted sum, and what follows from it.
+def merge_messages(exchange: Exchange, state, ids, messages, weights):
+    """Aggregates the messages of an exchange on the server.
 
     Args:
       exchange: ``Exchange``.
-      state: the server's.
+      state: state of the server.
       ids: ``int32[m]``, the cohort.
-      messages: tree of arrays ``[m, ...]``, in its order.
-      weights: ``float[m]``; 0 of those who sent nothing, or nothing good, whatever
-        stands in their place.
+      messages: tree of arrays ``[m, ...]`` in the order of the cohort.
+      weights: ``float[m]``; 0 for missing or rejected messages, which may hold any
+        values.
 
     Returns:
       ``(state, info)``.
@@ -171,9 +175,9 @@ def merged(exchange: Exchange, state, ids, messages, weights):
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
-      >>> (exchange,) = parts_of(algorithm).exchanges
+      >>> (exchange,) = split_algorithm(algorithm).exchanges
       >>> messages = jnp.array([-2.0, jnp.nan]), {"loss": jnp.array([8.0, 0.0])}
-      >>> state, info = merged(exchange, algorithm.init(jax.random.key(0)),
+      >>> state, info = merge_messages(exchange, algorithm.init(jax.random.key(0)),
       ...     jnp.arange(2), messages, jnp.array([1.0, 0.0]))
       >>> state.params, info["loss"]
       (Array(2., dtype=float32), Array(8., dtype=float32))
@@ -183,35 +187,35 @@ def merged(exchange: Exchange, state, ids, messages, weights):
     return exchange.merge(state, ids, total, jnp.sum(weights))
 
 
-FACTOR = 10.0  # How many times the median norm of a round's messages one may have.
+FACTOR = 10.0  # Maximum norm of a message, relative to the round's median.
 
-LEAST = 3  # Messages that have a median worth the name.
+LEAST = 3  # Minimum number of messages for a meaningful median.
 
 
-def packed(tree) -> dict[str, np.ndarray]:
-    """A tree's arrays by the names of their places, on the host.
+def pack(tree) -> dict[str, np.ndarray]:
+    """Returns a tree's arrays on the host, keyed by their paths.
 
     Example:
-      >>> packed({"w": np.zeros(2)})
+      >>> pack({"w": np.zeros(2)})
       {"['w']": array([0., 0.])}
     """
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
 
-def unpacked(arrays: dict[str, np.ndarray], like):
-    """The tree that ``packed`` took apart, if it is one like ``like`` and finite.
+def unpack(arrays: dict[str, np.ndarray], like):
+    """Inverts ``pack``, with validation.
 
     Args:
-      arrays: of ``packed``, from somebody who need not be trusted.
-      like: a tree of arrays or ``jax.ShapeDtypeStruct``.
+      arrays: result of ``pack`` from an untrusted sender.
+      like: tree of arrays or ``jax.ShapeDtypeStruct``.
 
     Raises:
-      ValueError: naming the array that is missing, nobody's, of another shape or type,
-        or not finite.
+      ValueError: if an array is missing, unknown, not finite, or of another shape or
+        dtype.
 
     Example:
-      >>> unpacked({"['w']": np.ones(2)}, {"w": np.zeros(2)})
+      >>> unpack({"['w']": np.ones(2)}, {"w": np.zeros(2)})
       {'w': array([1., 1.])}
     """
     leaves, treedef = jax.tree_util.tree_flatten_with_path(like)
@@ -219,8 +223,8 @@ def unpacked(arrays: dict[str, np.ndarray], like):
     missing, more = sorted(set(wanted) - set(arrays)), sorted(set(arrays) - set(wanted))
     if missing or more:
         raise ValueError(
-            f"its arrays are others: {len(missing)} are missing {missing[:3]}, and "
-            f"{len(more)} are nobody's {more[:3]}."
+            f"its arrays must match the model, got {len(missing)} missing "
+            f"{missing[:3]} and {len(more)} unknown {more[:3]}."
         )
     for name, leaf in wanted.items():
         found = arrays[name]
@@ -230,28 +234,28 @@ def unpacked(arrays: dict[str, np.ndarray], like):
                 f"{found.dtype}{list(found.shape)}."
             )
         if found.dtype.kind == "f" and not np.isfinite(found).all():
-            raise ValueError(f"{name} has numbers that are not finite.")
+            raise ValueError(f"{name} must be finite, got NaN or infinity.")
     return treedef.unflatten([arrays[name] for name in wanted])
 
 
-def check_weight(weight: float, most: float) -> None:
-    """Refuses what a client can't weigh.
+def check_weight(weight: float, max_weight: float) -> None:
+    """Checks the weight that a client reports.
 
     Raises:
-      ValueError: unless ``weight`` is from 0 to ``most``, NaN included.
+      ValueError: unless ``weight`` is in [0, ``max_weight``]; NaN is rejected.
 
     Example:
       >>> check_weight(3.0, 5.0)
     """
-    if not 0 <= weight <= most:
+    if not 0 <= weight <= max_weight:
         raise ValueError(
-            f"its weight must be from 0 to {most:g}, which the most rows that any "
-            f"client may have allow, got {weight:g}."
+            f"its weight must be in [0, {max_weight:g}], the maximum for a client's "
+            f"rows, got {weight:g}."
         )
 
 
 def norm(tree) -> float:
-    """The Euclidean norm of all numbers of a tree together, in float64.
+    """Returns the Euclidean norm of all numbers of a tree in float64.
 
     Example:
       >>> norm({"w": np.array([3.0, 0.0]), "b": np.array(4.0)})
@@ -261,18 +265,18 @@ def norm(tree) -> float:
     return float(np.sqrt(sum(squares)))
 
 
-def too_far(norms: dict[int, float], max_norm: float | None) -> dict[int, str]:
-    """Whose messages are refused for their norms, and why.
+def find_oversized(norms: dict[int, float], max_norm: float | None) -> dict[int, str]:
+    """Returns the clients whose messages are too large, with the reason.
 
     Args:
-      norms: of each client's message.
-      max_norm: the bound; None is ``FACTOR`` times the median of ``norms``, if there
-        are ``LEAST`` of them or more, and the median is above 0.
+      norms: norm of each client's message.
+      max_norm: bound on the norm. None is ``FACTOR`` times the median of ``norms``, if
+        there are at least ``LEAST`` norms and the median is above 0.
 
     Example:
-      >>> too_far({0: 1.0, 1: 2.0, 2: 30.0}, None)
+      >>> find_oversized({0: 1.0, 1: 2.0, 2: 30.0}, None)
       {2: 'its norm must be at most 20, got 30.'}
-      >>> too_far({0: 1.0, 1: 30.0}, None)
+      >>> find_oversized({0: 1.0, 1: 30.0}, None)
       {}
     """
     bound = max_norm
@@ -282,5 +286,5 @@ def too_far(norms: dict[int, float], max_norm: float | None) -> dict[int, str]:
         bound = FACTOR * float(np.median([*norms.values()]))
         if bound == 0:
             return {}
-    why = lambda found: f"its norm must be at most {bound:g}, got {found:g}."
-    return {client: why(found) for client, found in norms.items() if not found <= bound}
+    reason = lambda norm: f"its norm must be at most {bound:g}, got {norm:g}."
+    return {client: reason(n) for client, n in norms.items() if not n <= bound}

@@ -1,4 +1,4 @@
-"""What hyper-parameters may be, for the functions that take them as bare numbers."""
+"""Ranges of hyper-parameters."""
 
 import numbers
 
@@ -9,7 +9,7 @@ import numpy as np
 from jaxanon.kernels.bounds import NOT_NEGATIVE, POSITIVE, SHARE, WITHIN, Range
 from jaxanon.kernels.checks import known
 
-# By name, which means the same in every algorithm; steps of length 0 go nowhere.
+# By name, which has the same meaning in every algorithm.
 RANGES = {
     **dict.fromkeys(
         ("learning_rate", "server_learning_rate", "finetune_learning_rate"),
@@ -36,16 +36,17 @@ REMEDIES = {
 
 
 def in_range(values: dict, **others: Range) -> None:
-    """Refuses hyper-parameters out of their range; what is traced nobody can check.
+    """Checks hyper-parameters against their ranges.
 
     Args:
-      values: hyper-parameters by name; those of no range pass, and what arrays of JAX
-        hold, one number each, is not looked at.
-      others: ranges in place of those of ``RANGES``.
+      values: hyper-parameters by name. Names without a range pass, and the values of
+        JAX arrays are not checked.
+      others: ranges that override ``RANGES``.
 
     Raises:
-      TypeError: for what is no real number.
-      ValueError: for a number on the host that its range does not hold, or several.
+      TypeError: for a value that is not a real number.
+      ValueError: for a number on the host out of range, or an array that is not a
+        scalar.
 
     Example:
       >>> in_range({"mu": 0.0, "learning_rate": 0.1}, learning_rate=POSITIVE)
@@ -64,7 +65,7 @@ def in_range(values: dict, **others: Range) -> None:
 
 
 def _one_number(name, value):
-    """Arrays of one number may be traced; a bool is none, though Python says so."""
+    """Raises unless the value is a real scalar; bools are rejected."""
     array = isinstance(value, np.ndarray | np.generic | jax.Array)
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if array:
@@ -74,6 +75,6 @@ def _one_number(name, value):
         raise TypeError(f"{name} must be a number, got {value!r}.")
     if array and value.shape:
         raise ValueError(
-            f"{name} must be one number, got shape {value.shape}; map over an array of "
-            "settings with jax.vmap."
+            f"{name} must be one number, got shape {value.shape}; use jax.vmap to map "
+            "over several."
         )

@@ -1,69 +1,67 @@
-"""Layer importance masks: which weights count, and what that says of their layer."""
+"""Weight masks and layer importance scores."""
 
 import jax
 import jax.numpy as jnp
 
 
 @jax.custom_jvp
-def binarised(masks, threshold):
-    """1 where the sigmoid of a mask reaches the threshold, else 0.
+def binarise(masks, threshold):
+    """Returns 1 where the sigmoid of a mask reaches the threshold, else 0.
 
-    Its derivative is the sigmoid's, as if it were not rounded: the straight-through
-    estimator.
+    The derivative is that of the sigmoid (straight-through estimator).
 
     Args:
-      masks: ``float[...]``, real numbers.
-      threshold: τ in [0, 1], may be traced; no derivative is taken by it.
+      masks: ``float[...]``, unbounded.
+      threshold: τ in [0, 1], may be traced; its derivative is 0.
 
     Returns:
-      ``float[...]`` of the type of ``masks``.
+      ``float[...]`` in the dtype of ``masks``.
 
     Example:
       >>> masks = jnp.array([-1.0, 0.0, 2.0])
-      >>> binarised(masks, 0.5), jax.grad(lambda x: binarised(x, 0.5).sum())(masks)[1]
+      >>> binarise(masks, 0.5), jax.grad(lambda x: binarise(x, 0.5).sum())(masks)[1]
       (Array([0., 1., 1.], dtype=float32), Array(0.25, dtype=float32))
 
     References:
       Atlas, equations 3.1 to 3.3; Bengio, Léonard and Courville, arXiv 1308.3432; Li et
       al., FedMask, SenSys 2021.
     """
-    # Of numbers, for sigmoids of all weights at every step would cost as much as they.
+    # Compares logits, because sigmoids of all weights at every step are expensive.
     least = jax.scipy.special.logit(jnp.asarray(threshold, masks.dtype))
     return (masks >= least).astype(masks.dtype)
 
 
-@binarised.defjvp
+@binarise.defjvp
 def _binarised_jvp(primals, tangents):
     masks, threshold = primals
     gate = jax.nn.sigmoid(masks)
-    return binarised(masks, threshold), gate * (1 - gate) * tangents[0]
+    return binarise(masks, threshold), gate * (1 - gate) * tangents[0]
 
 
-def masked(params, masks, threshold):
-    """The weights that a model has: those whose mask is below the threshold are 0.
+def apply_masks(params, masks, threshold):
+    """Sets weights to 0 where the mask is below the threshold.
 
     Args:
       params: tree of arrays.
-      masks: likewise.
-      threshold: as ``binarised`` takes it.
+      masks: tree like ``params``.
+      threshold: see ``binarise``.
 
     Example:
-      >>> masked(jnp.array([3.0, 4.0]), jnp.array([-1.0, 1.0]), 0.5)
+      >>> apply_masks(jnp.array([3.0, 4.0]), jnp.array([-1.0, 1.0]), 0.5)
       Array([0., 4.], dtype=float32)
     """
-    gate = lambda w, e: w * binarised(e, threshold)
+    gate = lambda w, e: w * binarise(e, threshold)
     return jax.tree.map(gate, params, masks)
 
 
 def gradients(gradient, params, masks, threshold):
-    """What a gradient of the masked weights is for the weights and for the masks.
+    """Converts a gradient of the masked weights to gradients of weights and masks.
 
-    Where the one hides examples behind noise, these do: they look at nothing else that
-    is private.
+    This is post-processing: if the given gradient is private, so are the results.
 
     Args:
-      gradient: tree like ``params``, of a loss with respect to ``masked(...)``.
-      params, masks, threshold: as ``masked`` takes them.
+      gradient: tree like ``params``, gradient with respect to ``apply_masks(...)``.
+      params, masks, threshold: see ``apply_masks``.
 
     Returns:
       Two trees like ``params``.
@@ -72,23 +70,23 @@ def gradients(gradient, params, masks, threshold):
       >>> gradients(jnp.array([2.0]), jnp.array([3.0]), jnp.array([0.0]), 0.5)
       (Array([2.], dtype=float32), Array([1.5], dtype=float32))
     """
-    weights, back = jax.vjp(lambda w, e: masked(w, e, threshold), params, masks)
-    # Behind noise it is of the noise's type.
+    weights, back = jax.vjp(lambda w, e: apply_masks(w, e, threshold), params, masks)
+    # Noise may have changed the dtype.
     return back(jax.tree.map(lambda g, w: g.astype(w.dtype), gradient, weights))
 
 
 def along_layers(params, masks):
-    """Where weights go as all masks of a layer move by one and the same number.
+    """Returns the change of weights if all masks of a layer move by the same amount.
 
-    A gradient of the masked weights, times this and summed over a layer, is the slope
-    of the loss by that number: the straight-through estimator of the layer's mask, in
-    place of those of its entries.
+    Its product with a gradient of the masked weights, summed over a layer, is the
+    derivative of the loss by that amount. This is the straight-through estimator for a
+    mask shared by the layer.
 
     Args:
-      params, masks: as ``masked`` takes them.
+      params, masks: see ``apply_masks``.
 
     Returns:
-      Tree like ``params``: weights times the sigmoid's slope at their masks.
+      Tree like ``params``, weights times the derivative of the sigmoid at their masks.
 
     Example:
       >>> along_layers(jnp.array([3.0, 4.0]), jnp.zeros(2))
@@ -103,9 +101,9 @@ def along_layers(params, masks):
 
 
 def scores(masks: dict) -> dict:
-    """The importance of each layer, the mean of its masks' sigmoids.
+    """Returns the importance of each layer, the mean sigmoid of its masks.
 
-    How a matrix of them becomes one number the paper leaves open.
+    The paper does not specify how a matrix of masks is reduced to one number.
 
     Args:
       masks: dict of layers, each a tree of arrays.
@@ -126,33 +124,35 @@ def scores(masks: dict) -> dict:
     return {name: score(layer) for name, layer in masks.items()}
 
 
-def selected(found: dict, threshold, most: int | None = None) -> dict:
-    """Which layers are global: those whose score reaches the threshold.
+def select_layers(found: dict, threshold, max_layers: int | None = None) -> dict:
+    """Selects the global layers, whose score reaches the threshold.
 
     Args:
-      found: of ``scores``.
+      found: result of ``scores``.
       threshold: τ, may be traced.
-      most: so many of them at most, those with the largest scores; ties by name.
+      max_layers: maximum number of layers. The largest scores are selected; ties are
+        broken by name.
 
     Returns:
       Dict of ``bool[]``.
 
     Example:
       >>> found = {"a": jnp.float32(0.6), "b": jnp.float32(0.4), "c": jnp.float32(0.9)}
-      >>> {name: bool(x) for name, x in selected(found, 0.5, most=1).items()}
+      >>> chosen = select_layers(found, 0.5, max_layers=1)
+      >>> {name: bool(x) for name, x in chosen.items()}
       {'a': False, 'b': False, 'c': True}
     """
     names = sorted(found)
     values = jnp.stack([jnp.asarray(found[name]) for name in names])
     chosen = values >= threshold
-    if most is not None:
-        place = jnp.argsort(jnp.argsort(-values, stable=True), stable=True)
-        chosen &= place < most
+    if max_layers is not None:
+        rank = jnp.argsort(jnp.argsort(-values, stable=True), stable=True)
+        chosen &= rank < max_layers
     return {name: chosen[number] for number, name in enumerate(names)}
 
 
 def per_layer(of_layer: dict, tree: dict) -> dict:
-    """One number of each layer, at each of its leaves."""
+    """Broadcasts one number per layer to the layer's leaves."""
     return {
         name: jax.tree.map(lambda leaf, x=of_layer[name]: x, layer)
         for name, layer in tree.items()

@@ -1,4 +1,4 @@
-"""How clients are laid out on a device: side by side, in turn, or in chunks."""
+"""Layout of clients on a device: in parallel, sequential or in chunks."""
 
 import dataclasses
 import functools
@@ -9,16 +9,16 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.bounds import check, setting
 
-_BUDGET_BYTES = 4 << 30  # Weights that may be alive at once on an accelerator.
+_BUDGET_BYTES = 4 << 30  # Memory for weights held at once on an accelerator.
 
-_MOST_UNROLLED = 40  # Arrays of a network.
+_MAX_UNROLLED = 40  # Networks with more arrays are not unrolled.
 
-HEADER_BYTES = 4  # Of a layer that is sent by itself: which one it is.
+HEADER_BYTES = 4  # Identifier of a layer that is sent separately.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:
-    """A performance setting: it changes no result beyond rounding.
+    """A performance setting, which changes results only by rounding.
 
     Example:
       >>> Layout(chunk_size=1, unroll=5)
@@ -29,11 +29,11 @@ class Layout:
         None,
         at_least=1,
         remedy="None takes all clients",
-        help="clients computed side by side (``vmap``). ``None`` is all of them; 1 is "
-        "one after another (``scan``), where a client's weights stay in cache; the "
-        "rest wait their turn, and only a running sum of their results is kept",
+        help="clients computed in parallel (``vmap``). ``None`` is all clients; 1 is "
+        "sequential (``scan``), which keeps a client's weights in cache. Chunks run in "
+        "sequence and only a running sum of their results is kept",
     )
-    unroll: int = setting(1, at_least=1, help="local steps written one by one")
+    unroll: int = setting(1, at_least=1, help="local steps unrolled in the program")
 
     __post_init__ = check
 
@@ -41,19 +41,19 @@ class Layout:
 def default_layout(
     params, num_clients, *, num_steps=1, example_bytes=0, backend=None
 ) -> Layout:
-    """The layout for these shapes on this backend.
+    """Chooses the layout for given shapes and backend.
 
-    On a CPU one client after another, its steps unrolled (up to 8): a client's weights
-    stay in cache. Networks of more than 40 arrays are not unrolled, for they would take
-    minutes to compile. Elsewhere all side by side, or as many as 4 GiB of weights,
-    gradients and updates allow, and of what is held of single examples.
+    On a CPU, clients run sequentially with up to 8 unrolled steps, so a client's
+    weights stay in cache. Networks of more than 40 arrays are not unrolled, because
+    compilation would take minutes. On other backends all clients run in parallel, or as
+    many as fit into 4 GiB of weights, gradients, updates and per-example gradients.
 
     Args:
       params: tree of arrays or shapes, one client's weights.
-      num_clients: clients in a cohort.
+      num_clients: number of clients in a cohort.
       num_steps: local steps of a client.
-      example_bytes: of gradients of a client's single examples, alive at once.
-      backend: ``"cpu"``, ``"gpu"``, ...; ``None`` is the one that JAX uses.
+      example_bytes: bytes of a client's per-example gradients held at once.
+      backend: ``"cpu"``, ``"gpu"``, ... None is JAX's default.
 
     Example:
       >>> default_layout(jnp.zeros(10), 64, num_steps=5, backend="cpu")
@@ -62,7 +62,7 @@ def default_layout(
       Layout(chunk_size=None, unroll=1)
     """
     leaves = jax.tree.leaves(params)
-    unroll = min(num_steps, 8) if len(leaves) <= _MOST_UNROLLED else 1
+    unroll = min(num_steps, 8) if len(leaves) <= _MAX_UNROLLED else 1
     if (backend or jax.default_backend()) == "cpu":
         return Layout(chunk_size=1, unroll=unroll)
     alive = 3 * num_bytes(params) + example_bytes
@@ -71,7 +71,7 @@ def default_layout(
 
 
 def num_bytes(tree) -> int:
-    """What the arrays of a tree take, or would by their shapes.
+    """Returns the bytes of a tree of arrays or shapes.
 
     Example:
       >>> num_bytes({"w": jnp.zeros((2, 3)), "b": jnp.zeros(3)})
@@ -82,20 +82,20 @@ def num_bytes(tree) -> int:
 
 
 def sum_over_clients(fn, clients, weights, layout):
-    """The sum of ``weights[c] * fn(client c)``; see ``mean_over_clients``."""
+    """Returns the sum of ``weights[c] * fn(client c)``; see ``mean_over_clients``."""
     return sum_and_keep(lambda client: (fn(client), ()), clients, weights, layout)[0]
 
 
 def sum_and_keep(fn, clients, weights, layout):
-    """The weighted sum of one thing over clients, and another of each of them.
+    """Computes a weighted sum over clients and one result per client.
 
     Args:
       fn: one client's tree to ``(summed, kept)``, trees of arrays.
-      clients, weights, layout: as in ``mean_over_clients``.
+      clients, weights, layout: see ``mean_over_clients``.
 
     Returns:
-      The sum of ``weights[c] * summed``, and ``kept`` with a leading axis of clients,
-      those of weight 0 too.
+      The sum of ``weights[c] * summed``, and ``kept`` with a leading clients axis, also
+      for clients of weight 0.
 
     Example:
       >>> x, weights = jnp.array([1.0, 2.0, 5.0]), jnp.array([1.0, 1.0, 2.0])
@@ -109,19 +109,19 @@ def sum_and_keep(fn, clients, weights, layout):
 
 
 def sum_and_change(fn, clients, own, weights, layout):
-    """The weighted sum of one thing over clients, while something of each changes.
+    """Computes a weighted sum over clients and updates a per-client state.
 
-    One after another, each client's own is changed where it lies, and nothing is copied
-    where the program may have ``own`` (``donate_argnums``).
+    With sequential clients the state is updated in place, without a copy if ``own`` is
+    donated (``donate_argnums``).
 
     Args:
       fn: ``(client, own) -> (summed, own)``, trees of arrays.
-      clients, weights, layout: as in ``mean_over_clients``.
+      clients, weights, layout: see ``mean_over_clients``.
       own: tree of arrays ``[clients, ...]``.
 
     Returns:
-      The sum of ``weights[c] * summed``, and ``own`` as it is now, of clients of weight
-      0 too.
+      The sum of ``weights[c] * summed``, and the updated ``own``, also for clients of
+      weight 0.
 
     Example:
       >>> fn = lambda client, own: (client, own + client)
@@ -145,8 +145,8 @@ def sum_and_change(fn, clients, own, weights, layout):
         return side_by_side(clients, own, weights)
     of_part, index = alone, jnp.arange(num)
     if chunk > 1:
-        # The last chunk may be ragged: it is filled up by its last client, whose
-        # repetitions weigh nothing and end in what it ends in.
+        # The last chunk is padded by repeating its last client with weight 0. Repeated
+        # clients give the same state.
         place = jnp.arange(-(-num // chunk) * chunk).reshape(-1, chunk)
         index = jnp.minimum(place, num - 1)
         weights = jnp.where(place < num, weights[index], 0)
@@ -181,7 +181,7 @@ def sum_and_change(fn, clients, own, weights, layout):
 
 
 def _weigh(weight, leaf):
-    """``weight * leaf``; nothing, not even nan, comes from a client of weight 0."""
+    """Returns ``weight * leaf``, and 0 for weight 0, even if the leaf is NaN."""
     dtype = jnp.promote_types(leaf.dtype, jnp.float32)
     shape = weight.shape + (1,) * (leaf.ndim - weight.ndim)
     weight = weight.astype(dtype).reshape(shape)
@@ -189,26 +189,26 @@ def _weigh(weight, leaf):
 
 
 def divide(total, weight):
-    """``total / weight``, and 0 where the weight is 0."""
+    """Returns ``total / weight``, or 0 if the weight is 0."""
     safe = jnp.where(weight > 0, weight, 1)
     return jax.tree.map(lambda leaf: leaf / safe.astype(leaf.dtype), total)
 
 
 def mean_over_clients(fn, clients, weights, layout):
-    """The weighted mean of ``fn`` over clients; per-client results are not kept.
+    """Computes the weighted mean of ``fn`` over clients.
 
-    With ``layout.chunk_size`` = k at most k clients' results are alive at once, and one
-    running sum.
+    With ``layout.chunk_size`` = k, memory holds the results of at most k clients and
+    one running sum.
 
     Args:
       fn: one client's tree to a tree of arrays.
-      clients: tree of arrays ``[clients, ...]``; typed keys too.
-      weights: ``float[clients]``, not negative. A client of weight 0 changes nothing,
-        whatever its result; if all are 0 the mean is 0.
-      layout: a ``Layout``.
+      clients: tree of arrays or typed keys ``[clients, ...]``.
+      weights: ``float[clients]``, >= 0. Clients of weight 0 have no effect, even if
+        their result is NaN. If all weights are 0, the mean is 0.
+      layout: ``Layout``.
 
     Returns:
-      The mean, in float32 or the wider type of the result.
+      The mean, in at least float32.
 
     Example:
       >>> x, weights = jnp.array([1.0, 2.0, 5.0]), jnp.array([1.0, 1.0, 2.0])

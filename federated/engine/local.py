@@ -1,4 +1,4 @@
-"""One client's work: a masked gradient, or some steps of gradient descent."""
+"""Local training of one client: masked gradients and SGD steps."""
 
 import jax
 import jax.numpy as jnp
@@ -7,50 +7,50 @@ from jaxanon.kernels.checks import whole
 
 
 def masked_mean(losses, mask):
-    """Mean of ``losses`` (``float[n]``) over real rows; 0 where there are none.
+    """Averages ``losses`` (``float[n]``) over real rows; 0 without real rows.
 
     Raises:
-      ValueError: unless there is one loss for each row. A mean over all of them would
-        have padding in it.
+      ValueError: unless there is one loss per row. A mean over the batch would include
+        padding.
     """
     if jnp.shape(losses) != jnp.shape(mask):
         raise ValueError(
-            f"loss_fn must return float[{len(mask)}], one loss for each row, got shape "
-            f"{jnp.shape(losses)}; leave out the mean over them."
+            f"loss_fn must return float[{len(mask)}], one loss per row, got shape "
+            f"{jnp.shape(losses)}; do not average over the batch."
         )
     total = jnp.sum(jnp.where(mask, losses, 0))
     return total / jnp.maximum(jnp.sum(mask), 1).astype(losses.dtype)
 
 
 def gradient(loss_fn, key, params, rows, mask):
-    """``(loss, gradient)`` of the mean loss over the real rows."""
+    """Returns ``(loss, gradient)`` of the mean loss over the real rows."""
     mean = lambda params: masked_mean(loss_fn(params, rows, key), mask)
     return jax.value_and_grad(mean)(params)
 
 
 def visiting_order(key, mask, shuffle):
-    """``int32[n]``: real rows first, in random or given order.
+    """Returns ``int32[n]``, real rows first, in random or given order.
 
-    What order real rows have does not depend on how much padding there is, nor where.
+    The order of real rows does not depend on the amount or position of padding.
     """
     draws = jax.random.bits(key, mask.shape, jnp.uint32)
-    draws = draws[jnp.cumsum(mask) - 1]  # One after another to the real rows.
+    draws = draws[jnp.cumsum(mask) - 1]  # Assigned to real rows in sequence.
     ties = (draws,) if shuffle else ()
     return jnp.lexsort((*ties, ~mask)).astype(jnp.int32)
 
 
 def visit(order, num_real, size, step):
-    """The rows of one step: ``size`` at a time, again from the start when they run out.
+    """Returns the rows of one step, ``size`` at a time, cycling through real rows.
 
     Args:
-      order: of ``visiting_order``.
-      num_real: ``int32[]``, how many rows are real.
-      size: of a batch, a Python int.
+      order: result of ``visiting_order``.
+      num_real: ``int32[]``, number of real rows.
+      size: batch size, a Python int.
       step: ``int32[]``, from 0.
 
     Returns:
-      ``int32[size]``, which rows, and ``bool[size]``, False beyond the real ones where
-      there are fewer than ``size``.
+      Row indices ``int32[size]`` and ``bool[size]``, False for the excess entries if
+      there are fewer than ``size`` real rows.
 
     Example:
       >>> visit(jnp.array([2, 0, 1]), 3, 2, 1)
@@ -61,14 +61,14 @@ def visit(order, num_real, size, step):
 
 
 def batches(key, rows, mask, batch_size=None, shuffle=True):
-    """``step -> (batch, mask)``, a client's rows a batch at a time, as ``visit`` says.
+    """Returns ``step -> (batch, mask)``, which visits a client's rows in batches.
 
     Args:
-      key: a typed PRNG key, of the order.
+      key: typed PRNG key for the order.
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
-      batch_size: a Python int >= 1, cut to n, or ``None`` for all rows at each step.
-      shuffle: a random order, or the given one.
+      batch_size: Python int >= 1, clipped to n. None uses all rows at each step.
+      shuffle: whether to visit rows in random order.
 
     Example:
       >>> batch_of = batches(
@@ -79,7 +79,7 @@ def batches(key, rows, mask, batch_size=None, shuffle=True):
     if batch_size is None:
         return lambda step: (rows, mask)
     size = min(batch_size, len(mask))
-    rows = jax.tree.map(jnp.asarray, rows)  # NumPy's take no traced index.
+    rows = jax.tree.map(jnp.asarray, rows)  # NumPy arrays do not accept traced indices.
     num_real = jnp.sum(mask)
     order = visiting_order(key, mask, shuffle)
 
@@ -104,33 +104,33 @@ def local_sgd(
     unroll=1,
     direction_fn=None,
 ):
-    """Takes ``num_steps`` steps of gradient descent on one client's rows.
+    """Takes ``num_steps`` SGD steps on one client's rows.
 
-    The rows are visited in random order (or as they stand), ``batch_size`` at a time,
-    and again from the start when they run out; a client with fewer rows than a batch
-    takes all of them at each step. Padding is never visited.
+    Rows are visited in random or given order, ``batch_size`` at a time, cyclically. A
+    client with fewer rows than a batch uses all of them at each step. Padding is never
+    visited.
 
     Args:
       loss_fn: ``(params, batch, key) -> float[B]``, one loss per row. It must be finite
         for a row of zeros.
-      key: a typed PRNG key.
+      key: typed PRNG key.
       params: tree of arrays.
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
       learning_rate: ``float[]``, may be traced.
-      num_steps: a Python int >= 1.
-      batch_size: a Python int >= 1, or ``None`` for all rows at each step.
-      shuffle: a fresh random order, or the given one.
-      unroll: steps written out one after the other; changes no result.
-      direction_fn: ``(params, gradient) -> tree``, what is gone down along in place of
-        the gradient, such as one with a penalty's gradient added.
+      num_steps: Python int >= 1.
+      batch_size: Python int >= 1. None uses all rows at each step.
+      shuffle: whether to visit rows in random order.
+      unroll: number of unrolled steps; affects only speed.
+      direction_fn: ``(params, gradient) -> tree``, which replaces the gradient, for
+        example to add a penalty's gradient.
 
     Returns:
-      The trained params, and ``float[num_steps]``, the loss before each step. Without
-      a real row nothing is learned and the losses are 0.
+      The trained params, and the loss before each step, ``float[num_steps]``. Without
+      real rows the params are unchanged and the losses are 0.
 
     Raises:
-      TypeError: for ``num_steps`` or ``batch_size`` that are no whole number.
+      TypeError: for ``num_steps`` or ``batch_size`` that is not an integer.
       ValueError: if one is below 1, or ``loss_fn`` does not return one loss per row.
 
     Example:
@@ -148,7 +148,7 @@ def local_sgd(
     order_key, loss_key = jax.random.split(key)
     batch_of = batches(order_key, rows, mask, batch_size, shuffle)
 
-    def descend_once(params, step):
+    def local_step(params, step):
         batch, real = batch_of(step)
         loss, grads = gradient(
             loss_fn, jax.random.fold_in(loss_key, step), params, batch, real
@@ -158,11 +158,11 @@ def local_sgd(
         return scaled_step(params, learning_rate, grads), loss
 
     steps = jnp.arange(num_steps)
-    return jax.lax.scan(descend_once, params, steps, unroll=min(unroll, num_steps))
+    return jax.lax.scan(local_step, params, steps, unroll=min(unroll, num_steps))
 
 
 def scaled_step(numbers, learning_rate, direction):
-    """``numbers - learning_rate * direction``, in the type of the numbers.
+    """Returns ``numbers - learning_rate * direction`` in the dtype of ``numbers``.
 
     Example:
       >>> scaled_step({"w": jnp.array(3.0)}, 0.5, {"w": jnp.array(2.0)})

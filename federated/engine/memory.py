@@ -1,4 +1,4 @@
-"""How much memory is free, and how many of something fit into it."""
+"""Free memory, and sizes of chunks that fit into it."""
 
 import math
 import os
@@ -10,8 +10,8 @@ _MEMINFO = pathlib.Path("/proc/meminfo")
 
 _GROUP = pathlib.Path("/sys/fs/cgroup")
 
-# Of both versions of control groups: folder, limit, what is used, and what of that are
-# files that nobody looked at for a while, which give way.
+# Control groups v2 and v1: folder, limit, usage, and the reclaimable part of the usage
+# (inactive file cache).
 _GROUPS = (
     ("", "memory.max", "memory.current", "inactive_file"),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -19,9 +19,9 @@ _GROUPS = (
 
 
 def free() -> int | None:
-    """Bytes that the first device can still take; None where nobody says.
+    """Returns the free bytes of the first device, or None if unknown.
 
-    A CPU can take what its machine has free, or what its container has left.
+    For a CPU it is the free memory of the machine or of the container.
 
     Example:
       >>> free() is None or free() > 0
@@ -30,20 +30,20 @@ def free() -> int | None:
     device = jax.local_devices()[0]
     if device.platform == "cpu":
         return free_on_host()
-    told = device.memory_stats() or {}
-    if "bytes_limit" not in told:
+    stats = device.memory_stats() or {}
+    if "bytes_limit" not in stats:
         return None
-    return told["bytes_limit"] - told.get("bytes_in_use", 0)
+    return stats["bytes_limit"] - stats.get("bytes_in_use", 0)
 
 
 def free_on_host(
     meminfo: pathlib.Path = _MEMINFO, group: pathlib.Path = _GROUP
 ) -> int | None:
-    """Bytes that a machine has free, or its container, whichever is fewer.
+    """Returns the free bytes of the machine or its container, whichever is less.
 
     Args:
-      meminfo: Linux's file of the machine's memory.
-      group: folder of Linux's control group, whose limit a container has.
+      meminfo: Linux's ``meminfo`` file.
+      group: folder of the Linux control group of a container.
 
     Example:
       >>> import pathlib
@@ -63,20 +63,20 @@ def free_on_host(
     for folder, limit, used, old in _GROUPS:
         try:
             read = lambda name, at=group / folder: (at / name).read_text()
-            told = int(read(limit)) - int(read(used))  # No limit is "max", no number.
+            unused = int(read(limit)) - int(read(used))  # "max" raises ValueError.
             stat = dict(row.split() for row in read("memory.stat").splitlines())
-            known.append(told + int(stat[old]))
+            known.append(unused + int(stat[old]))
         except (OSError, KeyError, ValueError):
             pass
     return min(known, default=None)
 
 
-def even(count: int, most: int) -> int:
-    """The size of as many chunks as must be, none above ``most``, as even as can be.
+def even(count: int, max_size: int) -> int:
+    """Returns the size of evenly sized chunks, none larger than ``max_size``.
 
     Example:
       >>> even(120, 50), even(7, 3), even(4, 9)
       (40, 3, 4)
     """
-    most = max(1, min(count, most))
-    return math.ceil(count / math.ceil(count / most))
+    max_size = max(1, min(count, max_size))
+    return math.ceil(count / math.ceil(count / max_size))

@@ -1,4 +1,4 @@
-"""Somebody new, after training: a model of their own, that nobody else learns of."""
+"""Personalised models for new clients after training."""
 
 import jax
 import jax.numpy as jnp
@@ -10,36 +10,36 @@ from jaxanon.kernels.checks import whole
 def personalize_new_client(
     algorithm: FederatedAlgorithm, key, state, own, rows, mask, num_rounds: int
 ):
-    """What somebody predicts with who joins when the others have learned.
+    """Personalises a model for a new client after training.
 
-    They take what is shared, begin with ``own`` and go through so many rounds by
-    themselves: shared layers come anew each round as they are, layers and masks of
-    their own stay, and nothing is sent, so that nothing needs noise. Then comes what
-    the algorithm does before it predicts, such as Atlas's last fit or Per-FedAvg's
-    step. Whose own model is a whole one (Ditto, pFedMe, ClusterFL, FedDL) begins with
-    what is shared, and of ``clustered`` with the model that most clients have, which
-    stays as it is. Without a row of their own they predict with what is shared and what
-    nobody taught.
+    The new client loads the shared layers, starts from ``own`` and trains locally for
+    ``num_rounds`` rounds. Shared layers are reset each round; personal layers and masks
+    are kept. The client sends nothing, so it needs no noise. Finally the algorithm's
+    step before prediction runs, such as Atlas's local fine-tuning or Per-FedAvg's step.
+    With full personal models (Ditto, pFedMe, ClusterFL, FedDL) the client starts from
+    the shared model. With ``centralized_clustering`` it keeps the model of the largest
+    cluster. A client without rows predicts with the shared and the initial personal
+    layers.
 
     Args:
-      algorithm: a ``FederatedAlgorithm``, of any number of clients.
-      key: typed PRNG key, another for everybody.
-      state: of the algorithm, as trained; it stays as it is.
-      own: what clients began with, as ``state.own`` of ``algorithm.init`` without its
-        leading axis; None where they keep nothing.
-      rows: tree of arrays ``[n, ...]``, theirs.
+      algorithm: ``FederatedAlgorithm`` for any number of clients.
+      key: typed PRNG key, different for each client.
+      state: trained state of the algorithm; it is not changed.
+      own: initial personal state, ``state.own`` of ``algorithm.init`` without its
+        leading axis. None if the algorithm has none.
+      rows: tree of arrays ``[n, ...]``, rows of the new client.
       mask: ``bool[n]``.
-      num_rounds: a Python int >= 0.
+      num_rounds: Python int >= 0.
 
     Returns:
       Tree of arrays like ``params``.
 
     Raises:
-      TypeError: for ``num_rounds`` that are no whole number.
+      TypeError: for ``num_rounds`` that is not an integer.
       ValueError: for ``num_rounds`` below 0.
 
     Example:
-      All share 3; the one who joins goes halfway to 5 in each of two rounds.
+      The shared weight is 3. In each of two rounds the client moves halfway to 5.
 
       >>> import jaxanon.federated as fed
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
@@ -60,20 +60,20 @@ def personalize_new_client(
       Array(1.5, dtype=float32)
 
     References:
-      Atlas, section 3.4.3, RQ4; Collins et al., ICML 2021, section 5, for a new
-      client's own layers on shared ones.
+      Atlas, section 3.4.3, RQ4; Collins et al., ICML 2021, section 5, for personal
+      layers of new clients.
     """
     whole("num_rounds", num_rounds, least=0)
-    if algorithm.model is None or algorithm.alone is None:
+    if algorithm.model is None or algorithm.local_update is None:
         return state.params
     own = jax.tree.map(jnp.asarray, own)
-    if algorithm.newcomer is not None:
-        own = algorithm.newcomer(state, own)
+    if algorithm.init_new_client is not None:
+        own = algorithm.init_new_client(state, own)
     one = lambda own: state._replace(own=jax.tree.map(lambda leaf: leaf[None], own))
 
     def alone(own, number):
         own_key = jax.random.fold_in(key, number)
-        return algorithm.alone(own_key, one(own), 0, rows, mask), None
+        return algorithm.local_update(own_key, one(own), 0, rows, mask), None
 
     own, _ = jax.lax.scan(alone, own, jnp.arange(num_rounds))
     last_key = jax.random.fold_in(key, num_rounds)

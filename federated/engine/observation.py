@@ -1,4 +1,4 @@
-"""What the server sees of a training: each client's messages, or their means."""
+"""Records of messages that a server sees during training."""
 
 from typing import Any, NamedTuple
 
@@ -9,48 +9,47 @@ from jaxanon.federated.engine import layout as layouts
 from jaxanon.kernels.checks import whole
 
 
-class Seen(NamedTuple):
-    """What an onlooker has of every round; leaves begin with the axis ``rounds``."""
+class ObservedMessage(NamedTuple):
+    """Observed messages of all rounds; leaves have a leading ``rounds`` axis."""
 
-    before: Any  # what the server sent out, ``state.params`` as the round begins
-    message: Any  # what came back
-    weight: jax.Array  # float[rounds]; 0 where nothing did, and ``message`` is zeros
+    before: Any  # ``state.params`` at the start of the round, as sent by the server
+    message: Any  # message returned to the server
+    weight: jax.Array  # float[rounds]; 0 without a message, which is then zeros
 
 
 def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=None):
-    """Runs rounds and keeps what was sent in them, for whoever attacks it.
+    """Runs rounds and records the messages, for attacks on them.
 
-    There are two onlookers. A server that is curious, or whoever reads its mail, has
-    *each message* of a client: noise must be in there before it leaves (local noise,
-    as of FedSGD-LDP and Atlas), and this is the one to attack. With secure aggregation,
-    or a server that is trusted to forget, only *the mean* is left. Either knows the
-    algorithm, its hyper-parameters, what the server sent out, and what a client weighs,
-    which is the number of its rows where ``weighting`` says so. What a client keeps,
-    such as Atlas's last fit, neither has.
+    There are two attackers. A curious server sees *each message* of a client, so noise
+    must be added on the client (FedSGD-LDP, Atlas). With secure aggregation or a
+    trusted server, the attacker sees only *the mean*. Both know the algorithm, its
+    hyper-parameters, the broadcast parameters and client weights (the number of rows
+    with ``weighting="rows"``). Neither sees personal state, such as Atlas's local
+    fine-tuning.
 
-    Messages are those that ``algorithm.update`` takes the mean of, in the same bits but
-    for rounding, and the state is that of ``simulate``. What is sent differs: trained
-    parameters by most algorithms, what they moved by FedAvg, a gradient by FedSGD,
-    ``(layers, which of them)`` by Atlas, whose layers that stay are zeros.
+    The messages are those that ``algorithm.update`` averages, up to rounding, and the
+    state equals that of ``simulate``. Most algorithms send trained parameters. FedAvg
+    sends the change of parameters, FedSGD a gradient, and Atlas ``(layers, mask of sent
+    layers)`` with zeros for layers that are not sent.
 
     Args:
-      algorithm: a ``FederatedAlgorithm`` with ``sent``.
-      key: the run's key.
-      state: from ``algorithm.init``, or of later rounds.
+      algorithm: ``FederatedAlgorithm`` with ``message``.
+      key: typed PRNG key of the run.
+      state: state from ``algorithm.init`` or from later rounds.
       clients: ``Population``.
-      num_rounds: a Python int >= 1.
-      client: whose messages, ``int32[]``; None is the weighted mean over the cohort.
+      num_rounds: Python int >= 1.
+      client: ``int32[]``, the observed client. None observes the weighted mean over the
+        cohort.
 
     Returns:
-      The state after the rounds, and ``Seen``.
+      The state after the rounds, and ``ObservedMessage``.
 
     Raises:
-      TypeError: for ``num_rounds`` that are no whole number.
-      ValueError: if single messages are not to be had, or for ``num_rounds`` below 1.
+      TypeError: for ``num_rounds`` that is not an integer.
+      ValueError: if the algorithm has no ``message``, or for ``num_rounds`` below 1.
 
     Example:
-      The first of two clients goes half of the way to 4, and half of what is left from
-      where the mean is by then.
+      The first of two clients moves from 0 halfway to 4, then from the mean halfway.
 
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
@@ -64,16 +63,16 @@ def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=No
       >>> seen.before, seen.message, state.params
       (Array([0., 1.], ...), Array([2. , 2.5], ...), Array(1.5, ...))
     """
-    if algorithm.sent is None:
+    if algorithm.message is None:
         raise ValueError(
-            "algorithm has no sent: what one client sends is not to be had of it; take "
-            "one of fedsgd, fedavg or those whose clients keep something."
+            "algorithm must have message to observe single clients, got None; use one "
+            "such as fedsgd, fedavg or fedprox."
         )
     num_rounds = whole("num_rounds", num_rounds, least=1)
 
     def of_all(state):
-        """The mean over clients; those who sent nothing weigh nothing."""
-        one = lambda client: algorithm.sent(key, state, clients, client)
+        """Averages over clients; clients that send nothing have weight 0."""
+        one = lambda client: algorithm.message(key, state, clients, client)
 
         def weighed(client):
             message, weight = one(client)
@@ -87,12 +86,12 @@ def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=No
         return layouts.divide(total, weight), weight
 
     def one_round(state, _):
-        told = (
+        observed = (
             of_all(state)
             if client is None
-            else algorithm.sent(key, state, clients, client)
+            else algorithm.message(key, state, clients, client)
         )
         after, _ = algorithm.update(key, state, clients)
-        return after, Seen(state.params, *told)
+        return after, ObservedMessage(state.params, *observed)
 
     return jax.lax.scan(one_round, state, length=num_rounds)

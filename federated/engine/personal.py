@@ -1,4 +1,4 @@
-"""Rounds whose clients keep something of their own, beside what all share."""
+"""Algorithms with personal client state in addition to shared parameters."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,61 +14,61 @@ from jaxanon.federated.engine.algorithm import (
     RoundStages,
     Steps,
     hyper_arrays,
-    most_of,
+    max_weight_fn,
     one_round,
-    or_nothing,
-    weigher,
+    weight_fn,
+    zero_if_absent,
 )
 from jaxanon.federated.engine.cohort import check_num_clients, sample_cohort
-from jaxanon.federated.engine.exchange import moved
+from jaxanon.federated.engine.exchange import subtract_broadcast
 from jaxanon.federated.engine.hyper import in_range
 from jaxanon.kernels.bounds import Range
 from jaxanon.kernels.checks import whole
 
 
 class PersonalState(NamedTuple):
-    """All that changes from round to round, and so all that is checkpointed."""
+    """Everything that changes between rounds and is checkpointed."""
 
-    round: jax.Array  # int32[]; rounds done
-    params: Any  # what all share
-    own: Any  # [clients, ...]; what each keeps to itself
-    server: Any  # what else the server keeps
-    hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
-    average: Any = None  # as in ``State``
+    round: jax.Array  # int32[]; completed rounds
+    params: Any  # shared parameters
+    own: Any  # [clients, ...]; personal state, never sent
+    server: Any  # other state of the server
+    hyper: dict[str, jax.Array]  # float[] each; varied by sweeps
+    average: Any = None  # see ``State``
 
 
 class Client(NamedTuple):
-    """What a client has as a round begins."""
+    """Inputs of a client at the start of a round."""
 
     key: jax.Array
-    params: Any  # what it was sent
-    own: Any  # what it kept
-    server: Any  # what else it was sent
+    params: Any  # parameters from the server
+    own: Any  # personal state
+    server: Any  # other state from the server
     rows: Any  # [n, ...]
     mask: jax.Array  # bool[n]
     hyper: dict[str, jax.Array]
 
 
 class Reply(NamedTuple):
-    """What a client makes of a round."""
+    """Outputs of a client in a round."""
 
-    sent: Any  # of which the server sees the weighted mean over the cohort
-    own: Any  # what it keeps
+    sent: Any  # message, which the server averages over the cohort
+    own: Any  # new personal state
     info: dict[str, jax.Array]
 
 
 def train(
     client: Client, loss_fn, params, steps: Steps, *, key=None, direction_fn=None
 ):
-    """Descends from ``params`` on a client's rows, by ``hyper["learning_rate"]``.
+    """Trains ``params`` on a client's rows with ``hyper["learning_rate"]``.
 
     Args:
-      client: whose rows.
+      client: client with its rows.
       loss_fn: ``(params, batch, key) -> float[B]``.
-      params: where to begin.
-      steps: how many.
-      key: ``client.key`` by default.
-      direction_fn: as in ``descend``.
+      params: initial parameters.
+      steps: ``Steps``.
+      key: typed PRNG key. None is ``client.key``.
+      direction_fn: see ``local_sgd``.
 
     Returns:
       The trained params, and ``float[num_steps]``, the loss before each step.
@@ -111,47 +111,48 @@ def personal(
     example_bytes_fn: Callable | None = None,
     alone_fn: Callable | None = None,
     ranges: dict[str, Range] | None = None,
-    way_fn: Callable = moved,
-    legal_fn: Callable = lambda sent: True,
+    direction_fn: Callable = subtract_broadcast,
+    is_valid_fn: Callable = lambda sent: True,
 ) -> FederatedAlgorithm:
-    """An algorithm whose clients keep something from round to round.
+    """Builds an algorithm with personal client state.
 
     ``init(key, **hyper) -> PersonalState``; ``update(key, state, population) -> (state,
-    info)`` is a round. A client that has no row in it, or is not of the cohort, keeps
-    what it had and counts for nothing.
+    info)`` is a round. A client without rows or outside the cohort keeps its state and
+    has no weight.
 
     Args:
-      init_fn: ``key -> (params, own, server)``: what all share, what one client keeps
-        (all begin alike), and what else the server has.
+      init_fn: ``key -> (params, own, server)``: shared parameters, initial personal
+        state (the same for all clients) and other server state.
       client_fn: ``Client -> Reply``.
-      server_fn: ``(state, mean, share) -> state``, given the weighted mean of what was
-        sent and the share of all clients that the cohort is; it counts no round.
-      model_fn: ``Client -> params`` that it predicts with, ``rows`` those it trains on.
-      num_clients: clients of the population.
+      server_fn: ``(state, mean, share) -> state``, given the weighted mean of the
+        messages and the cohort's fraction of all clients. It does not count rounds.
+      model_fn: ``Client -> params``. Returns parameters for prediction, given training
+        rows in ``rows``.
+      num_clients: number of clients in the population.
       hyper: names and defaults of the hyper-parameters.
       rounds: ``CohortConfig``.
-      example_bytes_fn: ``(key, params, rows) -> int``, of a client's single examples'
-        gradients that are alive at once; None where there are none.
-      alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
-      ranges: ``Range`` of hyper-parameters, where not that of ``RANGES``.
-      way_fn: ``way`` of ``exchange.Exchange``.
-      legal_fn: ``legal`` of it.
+      example_bytes_fn: ``(key, params, rows) -> int``, bytes of a client's per-example
+        gradients held at once. None is 0.
+      alone_fn: ``client_fn`` for a round without communication. None is the same.
+      ranges: ranges of hyper-parameters that override ``RANGES``.
+      direction_fn: ``direction`` of ``exchange.Exchange``.
+      is_valid_fn: ``is_valid`` of ``exchange.Exchange``.
 
     Raises:
-      TypeError: for ``num_clients`` that are no whole number; from ``init``, for a
-        hyper-parameter that is no number.
-      ValueError: for fewer than one client; at the first ``update``, for a population
-        of another size, or a cohort that is larger than it; from ``init``, for a
-        hyper-parameter on the host out of its range.
+      TypeError: for ``num_clients`` that is not an integer. From ``init``, for a
+        hyper-parameter that is not a number.
+      ValueError: for fewer than one client. From ``init``, for a hyper-parameter on the
+        host out of range. From the first ``update``, for a population of another size
+        or a cohort larger than the population.
 
     Example:
-      Clients remember the largest row that they saw, and the mean of those is shared.
+      Clients store their largest row, and the mean of these is shared.
 
       >>> from jaxanon.federated import stack
       >>> most = lambda client: jnp.maximum(client.own, jnp.max(client.rows))
       >>> algorithm = personal(
       ...     lambda key: (jnp.zeros(()), jnp.zeros(()), None),
-      ...     lambda client: Reply(most(client), most(client), {}), replaced,
+      ...     lambda client: Reply(most(client), most(client), {}), replace_params,
       ...     lambda client: client.own, num_clients=2, hyper={}, rounds=CohortConfig())
       >>> state = algorithm.init(jax.random.key(0))
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
@@ -159,7 +160,7 @@ def personal(
       (Array(2.5, dtype=float32), Array([4., 1.], dtype=float32))
     """
     num_clients = whole("num_clients", num_clients, least=1)
-    weigh = weigher(rounds.weighting)
+    weigh = weight_fn(rounds.weighting)
 
     def init(key, **values):
         in_range(values, **(ranges or {}))
@@ -172,7 +173,7 @@ def personal(
     def seen(key, state, client, rows, mask, own=None):
         if own is None:
             own = jax.tree.map(lambda leaf: leaf[client], state.own)
-        key = jax.random.fold_in(key, client)  # Its own, whatever its place.
+        key = jax.random.fold_in(key, client)  # Independent of the position.
         return Client(key, state.params, own, state.server, rows, mask, state.hyper)
 
     def cohort(key, state, found):
@@ -182,7 +183,7 @@ def personal(
         return sample_cohort(key, state.round, num_clients, size, rounds_per_cohort=per)
 
     def replied(key, state, clients, client, at, own=None):
-        """What a client has as the round begins, and what it makes of it."""
+        """Returns a client's inputs and its reply."""
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
         rows = jax.tree.map(lambda leaf: leaf[at], clients.rows)
         before = seen(client_key, state, client, rows, clients.mask[at], own)
@@ -217,9 +218,9 @@ def personal(
     def merge(state, ids, sums, own, stage=0):
         del stage
         mean, info = layouts.divide(*sums)
-        all_came = len(ids) == num_clients  # In order: no place is looked for.
-        place = lambda all_, new: new if all_came else all_.at[ids].set(new)
-        state = state._replace(own=jax.tree.map(place, state.own, own))
+        is_complete = len(ids) == num_clients  # Then ``ids`` are in order.
+        put = lambda all_, new: new if is_complete else all_.at[ids].set(new)
+        state = state._replace(own=jax.tree.map(put, state.own, own))
         after = server_fn(state, mean, len(ids) / num_clients)
         stay = lambda new, old: new if new is old else jnp.where(sums[1] > 0, new, old)
         after = jax.tree.map(stay, after, state)
@@ -231,22 +232,31 @@ def personal(
     def sent(key, state, clients, client):
         ids = cohort(key, state, len(clients.mask))
         weight = weigh(clients.mask[client]) * jnp.any(ids == client)
-        return or_nothing(replied(key, state, clients, client, client)[1].sent, weight)
+        return zero_if_absent(
+            replied(key, state, clients, client, client)[1].sent, weight
+        )
 
     def alone(key, state, client, rows, mask):
         return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
 
-    most = most_of(rounds.weighting)
-    acts = RoundStages(cohort, work, merge, way=way_fn, most=most, legal=legal_fn)
-    return FederatedAlgorithm(init, one_round(acts), acts, model, sent, alone)
+    max_weight = max_weight_fn(rounds.weighting)
+    stages = RoundStages(
+        cohort,
+        work,
+        merge,
+        direction=direction_fn,
+        max_weight=max_weight,
+        is_valid=is_valid_fn,
+    )
+    return FederatedAlgorithm(init, one_round(stages), stages, model, sent, alone)
 
 
-def replaced(state: PersonalState, mean, share) -> PersonalState:
-    """The server's act that takes the mean for what all share.
+def replace_params(state: PersonalState, mean, share) -> PersonalState:
+    """Replaces the shared parameters by the mean of the messages.
 
     Example:
       >>> state = PersonalState(0, jnp.zeros(()), None, None, {})
-      >>> replaced(state, jnp.array(2.5), 1.0).params
+      >>> replace_params(state, jnp.array(2.5), 1.0).params
       Array(2.5, dtype=float32)
     """
     del share
@@ -261,22 +271,22 @@ def shared(
     num_clients: int,
     hyper: dict,
     rounds: CohortConfig | None,
-    server_fn=replaced,
+    server_fn=replace_params,
     model_fn=lambda client: client.params,
     traffic_fn=lambda params: {},
     **options,
 ) -> FederatedAlgorithm:
-    """An algorithm of one model, that all clients train, and keep nothing of.
+    """Builds an algorithm of one shared model without personal state.
 
     Args:
       init_fn: ``key -> params``.
-      train_fn: ``Client -> (sent, losses)``, of which ``info["loss"]`` is the mean.
-      num_clients, hyper, server_fn, model_fn, options: as ``personal`` takes them.
+      train_fn: ``Client -> (sent, losses)``; ``info["loss"]`` is the mean of losses.
+      num_clients, hyper, server_fn, model_fn, options: see ``personal``.
       rounds: ``CohortConfig``; None is the default.
-      traffic_fn: ``params -> dict`` of what ``info`` says besides, of messages.
+      traffic_fn: ``params -> dict`` of further entries of ``info`` about messages.
 
     Raises:
-      ValueError: as ``personal``.
+      ValueError: same conditions as ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -308,19 +318,20 @@ def shared(
 def partly_shared(
     init_fn, train_fn, *, own_layers: tuple[str, ...], num_clients, rounds
 ) -> FederatedAlgorithm:
-    """An algorithm of some layers that all share, beneath or above each one's own.
+    """Builds an algorithm with shared and personal layers.
 
     ``init(key, learning_rate=0.1)``.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
-      train_fn: ``Client -> (params, info)``, all layers as the client has trained them.
-      own_layers: names of the layers that stay with their client.
-      num_clients: as ``personal`` takes it.
+      train_fn: ``Client -> (params, info)``, all layers after local training.
+      own_layers: names of the personal layers.
+      num_clients: see ``personal``.
       rounds: ``CohortConfig``; None is the default.
 
     Raises:
-      ValueError: as ``personal``; from ``init``, for a name of no layer.
+      ValueError: under the conditions of ``personal``. From ``init``, for an unknown
+        layer.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -336,17 +347,17 @@ def partly_shared(
     """
 
     def init(key):
-        params, own = parted(init_fn(key), own_layers)
+        params, own = split_layers(init_fn(key), own_layers)
         return params, own, None
 
     def client_fn(client: Client) -> Reply:
         trained, info = train_fn(client)
-        return Reply(*parted(trained, own_layers), info)
+        return Reply(*split_layers(trained, own_layers), info)
 
     return personal(
         init,
         client_fn,
-        replaced,
+        replace_params,
         lambda client: client.params | client.own,
         num_clients=num_clients,
         hyper={"learning_rate": 0.1},
@@ -354,12 +365,12 @@ def partly_shared(
     )
 
 
-def own_or_shared(client: Client):
-    """A client's own model, or where it has nothing to learn from what all share.
+def choose_model(client: Client):
+    """Returns a client's personal model, or the shared model if it has no rows.
 
     Example:
       >>> absent, shared, own = jnp.array([False]), jnp.zeros(()), jnp.ones(())
-      >>> own_or_shared(Client(None, shared, own, None, None, absent, {}))
+      >>> choose_model(Client(None, shared, own, None, None, absent, {}))
       Array(0., dtype=float32)
     """
     present = jnp.any(client.mask)
@@ -367,20 +378,18 @@ def own_or_shared(client: Client):
     return jax.tree.map(choose, client.own, client.params)
 
 
-def parted(params: dict, names: tuple[str, ...]) -> tuple[dict, dict]:
-    """``(shared, own)``: layers of a dict, and those of the given names apart.
+def split_layers(params: dict, names: tuple[str, ...]) -> tuple[dict, dict]:
+    """Splits a dict of layers into ``(shared, own)`` by the names of own layers.
 
     Raises:
-      ValueError: for a name of no layer.
+      ValueError: for an unknown layer.
 
     Example:
-      >>> parted({"base": 1, "head": 2}, ("head",))
+      >>> split_layers({"base": 1, "head": 2}, ("head",))
       ({'base': 1}, {'head': 2})
     """
     unknown = sorted(set(names) - set(params))
     if unknown:
-        raise ValueError(
-            f"there are no layers {unknown}; the model has {sorted(params)}."
-        )
+        raise ValueError(f"layers must be among {sorted(params)}, got {unknown}.")
     own = {name: params[name] for name in params if name in names}
     return {name: params[name] for name in params if name not in names}, own

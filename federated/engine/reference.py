@@ -1,4 +1,4 @@
-"""Helpers of the plain loops that the algorithms are compared with."""
+"""Helpers of the reference implementations in plain loops."""
 
 import jax
 import jax.numpy as jnp
@@ -8,29 +8,29 @@ from jaxanon.federated.engine.local import visiting_order
 
 
 def mean_loss(loss_fn, params, batch, key):
-    """``float[]``, of which clients take the gradient."""
+    """Returns the mean loss ``float[]`` of a batch."""
     return jnp.mean(loss_fn(params, batch, key))
 
 
 def real_rows(clients, client):
-    """A client's rows without the padding, and how many they are."""
+    """Returns a client's rows without padding, and their number."""
     mask = np.asarray(clients.mask[client])
     return jax.tree.map(lambda leaf: leaf[client][mask], clients.rows), int(mask.sum())
 
 
 def weighted_mean(trees, weights):
-    """The mean of a list of trees, by a list of numbers > 0."""
+    """Returns the weighted mean of a list of trees, with weights > 0."""
     total = sum(weights)
-    shares = [weight / total for weight in weights]
+    fractions = [weight / total for weight in weights]
 
     def mean(*leaves):
-        return sum(w * leaf for w, leaf in zip(shares, leaves, strict=True))
+        return sum(w * leaf for w, leaf in zip(fractions, leaves, strict=True))
 
     return jax.tree.map(mean, *trees)
 
 
-def batches_of(key, size, *, num_steps, batch_size):
-    """Which rows each step of a client takes, and the key of its losses."""
+def batch_indices(key, size, *, num_steps, batch_size):
+    """Returns the row indices of each step of a client, and the key of its losses."""
     order_key, loss_key = jax.random.split(key)
     order = visiting_order(order_key, jnp.ones(size, bool), shuffle=True)
     b = min(batch_size, size)
@@ -41,11 +41,13 @@ def batches_of(key, size, *, num_steps, batch_size):
     return index, loss_key
 
 
-def descended(
+def train_client(
     loss_fn, key, params, rows, size, learning_rate, *, num_steps, batch_size
 ):
-    """Params after a client's steps of gradient descent."""
-    index, loss_key = batches_of(key, size, num_steps=num_steps, batch_size=batch_size)
+    """Returns the params after a client's SGD steps."""
+    index, loss_key = batch_indices(
+        key, size, num_steps=num_steps, batch_size=batch_size
+    )
     for step, chosen in enumerate(index):
         batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
         step_key = jax.random.fold_in(loss_key, step)
@@ -55,7 +57,7 @@ def descended(
 
 
 def round_of(key, t, clients):
-    """Of every client its key, its rows and their number."""
+    """Yields the key, the rows and their number for every client."""
     _, client_key = jax.random.split(jax.random.fold_in(key, t))
     for client in range(len(clients.mask)):
         rows, size = real_rows(clients, client)

@@ -1,4 +1,4 @@
-"""Clients that lie on several devices: each device works on its part of a cohort."""
+"""Clients sharded over devices, each of which works on a part of the cohort."""
 
 import dataclasses
 from typing import Any
@@ -12,20 +12,20 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxanon.federated.engine.layout import num_bytes
 
-AXIS = "clients"  # Of the mesh.
+AXIS = "clients"  # Mesh axis.
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ShardedClients:
-    """Clients, spread over devices; ``update`` takes it in place of them.
+    """Clients on several devices, accepted by ``update`` in place of a population.
 
     Attributes:
-      data: tree of arrays ``[clients, ...]``. Where devices have their own, filled up
-        with zeros to a multiple of the devices: each has as many as the next, in order.
-      num_clients: real ones.
-      mesh: of one axis, ``"clients"``.
-      copies: whether every device has all clients.
+      data: tree of arrays ``[clients, ...]``. Without copies it is padded with zeros to
+        a multiple of the number of devices and sharded in order.
+      num_clients: number of real clients.
+      mesh: mesh with the single axis ``"clients"``.
+      copies: whether every device holds all clients.
     """
 
     data: Any
@@ -34,37 +34,36 @@ class ShardedClients:
     copies: bool = dataclasses.field(metadata={"static": True})
 
     def replicated(self, tree):
-        """The tree with all of it on every device; the same in all processes."""
+        """Returns the tree replicated on every device of all processes."""
         return _put(tree, NamedSharding(self.mesh, PartitionSpec()))
 
 
 def shard_clients(
     clients, devices=None, *, copies: bool | None = None
 ) -> ShardedClients:
-    """Brings clients to several devices, any number of clients to any number of them.
+    """Places clients on several devices, for any number of clients and devices.
 
-    Rounds are then one program on all devices (``simulate``, or ``jax.jit`` of
-    ``algorithm.update``): each works on an equal part of the cohort, parameters are on
-    all, and what devices found is added up by one reduction. Results are those of one
-    device, up to the rounding of sums. With ``jax.distributed`` the devices may be many
-    processes'; each has to call this with the same clients, of which it brings to its
-    devices what they need. What clients keep of their own is a part of the state, and
-    whole on every device.
+    A round is then one program on all devices (``simulate``, or ``jax.jit`` of
+    ``algorithm.update``). Each device works on an equal part of the cohort, parameters
+    are replicated, and results are summed by one reduction. Results equal those of one
+    device up to the rounding of sums. With ``jax.distributed`` the devices may belong
+    to several processes, each of which must call this function with the same clients.
+    Personal state is part of the algorithm's state and is replicated on every device.
 
-    Devices have all clients, and work on any of them, or each has its own: then members
-    of a cohort travel to the device whose part they are in, unless all take part.
+    Clients are either replicated or sharded. If they are sharded, members of a partial
+    cohort are transferred to the device that works on them.
 
-    Programs wait for each other's sums, which devices that a CPU simulates may do for
-    ever; for those there is ``shard``.
+    Programs wait for each other's sums, which can deadlock on devices simulated by a
+    CPU; use ``shard`` for those.
 
     Args:
       clients: tree of arrays ``[clients, ...]``, such as a ``Population``.
-      devices: a sequence of devices; ``None`` is all, of all processes.
-      copies: whether every device gets all clients; ``None`` is where they take a
-        quarter of its memory at most, or 1 GiB where it does not tell.
+      devices: sequence of devices. None is all devices of all processes.
+      copies: whether to replicate the clients on every device. None does so if they use
+        at most a quarter of its memory (1 GiB if the memory is unknown).
 
     Raises:
-      ValueError: if arrays differ in their number of clients, or there are none.
+      ValueError: if arrays differ in their number of clients, or are empty.
 
     Example:
       >>> import jaxanon.federated as fed
@@ -81,8 +80,8 @@ def shard_clients(
     sizes = sorted({leaf.shape[0] if np.ndim(leaf) else 0 for leaf in leaves})
     if len(sizes) != 1 or not sizes[0]:
         raise ValueError(
-            "clients must be arrays [clients, ...] that agree about how many clients "
-            f"there are, 1 at least; got {sizes}."
+            "clients must be arrays [clients, ...] with the same number of clients >= "
+            f"1, got {sizes}."
         )
     num_clients = sizes[0]
     devices = np.asarray(jax.devices() if devices is None else devices)
@@ -104,16 +103,16 @@ def shard_clients(
 
 
 def _room(device):
-    """Bytes of a device that copies of all clients may take."""
-    told = device.memory_stats() or {}
-    room = np.float32(told.get("bytes_limit", 4 << 30) // 4)
+    """Returns the bytes of a device that copies of all clients may use."""
+    stats = device.memory_stats() or {}
+    room = np.float32(stats.get("bytes_limit", 4 << 30) // 4)
     if jax.process_count() == 1:
         return room
-    return multihost_utils.process_allgather(room).min()  # All must do the same.
+    return multihost_utils.process_allgather(room).min()  # Must agree on all processes.
 
 
 def _put(tree, sharding):
-    """Each device gets its part; of a process' arrays no more than its devices need."""
+    """Places each device's part; a process transfers only what its devices need."""
     if sharding.is_fully_addressable:
         return jax.device_put(tree, sharding)
 
@@ -127,16 +126,16 @@ def _put(tree, sharding):
     return jax.tree.map(put, tree)
 
 
-def work_together(work, placed: ShardedClients):
-    """``work`` of ``Acts``, by all devices of ``placed``, each on its part of ``ids``.
+def shard_work(work, placed: ShardedClients):
+    """Distributes ``work`` of ``RoundStages`` over all devices of ``placed``.
 
     Args:
-      work: of ``Acts``.
-      placed: clients.
+      work: ``work`` of ``RoundStages``.
+      placed: ``ShardedClients``.
 
     Returns:
-      ``(key, state, ids, stage) -> (sums, kept)``, with the sums of all devices added
-      up, and what each of ``ids`` keeps.
+      ``(key, state, ids, stage) -> (sums, kept)``, with the total sums of all devices
+      and the personal state of each of ``ids``.
     """
     mesh, all_, own_part = placed.mesh, PartitionSpec(), PartitionSpec(AXIS)
     spread = NamedSharding(mesh, own_part)
@@ -149,11 +148,11 @@ def work_together(work, placed: ShardedClients):
         take = lambda leaf: jax.lax.with_sharding_constraint(leaf[own_ids], spread)
         kept = None
         if not placed.copies:
-            if num < placed.num_clients:  # Else all take part, where they are.
+            if num < placed.num_clients:  # Otherwise all clients are in place.
                 members = jax.tree.map(take, members)
             kept = jax.tree.map(take, getattr(state, "own", None))
             if kept is not None:
-                state = state._replace(own=None)  # Others' stays where it is.
+                state = state._replace(own=None)  # Other clients' state stays in place.
 
         def part(key, state, members, kept, ids, counted, *traced):
             if kept is not None:
@@ -172,7 +171,7 @@ def work_together(work, placed: ShardedClients):
             mesh=mesh,
             in_specs=(*each, *(all_,) * len(traced)),
             out_specs=(all_, own_part),
-            # Gradients of what all devices have are each client's own, not their sums.
+            # Gradients of replicated params must be per client, not device sums.
             check_vma=False,
         )(key, state, members, kept, own_ids, counted, *traced)
         return sums, jax.tree.map(lambda leaf: leaf[:num], kept)
@@ -180,8 +179,8 @@ def work_together(work, placed: ShardedClients):
     return of_cohort
 
 
-def on_all(tree, placed: ShardedClients):
-    """The tree, of which every device of ``placed`` has all, inside a program."""
+def replicate(tree, placed: ShardedClients):
+    """Replicates a tree on every device of ``placed``, inside a program."""
     whole = NamedSharding(placed.mesh, PartitionSpec())
     constrain = lambda leaf: jax.lax.with_sharding_constraint(leaf, whole)
     return jax.tree.map(constrain, tree)

@@ -1,4 +1,4 @@
-"""Many rounds in one call, on one device or with one shard of clients on each."""
+"""Simulation of rounds in one program, or with one shard of the cohort per worker."""
 
 import concurrent.futures
 import functools
@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.federated.engine.algorithm import number_of
+from jaxanon.federated.engine.algorithm import count_clients
 
 
 @functools.partial(
@@ -19,15 +19,15 @@ from jaxanon.federated.engine.algorithm import number_of
 def simulate(algorithm, key, state, clients, num_rounds):
     """Runs ``num_rounds`` rounds as one compiled program.
 
-    Calling it again with the state that it returned goes on exactly as one longer call
-    would have. The given state is donated: its buffers are gone afterwards.
+    A further call with the returned state continues exactly like one longer call. The
+    given state is donated: its buffers are invalid afterwards.
 
     Args:
-      algorithm: a ``FederatedAlgorithm``; static.
-      key: the run's key, the same at every call.
-      state: from ``algorithm.init`` or an earlier call.
-      clients: what ``algorithm.update`` reads.
-      num_rounds: a Python int; static.
+      algorithm: ``FederatedAlgorithm``; static.
+      key: typed PRNG key of the run, the same at every call.
+      state: state from ``algorithm.init`` or an earlier call.
+      clients: population for ``algorithm.update``.
+      num_rounds: Python int; static.
 
     Returns:
       The new state, and ``info`` with a leading axis of rounds.
@@ -49,84 +49,84 @@ def simulate(algorithm, key, state, clients, num_rounds):
     return jax.lax.scan(one_round, state, length=num_rounds)
 
 
-class Sharded(NamedTuple):
-    """An algorithm whose cohorts are shared out to workers.
+class ShardedAlgorithm(NamedTuple):
+    """An algorithm whose cohorts are distributed to workers.
 
-    ``place(clients)`` copies the population to every device, once; ``update(key, state,
-    placed) -> (state, info)`` is one round, driven from Python.
+    ``shard_clients(clients)`` copies the population to every device once.
+    ``update(key, state, placed) -> (state, info)`` is one round, driven from Python.
     """
 
-    place: Callable
+    shard_clients: Callable
     update: Callable
 
 
-def shard(algorithm, devices=None) -> Sharded:
-    """One shard of the cohort per worker, each its own program, merged by the host.
+def shard(algorithm, devices=None) -> ShardedAlgorithm:
+    """Distributes cohorts to workers with separate programs, merged by the host.
 
-    On a CPU small products are slow to share out to cores, and one program per core is
-    several times as fast as ``simulate``. No collectives: where devices of a CPU are
-    simulated, they can wait for each other for ever. The result is that of
-    ``algorithm.update`` up to rounding.
+    On a CPU, one program per core is several times faster than ``simulate``, because
+    small products parallelise poorly. It uses no collectives, which can deadlock on
+    devices simulated by a CPU. The result equals that of ``algorithm.update`` up to
+    rounding.
 
     Args:
-      algorithm: a ``FederatedAlgorithm`` with ``acts``, such as ``fedavg`` makes, or
-        a ``jaxanon.methods.Method`` with them.
-      devices: a sequence of devices, where one that stands there twice works on two
-        shards at a time; ``None`` is ``jax.local_devices()``, and a CPU that is one
-        device once for each of its cores.
+      algorithm: ``FederatedAlgorithm`` (or ``jaxanon.methods.Method``) with ``stages``,
+        such as ``fedavg``.
+      devices: sequence of devices; a device listed twice works on two shards at a time.
+        None is ``jax.local_devices()``, with a single CPU device listed once per core.
 
     Raises:
-      ValueError: if the algorithm has no ``acts``.
+      ValueError: if the algorithm has no ``stages``.
 
     Example:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> sharded = fed.shard(algorithm)
-      >>> placed = sharded.place(fed.stack([jnp.array([4.0]), jnp.array([0.0])]))
+      >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
+      >>> placed = sharded.shard_clients(clients)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, info = sharded.update(jax.random.key(1), state, placed)
       >>> state.params
       Array(1., dtype=float32)
     """
-    acts = algorithm.acts
-    if acts is None:
+    stages = algorithm.stages
+    if stages is None:
         raise ValueError(
-            "algorithm must have acts to be sharded, and dp_fedavg and clustered have "
-            "none; run it on one device by simulate."
+            "algorithm must have stages to be sharded, got None (as for dp_fedavg and "
+            "centralized_clustering); use simulate on one device."
         )
     devices = _workers() if devices is None else list(devices)
-    # Programs that one thread starts on one device run one after another.
+    # Programs started by one thread on one device run sequentially.
     threads = concurrent.futures.ThreadPoolExecutor(len(devices), "shard")
 
     def of_shard(key, state, clients, which, num_clients, stage):
-        ids = acts.cohort(key, state, num_clients)
+        ids = stages.cohort(key, state, num_clients)
         size = -(-len(ids) // len(devices))
         place = which * size + jnp.arange(size)
         own = ids[jnp.minimum(place, len(ids) - 1)]
-        return acts.work(key, state, clients, own, place < len(ids), stage=stage)
+        return stages.work(key, state, clients, own, place < len(ids), stage=stage)
 
     def merged(key, state, parts, num_clients, stage):
-        ids = acts.cohort(key, state, num_clients)
+        ids = stages.cohort(key, state, num_clients)
         sums, kept = zip(*parts, strict=True)
         total = functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), sums)
         joined = jax.tree.map(lambda *a: jnp.concatenate(a)[: len(ids)], *kept)
-        return acts.merge(state, ids, total, joined, stage=stage)
+        return stages.merge(state, ids, total, joined, stage=stage)
 
-    # The first stage is another program than those after it, which are all one.
+    # The first stage is one program, and all later stages share another.
     jit = functools.partial(jax.jit, static_argnames="num_clients")
     in_first = lambda fn: jit(functools.partial(fn, stage=0))
     first = in_first(of_shard), in_first(merged)
     later = jit(of_shard), jit(merged)
-    finish = jax.jit(acts.finish)
+    finish = jax.jit(stages.finish)
 
-    def place(clients):
+    def shard_clients(clients):
         return [jax.device_put(clients, device) for device in devices]
 
     def stage_of(programs, key, state, placed, **stage):
         work, merge = programs
-        num_clients = number_of(placed[0])
-        # All in its place before the first begins, for copies wait for programs.
+        num_clients = count_clients(placed[0])
+        # All inputs are copied first, because copies wait for running programs.
         inputs = [
             jax.device_put((key, state, np.int32(which), stage), device)
             for which, device in enumerate(devices)
@@ -139,16 +139,16 @@ def shard(algorithm, devices=None) -> Sharded:
 
     def update(key, state, placed):
         state, info = stage_of(first, key, state, placed)
-        for number in range(1, acts.more_stages + 1):
+        for number in range(1, stages.more_stages + 1):
             stage = np.int32(number)
             state, _ = stage_of(later, key, state, placed, stage=stage)
         return finish(state), info
 
-    return Sharded(place, update)
+    return ShardedAlgorithm(shard_clients, update)
 
 
 def _workers():
-    """Devices, or the only one once for each core of the CPU that it is."""
+    """Returns the devices, with a single CPU device repeated once per core."""
     devices = jax.local_devices()
     if len(devices) > 1 or devices[0].platform != "cpu":
         return devices

@@ -1,4 +1,4 @@
-"""Rounds over clients on disk: a cohort is read while the device trains."""
+"""Rounds over clients on disk, read ahead while the device trains."""
 
 import collections
 import contextlib
@@ -17,47 +17,47 @@ from jaxanon.federated.engine import memory
 from jaxanon.federated.engine.cohort import Population
 from jaxanon.federated.engine.layout import num_bytes
 
-AHEAD = 2  # Chunks that are read and wait, beside the one that the device works on.
+AHEAD = 2  # Chunks read ahead of the one being processed.
 
-THREADS = AHEAD  # That read, each a chunk.
+THREADS = AHEAD  # Reader threads, one per chunk.
 
-SHARE = 0.5  # Of the free memory, for a chunk that is worked on.
+MEMORY_FRACTION = 0.5  # Fraction of the free memory for one chunk.
 
-_PROBE = 32  # Clients of the program whose memory says how many will fit.
+_PROBE = 32  # Clients in the program compiled to estimate memory.
 
 
 class Part(NamedTuple):
-    """A part of a cohort that is worked on at once."""
+    """A part of a cohort that is processed at once."""
 
     ids: np.ndarray  # int32[chunk]
-    counted: np.ndarray  # bool[chunk]; False where it is filled up
+    counted: np.ndarray  # bool[chunk]; False for padding
 
 
-class Stored(NamedTuple):
-    """A population on disk; ``open_clients`` finds it."""
+class StoredClients(NamedTuple):
+    """A population on disk, opened by ``open_clients``."""
 
     folder: pathlib.Path
     num_clients: int
-    most_rows: int  # of a client
-    arrays: dict[str, tuple[np.dtype, tuple[int, ...]]]  # type and shape of a row
-    source: Any  # array_record's
+    most_rows: int  # maximum number of rows per client
+    arrays: dict[str, tuple[np.dtype, tuple[int, ...]]]  # dtype and shape of a row
+    source: Any  # array_record data source
 
     @property
     def client_bytes(self) -> int:
-        """Of a client as it is read: rows padded to ``most_rows``, and their mask."""
+        """Bytes of a client in memory: rows padded to ``most_rows``, and their mask."""
         row = sum(
             dtype.itemsize * _size(shape) for dtype, shape in self.arrays.values()
         )
         return self.most_rows * (row + 1)
 
     def read(self, ids) -> Population:
-        """Clients by their numbers, as NumPy's arrays ``[len(ids), most_rows, ...]``.
+        """Reads clients by index as NumPy arrays ``[len(ids), most_rows, ...]``.
 
         Args:
-          ids: ``int[m]``, at least one; a number may stand there again.
+          ids: ``int[m]`` with m >= 1; indices may repeat.
 
         Raises:
-          IndexError: for a number that no client has.
+          IndexError: for an index out of range.
           ValueError: if the file is damaged.
 
         Example:
@@ -70,8 +70,8 @@ class Stored(NamedTuple):
         ids = np.asarray(ids)
         if ids.min() < 0 or ids.max() >= self.num_clients:
             raise IndexError(
-                f"clients have numbers from 0 to {self.num_clients - 1}, got "
-                f"{ids.min()} to {ids.max()}."
+                f"ids must be in [0, {self.num_clients - 1}], got {ids.min()} to "
+                f"{ids.max()}."
             )
         unique, where = np.unique(ids, return_inverse=True)
         try:
@@ -109,37 +109,37 @@ def stream(
     algorithm,
     key,
     state,
-    clients: Stored,
+    clients: StoredClients,
     num_rounds: int,
     *,
     chunk: int | None = None,
     prepare_fn: Callable | None = None,
 ):
-    """``simulate`` over clients on disk, of which chunks of a cohort are in memory.
+    """Simulates rounds over clients on disk, loading chunks of a cohort.
 
-    The cohorts of all rounds are drawn first; then threads read ahead (Grain) what the
-    device will want next. Results are those of ``simulate`` with all clients in memory,
-    up to the rounding of sums.
+    The cohorts of all rounds are sampled first; then threads read clients ahead with
+    Grain. Results equal those of ``simulate`` with all clients in memory, up to the
+    rounding of sums.
 
     Args:
-      algorithm: a ``FederatedAlgorithm`` with ``acts``, or a method or learner.
-      key: the run's key.
-      state: from ``algorithm.init`` or an earlier call. What clients keep of their own
-        is a part of it, and must fit into memory.
-      clients: of ``open_clients``.
-      num_rounds: at least 1.
-      chunk: clients worked on at once; None is as many as half of the free memory
-        holds, by what the compiled program takes for a few.
-      prepare_fn: ``Population -> clients`` as ``algorithm.update`` reads them, arrays
-        ``[chunk, ...]``; compiled, and anew for another function. None is the
-        population itself, whose rows are dicts.
+      algorithm: ``FederatedAlgorithm``, method or learner with ``stages``.
+      key: typed PRNG key of the run.
+      state: state from ``algorithm.init`` or an earlier call. It includes the personal
+        state of all clients, which must fit into memory.
+      clients: result of ``open_clients``.
+      num_rounds: number of rounds >= 1.
+      chunk: clients processed at once. None fills half of the free memory, estimated
+        from a compiled program.
+      prepare_fn: ``Population -> clients`` with arrays ``[chunk, ...]`` for
+        ``algorithm.update``. It is compiled, once per function. None uses the
+        population, whose rows are dicts.
 
     Returns:
-      The new state, and ``info`` with a leading axis of rounds, as NumPy's arrays.
+      The new state, and ``info`` with a leading axis of rounds, as NumPy arrays.
 
     Raises:
       ImportError: without Grain.
-      ValueError: if the algorithm has no ``acts``; for a number below 1.
+      ValueError: if the algorithm has no ``stages``; for a number below 1.
 
     Example:
       >>> import tempfile
@@ -154,21 +154,21 @@ def stream(
       >>> state.params, info["loss"].round(3)
       (Array(1.5, dtype=float32), array([3.333, 1.833], dtype=float32))
     """
-    acts = algorithm.acts
-    if acts is None:
+    stages = algorithm.stages
+    if stages is None:
         raise ValueError(
-            "algorithm must have acts to be streamed; dp_fedavg and clustered have "
-            "none: run it by simulate, with all clients in memory."
+            "algorithm must have stages to be streamed, got None (as for dp_fedavg and "
+            "centralized_clustering); use simulate with all clients in memory."
         )
     if num_rounds < 1:
         raise ValueError(f"num_rounds must be >= 1, got {num_rounds!r}.")
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk must be >= 1, or None, got {chunk!r}.")
     grain = _grain()
-    programs = _programs(acts, prepare_fn)
+    programs = _programs(stages, prepare_fn)
     cohorts = programs.cohorts(key, state, clients.num_clients, num_rounds)
-    size = chunk or fitting(programs, key, state, clients, cohorts.shape[1])
-    stages = 1 + acts.more_stages
+    size = chunk or choose_chunk_size(programs, key, state, clients, cohorts.shape[1])
+    stages = 1 + stages.more_stages
     parts = _Parts(np.repeat(cohorts, stages, axis=0), min(size, cohorts.shape[1]))
     infos, working = [], collections.deque()
     with contextlib.closing(_read_ahead(grain, clients, parts)) as read:
@@ -194,11 +194,13 @@ class _Programs(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def _programs(acts, prepare_fn):
+def _programs(stages, prepare_fn):
     @functools.partial(jax.jit, static_argnames=("num_clients", "num_rounds"))
     def cohorts(key, state, num_clients, num_rounds):
         rounds = state.round + jnp.arange(num_rounds)
-        of = lambda round_: acts.cohort(key, state._replace(round=round_), num_clients)
+        of = lambda round_: stages.cohort(
+            key, state._replace(round=round_), num_clients
+        )
         return jax.lax.map(of, rounds)
 
     @jax.jit
@@ -209,20 +211,20 @@ def _programs(acts, prepare_fn):
             state = state._replace(own=own)
         at = jnp.arange(len(ids))
         stage = stage[0] if stage else 0
-        sums, kept = acts.work(key, state, data, ids, counted, at, stage)
+        sums, kept = stages.work(key, state, data, ids, counted, at, stage)
         if total is not None:
             sums = jax.tree.map(jnp.add, total, sums)
         return sums, kept
 
     as_host = lambda *args: np.asarray(cohorts(*args))
-    return _Programs(as_host, add, jax.jit(acts.merge), jax.jit(acts.finish))
+    return _Programs(as_host, add, jax.jit(stages.merge), jax.jit(stages.finish))
 
 
 def _worked(programs, key, state, read, stage, num, working):
-    """What a cohort of ``num`` comes to in a stage, its parts worked on as they come.
+    """Processes a cohort of ``num`` clients in a stage, part by part.
 
-    ``working`` are sums that the device may still be at, those of earlier stages too:
-    the host is one part ahead of it, and no more, or clients would pile up there.
+    ``working`` holds sums that the device may still compute, including those of earlier
+    stages. The host stays at most one part ahead, so that clients do not accumulate.
     """
     total, kept, done = None, [], 0
     while done < num:
@@ -241,9 +243,9 @@ def _worked(programs, key, state, read, stage, num, working):
 
 
 def _read_ahead(
-    grain, clients: Stored, parts
+    grain, clients: StoredClients, parts
 ) -> Generator[tuple[Part, Population], None, None]:
-    """Parts with their clients, which threads read before they are asked for."""
+    """Yields parts with their clients, read ahead by threads."""
     options = grain.ReadOptions(num_threads=THREADS, prefetch_buffer_size=AHEAD)
     read = lambda part: (part, clients.read(part.ids))
     source = grain.MapDataset.source(parts).map(read)
@@ -255,17 +257,17 @@ def _grain():
         import grain
     except ImportError as error:
         raise ImportError(
-            "clients on disk are read by Grain; pip install 'jaxanon[stream]'."
+            "stream needs Grain; run pip install 'jaxanon[stream]'."
         ) from error
     return grain
 
 
 class _Parts:
-    """Parts of cohorts, one after the other: a sequence, as Grain wants one."""
+    """Sequence of the parts of all cohorts, for Grain."""
 
     def __init__(self, cohorts, size):
         self._cohorts, self._size = cohorts, size
-        self._each = -(-cohorts.shape[1] // size)  # parts of a cohort
+        self._each = -(-cohorts.shape[1] // size)  # parts per cohort
 
     def __len__(self):
         return len(self._cohorts) * self._each
@@ -277,11 +279,13 @@ class _Parts:
         return Part(ids[np.minimum(place, len(ids) - 1)], place < len(ids))
 
 
-def fitting(programs, key, state, clients: Stored, cohort_size: int) -> int:
-    """Clients of a chunk: as many as fit, in chunks as even as can be.
+def choose_chunk_size(
+    programs, key, state, clients: StoredClients, cohort_size: int
+) -> int:
+    """Returns the number of clients per chunk that fits into memory.
 
-    One program of a few is compiled to see what it takes; what it takes for each
-    client is an upper bound, for some of it is there once.
+    A program for a few clients is compiled to estimate the memory per client. This is
+    an upper bound, because a part of the memory does not depend on the number.
     """
     free = memory.free()
     if free is None:
@@ -295,10 +299,10 @@ def fitting(programs, key, state, clients: Stored, cohort_size: int) -> int:
     ids = jax.ShapeDtypeStruct((few,), np.int32)
     counted = jax.ShapeDtypeStruct((few,), bool)
     lowered = programs.add.lower(key, state, None, Population(rows, mask), ids, counted)
-    told = lowered.compile().memory_analysis()
-    taken = 0 if told is None else told.temp_size_in_bytes + told.output_size_in_bytes
-    each = taken / few + (2 + 2 * AHEAD) * clients.client_bytes
-    room = SHARE * (free - num_bytes(state))
+    stats = lowered.compile().memory_analysis()
+    used = 0 if stats is None else stats.temp_size_in_bytes + stats.output_size_in_bytes
+    each = used / few + (2 + 2 * AHEAD) * clients.client_bytes
+    room = MEMORY_FRACTION * (free - num_bytes(state))
     return memory.even(cohort_size, int(max(1, room / each)))
 
 
@@ -311,14 +315,14 @@ def _check_types(arrays, client):
     for name, array in arrays.items():
         if array.ndim < 1 or array.dtype.kind not in "biufc":
             raise ValueError(
-                f"the array {name!r} of client {client} must have an axis of rows, and "
-                f"numbers of NumPy's own types, got {array.dtype}{[*array.shape]}."
+                f"array {name!r} of client {client} must have a rows axis and a "
+                f"numeric NumPy dtype, got {array.dtype}{[*array.shape]}."
             )
 
 
 def _whole(value, least=0):
     if type(value) is not int or value < least:
-        raise ValueError(f"{value!r} is no number of rows")
+        raise ValueError(f"the number of rows must be >= {least}, got {value!r}")
     return value
 
 
@@ -327,23 +331,23 @@ def _size(shape):
 
 
 def _damaged(folder, why):
-    return f"the clients in {folder} are damaged ({why}); write them anew."
+    return f"the clients in {folder} are damaged ({why}); write them again."
 
 
 def write_clients(folder, clients: Iterable[Mapping[str, Any]]) -> None:
-    """Writes clients to a folder, one after another: they need not fit into memory.
+    """Writes clients to a folder one by one; they need not fit into memory.
 
     Args:
-      folder: made by this; ``clients.json`` is written last, so that what is there is
-        whole.
-      clients: of each a dict of arrays ``[n_c, ...]``, of equal names, types and shapes
-        of a row; at least one row.
+      folder: folder to create. ``clients.json`` is written last, so an interrupted
+        write is never opened.
+      clients: iterable of dicts of arrays ``[n_c, ...]`` with n_c >= 1 and the same
+        names, dtypes and row shapes.
 
     Raises:
-      FileExistsError: if the folder holds clients.
-      ValueError: for arrays that are not of NumPy's numbers; for a client without a
-        row, one whose arrays disagree about their number, or one unlike the first; if
-        there is no client.
+      FileExistsError: if the folder already holds clients.
+      ValueError: for arrays without a numeric NumPy dtype; for a client without rows,
+        with arrays of different length, or unlike the first client; for an empty
+        iterable.
 
     Example:
       >>> import tempfile
@@ -357,7 +361,7 @@ def write_clients(folder, clients: Iterable[Mapping[str, Any]]) -> None:
     folder = pathlib.Path(folder)
     records, about = (folder / name for name in FILES)
     if about.exists():
-        raise FileExistsError(f"{folder} holds clients already; choose another folder.")
+        raise FileExistsError(f"{folder} already holds clients; use another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     writer = ArrayRecordWriter(str(records), "group_size:1")
     arrays, most, number = None, 0, 0
@@ -369,14 +373,14 @@ def write_clients(folder, clients: Iterable[Mapping[str, Any]]) -> None:
             arrays = described if arrays is None else arrays
             if described != arrays:
                 raise ValueError(
-                    f"client {number - 1} has arrays {described}, and the first has "
-                    f"{arrays}; they must be alike."
+                    f"client {number - 1} must have arrays like the first client, "
+                    f"{arrays}, got {described}."
                 )
             counts = sorted({len(a) for a in own.values()})
             if len(counts) != 1 or not counts[0]:
                 raise ValueError(
-                    f"the arrays of client {number - 1} must have equally many rows, 1 "
-                    f"at least, got {counts}."
+                    f"arrays of client {number - 1} must have the same number of rows "
+                    f">= 1, got {counts}."
                 )
             most = max(most, counts[0])
             parts = [np.uint32(counts[0]).astype("<u4"), *own.values()]
@@ -384,24 +388,24 @@ def write_clients(folder, clients: Iterable[Mapping[str, Any]]) -> None:
     finally:
         writer.close()
     if arrays is None:
-        raise ValueError("clients must hold at least one client.")
-    told = {
+        raise ValueError("clients must hold at least one client, got none.")
+    description = {
         "format": FORMAT,
         "num_clients": number,
         "most_rows": most,
         "arrays": {k: [dtype.str, list(shape)] for k, (dtype, shape) in arrays.items()},
     }
     partial = about.with_name(f".{about.name}.partial")
-    partial.write_text(json.dumps(told, indent=1) + "\n")
+    partial.write_text(json.dumps(description, indent=1) + "\n")
     os.replace(partial, about)
 
 
-def open_clients(folder) -> Stored:
-    """Finds the clients that ``write_clients`` wrote.
+def open_clients(folder) -> StoredClients:
+    """Opens clients written by ``write_clients``.
 
     Raises:
-      FileNotFoundError: if there are none.
-      ValueError: if they are damaged, or of another format.
+      FileNotFoundError: if the folder holds no clients.
+      ValueError: if the files are damaged or have another format.
 
     Example:
       >>> import tempfile
@@ -416,24 +420,25 @@ def open_clients(folder) -> Stored:
     records, about = (folder / name for name in FILES)
     if not about.is_file():
         raise FileNotFoundError(
-            f"{folder} holds no clients ({about.name} is not there); write some by "
+            f"{folder} must hold clients, got no {about.name}; use "
             "federated.write_clients."
         )
     try:
-        told = json.loads(about.read_text())
-        if told["format"] != FORMAT:
+        description = json.loads(about.read_text())
+        if description["format"] != FORMAT:
             raise ValueError(
-                f"format {told['format']}, and this version reads {FORMAT}"
+                f"the format must be {FORMAT}, got {description['format']}"
             )
-        count, most = told["num_clients"], _whole(told["most_rows"], least=1)
+        count = description["num_clients"]
+        most = _whole(description["most_rows"], least=1)
         arrays = {
             str(name): (np.dtype(dtype), tuple(_whole(size) for size in shape))
-            for name, (dtype, shape) in told["arrays"].items()
+            for name, (dtype, shape) in description["arrays"].items()
         }
         _check_types({n: np.empty(1, dtype) for n, (dtype, _) in arrays.items()}, "any")
         source = ArrayRecordDataSource(str(records))
         if len(source) != count:
-            raise ValueError(f"{len(source)} of {count} are there")
+            raise ValueError(f"the file must hold {count} clients, got {len(source)}")
     except Exception as error:  # array_record raises what its file format raises.
         raise ValueError(_damaged(folder, error)) from error
-    return Stored(folder, count, most, arrays, source)
+    return StoredClients(folder, count, most, arrays, source)

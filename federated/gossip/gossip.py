@@ -1,4 +1,4 @@
-"""Agents that broadcast layers to one another, where messages get lost or are late."""
+"""Decentralised averaging between agents, with lost and late messages."""
 
 import dataclasses
 import functools
@@ -13,18 +13,18 @@ from jaxanon.kernels.checks import known, whole
 
 
 def mix(mixing, params):
-    """Every agent's weighted mean of all agents' parameters.
+    """Computes every agent's weighted mean of all agents' parameters.
 
     Args:
-      mixing: ``float[agents, agents]``, row i the weights of agent i.
+      mixing: ``float[agents, agents]``; row i holds the weights of agent i.
       params: tree of arrays ``[agents, ...]``.
 
     Returns:
-      The same tree; sums are taken in float32 or the leaf's wider type. Nothing, not
-      even nan, comes from an agent of weight 0.
+      The mixed tree, summed in at least float32. Agents of weight 0 have no effect,
+      even if their parameters are NaN.
 
     Raises:
-      ValueError: if a leaf is of another number of agents.
+      ValueError: if a leaf has another number of agents.
 
     Example:
       >>> half = jnp.array([[0.5, 0.5], [0.5, 0.5]])
@@ -36,17 +36,17 @@ def mix(mixing, params):
 
 
 def base_layers(layers: Sequence[str], alpha) -> dict:
-    """The first ``alpha`` of some layers are shared, the others stay at home.
+    """Marks the first ``alpha`` layers as shared.
 
     Args:
-      layers: names, in the order in which inputs meet them.
-      alpha: how many; a Python int, or ``int[]`` that may be traced, as in a sweep.
+      layers: names of the layers from input to output.
+      alpha: number of shared layers, a Python int or ``int[]``; may be traced.
 
     Returns:
-      name -> bool, for ``exchange``.
+      Dict from name to bool, for ``exchange``.
 
     Raises:
-      ValueError: for a Python int out of ``[0, len(layers)]``.
+      ValueError: for a Python int outside ``[0, len(layers)]``.
 
     Example:
       >>> base_layers(("dense_1", "dense_2", "dense_3"), 2)
@@ -54,19 +54,20 @@ def base_layers(layers: Sequence[str], alpha) -> dict:
     """
     if isinstance(alpha, int) and not 0 <= alpha <= len(layers):
         raise ValueError(
-            f"alpha must lie in [0, {len(layers)}], the model's layers, got {alpha!r}."
+            f"alpha must be in [0, {len(layers)}], the number of layers, got {alpha!r}."
         )
     return {name: place < alpha for place, name in enumerate(layers)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChannelConfig:
-    """What becomes of a message, independently for every link and round.
+    """Loss and delay of messages, independent for every link and round.
 
     Raises:
-      TypeError: for a probability that is no number, an age that is no whole one.
-      ValueError: for probabilities that are none, a negative age, or one that no late
-        message can have.
+      TypeError: for a probability that is not a number, or an age that is not an
+        integer.
+      ValueError: for invalid probabilities, a negative age, or age 0 with late
+        messages.
 
     Example:
       >>> ChannelConfig(drop_probability=0.1, max_age=2)
@@ -82,47 +83,44 @@ class ChannelConfig:
     max_age: int = setting(
         0,
         at_least=0,
-        help="rounds that an agent goes on with the last message that arrived, at "
-        "least 1 where some are late. Beyond that, or where none ever came, it takes "
-        "its own layers in the place of others'",
+        help="maximum age of a received message in rounds, at least 1 if messages can "
+        "be late. An agent uses its own layers in place of older or missing messages",
     )
 
     def __post_init__(self):
         check(self)
         if self.drop_probability + self.delay_probability > 1:
             raise ValueError(
-                "drop_probability + delay_probability must be at most 1, got "
-                f"{self.drop_probability!r} and "
-                f"{self.delay_probability!r}."
+                "drop_probability + delay_probability must be <= 1, got "
+                f"{self.drop_probability!r} and {self.delay_probability!r}."
             )
         if self.delay_probability and not self.max_age:
             raise ValueError(
                 "max_age must be >= 1 with delay_probability "
-                f"{self.delay_probability!r}, for "
-                "they are a round old when they arrive, got 0; raise it, or count them "
-                "as lost."
+                f"{self.delay_probability!r}, got 0; "
+                "late messages are one round old on arrival."
             )
 
 
 class MessageBuffer(NamedTuple):
-    """What was broadcast lately, and what of it each agent has."""
+    """Recent broadcasts, and the age of the messages that each agent has received."""
 
-    round: jax.Array  # int32[]; broadcasts done
+    round: jax.Array  # int32[]; completed broadcasts
     sent: Any  # [max_age, agents, ...]; the latest first
-    age: jax.Array  # int32[agents, agents]; of what the row's agent has of the column's
-    under_way: jax.Array  # bool[agents, agents]; the latest arrives with the next
+    age: jax.Array  # int32[agents, agents]; age of the column's message at the row
+    under_way: jax.Array  # bool[agents, agents]; the latest message arrives next round
 
 
 def empty_message_buffer(
     params, shared: dict, messages: ChannelConfig | None = None
 ) -> MessageBuffer:
-    """The mailbox before the first broadcast.
+    """Returns the message buffer before the first broadcast.
 
     Args:
-      params, shared, messages: as ``exchange`` takes them.
+      params, shared, messages: see ``exchange``.
 
     Raises:
-      ValueError: if ``shared`` and ``params`` have other layers.
+      ValueError: if ``shared`` and ``params`` differ in their layers.
 
     Example:
       >>> empty_message_buffer({"w": jnp.zeros((2, 3))}, {"w": True}).age
@@ -144,7 +142,7 @@ def empty_message_buffer(
 
 def exchange(
     key,
-    mailbox: MessageBuffer,
+    buffer: MessageBuffer,
     params,
     mixing,
     *,
@@ -152,36 +150,34 @@ def exchange(
     messages: ChannelConfig | None = None,
     numbers=None,
 ):
-    """One broadcast: all send their shared layers, and mix what has arrived.
+    """Broadcasts the shared layers of all agents and mixes the received messages.
 
-    An agent's place in its own mean is taken by what it has now. For each other it is
-    the last message that arrived: this round's, or the last round's where that was
-    late, or one of up to ``max_age`` rounds ago; else the weight falls to the agent's
-    own layers. So rows always sum to 1; but where messages are lost the mean over
-    agents does not stay what it was, for some are heard more than others.
+    Each agent mixes its current layers with the last received message of each other
+    agent. The message may be from this round, from the last round if it was late, or up
+    to ``max_age`` rounds old. Otherwise its weight goes to the agent's own layers. Rows
+    therefore always sum to 1. With lost messages the mean over agents is not preserved.
 
     Args:
-      key: typed PRNG key of the run; the round's is ``fold_in(key, mailbox.round)``.
-      mailbox: of ``empty_message_buffer`` or the last broadcast.
+      key: typed PRNG key of the run. The round uses ``fold_in(key, buffer.round)``.
+      buffer: result of ``empty_message_buffer`` or of the last broadcast.
       params: dict of layers, trees of arrays ``[agents, ...]``.
-      mixing: ``float[agents, agents]``; ``check_mixing`` says whether it is one.
-      shared: layer -> whether it is broadcast. Python bools leave other layers
-        untouched; ``bool[]`` may be traced.
-      messages: ``ChannelConfig``; None is that all arrive. The same at every call.
-      numbers: ``int[agents]``, by which messages' fates are drawn; None is their
-        places. Where parts of the agents are exchanged by themselves, theirs in the
-        whole.
+      mixing: ``float[agents, agents]``; see ``check_mixing``.
+      shared: dict from layer to bool, True if it is broadcast. Python bools skip other
+        layers; ``bool[]`` may be traced.
+      messages: ``ChannelConfig``, the same at every call. None is a perfect channel.
+      numbers: ``int[agents]``, seeds of message losses and delays. None is the
+        position. For exchanges of a subset of agents, pass their indices in the whole.
 
     Returns:
-      The mailbox, and the params with shared layers mixed. With perfect messages that
-      is ``mix(mixing, ...)`` of them. It may be jitted, scanned and vmapped.
+      The message buffer, and the params with shared layers mixed. With a perfect
+      channel this equals ``mix(mixing, ...)``. It may be jitted, scanned and vmapped.
 
     Raises:
-      ValueError: if a leaf is of another number of agents than ``mixing``, or
-        ``shared`` and ``params`` have other layers.
+      ValueError: if a leaf and ``mixing`` differ in the number of agents, or
+        ``shared`` and ``params`` in their layers.
 
     Example:
-      Agents of 2 and 4 meet halfway; ``v`` stays.
+      Agents at 2 and 4 meet halfway; ``v`` is unchanged.
 
       >>> params = {"w": jnp.array([2.0, 4.0]), "v": jnp.array([5.0, 7.0])}
       >>> shared = {"w": True, "v": False}
@@ -196,25 +192,25 @@ def exchange(
       (D-PSGD), NeurIPS 2017.
     """
     messages = messages or ChannelConfig()
-    fate = fates_now(key, mailbox, params, messages, numbers)
-    return delivered(mailbox, params, mixing, *fate, shared=shared, messages=messages)
+    fate = fates_now(key, buffer, params, messages, numbers)
+    return deliver(buffer, params, mixing, *fate, shared=shared, messages=messages)
 
 
 def exchange_every(
-    period, key, mailbox, params, mixing, step, *, shared, messages=None, numbers=None
+    period, key, buffer, params, mixing, step, *, shared, messages=None, numbers=None
 ):
-    """``exchange`` at the end of every ``period`` steps, and nothing else.
+    """Calls ``exchange`` at the end of every ``period`` steps.
 
     Args:
       period: ``int[]`` >= 1, may be traced; 12 hours are 720 steps of a minute.
-      key, mailbox, params, mixing, shared, messages, numbers: of ``exchange``.
-      step: ``int[]``, of the step just done, from 0.
+      key, buffer, params, mixing, shared, messages, numbers: see ``exchange``.
+      step: ``int[]``, index of the completed step, from 0.
 
     Returns:
-      The mailbox, and params.
+      The message buffer and the params.
 
     Raises:
-      ValueError: for a Python period below 1; as ``exchange``.
+      ValueError: for a Python period below 1; also the conditions of ``exchange``.
 
     Example:
       >>> params, shared = {"w": jnp.array([2.0, 4.0])}, {"w": True}
@@ -228,18 +224,18 @@ def exchange_every(
     """
     due = is_due(period, step)
     messages = messages or ChannelConfig()
-    # Drawn beforehand: where periods are a sweep, both branches are computed.
-    fate = fates_now(key, mailbox, params, messages, numbers)
-    speak = functools.partial(delivered, shared=shared, messages=messages)
-    silent = lambda mailbox, params, mixing, in_time, late: (mailbox, params)
-    return jax.lax.cond(due, speak, silent, mailbox, params, mixing, *fate)
+    # Sampled outside the branch: in a sweep over periods both branches are computed.
+    fate = fates_now(key, buffer, params, messages, numbers)
+    speak = functools.partial(deliver, shared=shared, messages=messages)
+    silent = lambda buffer, params, mixing, in_time, late: (buffer, params)
+    return jax.lax.cond(due, speak, silent, buffer, params, mixing, *fate)
 
 
 def is_due(period, step):
-    """``bool[]``, whether a step is the last of ``period`` of them.
+    """Returns ``bool[]``, whether a step ends a period.
 
     Raises:
-      TypeError: for a period on the host that is no whole number.
+      TypeError: for a period on the host that is not an integer.
       ValueError: for one below 1.
     """
     if known(period) is not None:
@@ -247,28 +243,28 @@ def is_due(period, step):
     return (jnp.asarray(step) + 1) % period == 0
 
 
-def fates_now(key, mailbox, params, messages, numbers):
-    """``fates`` of this broadcast's messages."""
+def fates_now(key, buffer, params, messages, numbers):
+    """Samples the delivery of this broadcast's messages."""
     agents = _agents(params) if numbers is None else numbers
-    return fates(jax.random.fold_in(key, mailbox.round), agents, messages)
+    return sample_delivery(jax.random.fold_in(key, buffer.round), agents, messages)
 
 
-def delivered(mailbox, params, mixing, in_time, late, *, shared, messages, told=None):
-    """The mailbox and the params after a broadcast whose messages have these fates.
+def deliver(buffer, params, mixing, in_time, late, *, shared, messages, public=None):
+    """Returns the message buffer and params after a broadcast with given delivery.
 
-    ``told``, if it is not None, is what others get in the place of an agent's layers.
+    ``public``, if given, is sent to other agents in place of an agent's layers.
     """
     own, kept = _parted(params, shared)
-    sent = own if told is None else told
+    sent = own if public is None else public
     forgotten = messages.max_age + 1
-    older = jnp.where(mailbox.under_way, 1, mailbox.age + 1)
+    older = jnp.where(buffer.under_way, 1, buffer.age + 1)
     age = jnp.where(in_time, 0, jnp.minimum(older, forgotten)).astype(jnp.int32)
     have = lambda rounds: jnp.where(age == rounds, mixing, 0)
     alone = jnp.diag(jnp.sum(have(forgotten), axis=1))
     itself = jnp.diag(jnp.diag(have(0)))
 
     def received(own, now, before):
-        if told is None:
+        if public is None:
             total = _mixed(have(0) + alone, own)
         else:
             total = _mixed(itself + alone, own) + _mixed(have(0) - itself, now)
@@ -276,7 +272,7 @@ def delivered(mailbox, params, mixing, in_time, late, *, shared, messages, told=
             total = total + _mixed(have(back + 1), before[back])
         return total
 
-    after = jax.tree.map(received, own, sent, mailbox.sent)
+    after = jax.tree.map(received, own, sent, buffer.sent)
     traced = lambda name, leaf, own: jnp.where(shared[name], leaf, own)
     after = {
         name: jax.tree.map(functools.partial(traced, name), after[name], own[name])
@@ -285,25 +281,25 @@ def delivered(mailbox, params, mixing, in_time, late, *, shared, messages, told=
     recent = lambda now, before: jnp.concatenate([now[None], before])[
         : messages.max_age
     ]
-    mailbox = MessageBuffer(
-        round=mailbox.round + 1,
-        sent=jax.tree.map(recent, sent, mailbox.sent),
+    buffer = MessageBuffer(
+        round=buffer.round + 1,
+        sent=jax.tree.map(recent, sent, buffer.sent),
         age=age,
         under_way=late,
     )
-    return mailbox, {name: (kept | after)[name] for name in params}
+    return buffer, {name: (kept | after)[name] for name in params}
 
 
 def _mixed(mixing, leaf):
     if jnp.ndim(leaf) < 1 or len(leaf) != len(mixing):
         raise ValueError(
-            f"params must have a leading axis of {len(mixing)} agents, as mixing has, "
-            f"got an array of shape {jnp.shape(leaf)}."
+            f"params must have a leading axis of {len(mixing)} agents as mixing, got "
+            f"an array of shape {jnp.shape(leaf)}."
         )
     wide = leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))
     flat = wide.reshape(len(leaf), -1)
     mixing = jnp.asarray(mixing, flat.dtype)
-    broken = ~jnp.all(jnp.isfinite(flat), axis=1)  # 0 * nan would be everybody's.
+    broken = ~jnp.all(jnp.isfinite(flat), axis=1)  # 0 * NaN is NaN.
     whole_ones = jnp.where(broken[:, None], 0, flat)
     product = jnp.matmul(mixing, whole_ones, precision=jax.lax.Precision.HIGHEST)
     spoilt = jnp.any((mixing != 0) & broken[None], axis=1)
@@ -312,11 +308,11 @@ def _mixed(mixing, leaf):
 
 
 def _parted(params, shared):
-    """Layers that may be broadcast, and those that certainly are not."""
+    """Splits layers into those that may be broadcast and the others."""
     if set(shared) != set(params):
         raise ValueError(
-            f"shared must say of each layer whether it is broadcast: it names "
-            f"{sorted(shared)}, the params have {sorted(params)}."
+            f"shared must have one entry per layer, {sorted(params)}, got "
+            f"{sorted(shared)}."
         )
     sent = {name: params[name] for name in params if shared[name] is not False}
     return sent, {name: params[name] for name in params if name not in sent}
@@ -326,22 +322,23 @@ def _agents(params):
     return len(jax.tree.leaves(params)[0])
 
 
-def fates(key, agents, messages: ChannelConfig):
-    """Which of a round's messages are in time, and which come a round later.
+def sample_delivery(key, agents, messages: ChannelConfig):
+    """Samples which messages of a round arrive in time, and which a round late.
 
     Args:
-      key: typed PRNG key, the round's own.
-      agents: how many, a Python int >= 1; or ``int[agents]``, their numbers. A fate is
-        drawn by the numbers of the two: some agents of a whole have, among themselves,
-        the fates that they have in it.
+      key: typed PRNG key of the round.
+      agents: number of agents, a Python int >= 1, or ``int[agents]``, their indices.
+        The result depends only on the indices of the two agents, so it is the same for
+        a subset of agents.
       messages: ``ChannelConfig``.
 
     Returns:
-      Two ``bool[agents, agents]``, row the receiver; nobody is late to oneself.
+      Two ``bool[agents, agents]``, rows are receivers. An agent's message to itself is
+      always in time.
 
     Example:
-      >>> in_time, late = fates(jax.random.key(0), 2,
-      ChannelConfig(drop_probability=1.0))
+      >>> channel = ChannelConfig(drop_probability=1.0)
+      >>> in_time, late = sample_delivery(jax.random.key(0), 2, channel)
       >>> in_time
       Array([[ True, False],
              [False,  True]], dtype=bool)

@@ -1,4 +1,4 @@
-"""Who hears whom where there is no server, and how much each message weighs."""
+"""Communication graphs and mixing weights for gossip."""
 
 import jax
 import jax.numpy as jnp
@@ -6,17 +6,17 @@ import numpy as np
 
 from jaxanon.kernels.checks import typed_key, whole
 
-TOLERANCE = 1e-5  # Of the sums of rows and columns, in float32.
+TOLERANCE = 1e-5  # For the sums of rows and columns in float32.
 
 
 def complete_graph(num_agents: int):
-    """Everybody hears everybody, as where all broadcast to all.
+    """Returns the graph that connects all agents.
 
     Args:
-      num_agents: a Python int >= 1.
+      num_agents: Python int >= 1.
 
     Returns:
-      ``bool[agents, agents]``: symmetric, nobody beside oneself.
+      ``bool[agents, agents]``, symmetric with a False diagonal.
 
     Raises:
       ValueError: for fewer than one agent.
@@ -30,8 +30,7 @@ def complete_graph(num_agents: int):
 
 
 def ring_graph(num_agents: int):
-    """Everybody hears the one before and the one after; as ``complete_graph``
-    otherwise.
+    """Returns the ring that connects each agent to the previous and the next agent.
 
     Example:
       >>> ring_graph(4)[0]
@@ -42,19 +41,19 @@ def ring_graph(num_agents: int):
 
 
 def k_regular_graph(num_agents: int, degree: int):
-    """Everybody hears ``degree`` others, the nearest on a circle.
+    """Returns the graph that connects each agent to its ``degree`` nearest on a circle.
 
-    An odd degree takes the one opposite as well, so that the graph is symmetric.
+    An odd degree also connects opposite agents, so that the graph is symmetric.
 
     Args:
-      num_agents: a Python int >= 1.
-      degree: from 0 to ``num_agents - 1``; even where ``num_agents`` is odd.
+      num_agents: Python int >= 1.
+      degree: from 0 to ``num_agents - 1``; must be even if ``num_agents`` is odd.
 
     Returns:
       ``bool[agents, agents]``, symmetric.
 
     Raises:
-      ValueError: if there is no such graph.
+      ValueError: if the graph does not exist.
 
     Example:
       >>> k_regular_graph(6, 3)[0]
@@ -64,8 +63,8 @@ def k_regular_graph(num_agents: int, degree: int):
     degree = whole("degree", degree, least=0)
     if degree >= count or (degree % 2 and count % 2):
         raise ValueError(
-            f"degree must be below num_agents, and even where that is odd, got degree "
-            f"{degree} of {count} agents; no graph has that."
+            f"degree must be below num_agents, {count}, and even if that is odd, got "
+            f"{degree}."
         )
     place = np.arange(count)
     around = (place[:, None] - place[None]) % count
@@ -75,14 +74,14 @@ def k_regular_graph(num_agents: int, degree: int):
 
 
 def random_graph(key, num_agents: int, probability):
-    """Every two hear each other by the toss of a coin (Erdős and Rényi).
+    """Samples a random graph (Erdős and Rényi).
 
-    It may fall apart: whoever hears nobody learns alone.
+    The graph may be disconnected; isolated agents train alone.
 
     Args:
       key: typed PRNG key.
-      num_agents: a Python int >= 1.
-      probability: of each pair, from 0 to 1; may be traced.
+      num_agents: Python int >= 1.
+      probability: probability of each edge, from 0 to 1; may be traced.
 
     Returns:
       ``bool[agents, agents]``, symmetric.
@@ -103,17 +102,17 @@ def random_graph(key, num_agents: int, probability):
 
 
 def metropolis_weights(graph):
-    """Mixing weights of a graph: symmetric, rows and columns sum to 1.
+    """Returns Metropolis mixing weights of a graph: symmetric and doubly stochastic.
 
-    A neighbour weighs ``1 / (1 + d)``, d the larger of both's numbers of neighbours,
-    oneself what is left. Of a complete graph, or of separate complete parts, that is
-    the mean; of a ring a third each.
+    A neighbour has weight ``1 / (1 + d)``, where d is the larger degree of the two
+    agents. The remainder is the agent's own weight. A complete graph, or complete
+    components, gives the mean; a ring gives weights of one third.
 
     Args:
-      graph: ``bool[agents, agents]``, symmetric; the diagonal is not looked at.
+      graph: ``bool[agents, agents]``, symmetric; the diagonal is ignored.
 
     Returns:
-      ``float32[agents, agents]``, row i what agent i makes of all.
+      ``float32[agents, agents]``; row i holds the weights of agent i.
 
     Raises:
       ValueError: if ``graph`` is not square.
@@ -137,15 +136,15 @@ def metropolis_weights(graph):
 
 
 def check_mixing(mixing) -> None:
-    """Raises ValueError unless a matrix is square, not negative, doubly stochastic.
+    """Raises ValueError unless a matrix is square, >= 0 and doubly stochastic.
 
-    Then agents' mean stays what it is, and their differences never grow.
+    Such a matrix preserves the mean over agents and never increases differences.
 
     Args:
-      mixing: ``float[agents, agents]``, known on the host: not traced.
+      mixing: ``float[agents, agents]`` on the host, not traced.
 
     Raises:
-      ValueError: naming the row or column that does not sum to 1.
+      ValueError: with the row or column that does not sum to 1.
 
     Example:
       >>> check_mixing(np.array([[0.75, 0.25], [0.25, 0.75]]))
@@ -154,8 +153,7 @@ def check_mixing(mixing) -> None:
     values = np.asarray(mixing, np.float64)
     if not (values >= 0).all():
         raise ValueError(
-            f"mixing must not be negative, got {values.min()}; metropolis(graph) makes "
-            "weights of any graph."
+            f"mixing must be >= 0, got {values.min()}; use metropolis_weights(graph)."
         )
     for axis, word in ((1, "row"), (0, "column")):
         sums = values.sum(axis=axis)
@@ -163,22 +161,21 @@ def check_mixing(mixing) -> None:
         if abs(sums[worst] - 1) > TOLERANCE:
             raise ValueError(
                 f"every {word} of mixing must sum to 1, got {sums[worst]} in {word} "
-                f"{worst}; metropolis(graph) makes weights of any graph."
+                f"{worst}; use metropolis_weights(graph)."
             )
 
 
 def convergence_rate(mixing) -> float:
-    """By what factor agents' differences shrink in a round at least.
+    """Returns the factor by which differences between agents shrink per round.
 
-    The second largest absolute eigenvalue of a symmetric mixing matrix: 0 where one
-    round makes all alike, or there is one agent alone, 1 where some never hear of
-    others.
+    It is the second largest absolute eigenvalue of a symmetric mixing matrix: 0 if one
+    round gives consensus (or for a single agent), and 1 if the graph is disconnected.
 
     Args:
-      mixing: ``float[agents, agents]``, symmetric, known on the host.
+      mixing: ``float[agents, agents]``, symmetric, on the host.
 
     Raises:
-      ValueError: if it is no mixing matrix, or not symmetric.
+      ValueError: if it is not a mixing matrix or not symmetric.
 
     Example:
       >>> round(convergence_rate(metropolis_weights(ring_graph(4))), 3)
@@ -187,7 +184,7 @@ def convergence_rate(mixing) -> float:
     check_mixing(mixing)
     values = np.asarray(mixing, np.float64)
     if np.abs(values - values.T).max() > TOLERANCE:
-        raise ValueError("mixing must be symmetric; metropolis(graph) is.")
+        raise ValueError("mixing must be symmetric; use metropolis_weights(graph).")
     largest_last = np.sort(np.abs(np.linalg.eigvalsh(values)))
     return float(largest_last[-2]) if len(values) > 1 else 0.0
 

@@ -1,4 +1,4 @@
-"""Broadcasts of which no single one says much: what changed, clipped, with noise."""
+"""Private gossip: broadcasts of clipped and noised changes."""
 
 from typing import Any, NamedTuple
 
@@ -10,28 +10,28 @@ from jaxanon.federated.gossip.gossip import ChannelConfig, MessageBuffer
 from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.clipping import clip_and_noise_per_client
 
-NOISE = 2**31 - 1  # Keys of noise, apart from those of broadcasts' messages.
+NOISE = 2**31 - 1  # Separates noise keys from those of message delivery.
 
 
 class NoisyMessageBuffer(NamedTuple):
-    """What was broadcast lately, and what everybody knows of each agent by now."""
+    """Recent broadcasts, and the public layers of each agent."""
 
     mail: MessageBuffer
-    public: Any  # [agents, ...]; shared layers as they were last broadcast
+    public: Any  # [agents, ...]; shared layers as last broadcast
 
 
 def empty_noisy_message_buffer(
     params, shared: dict, messages: ChannelConfig | None = None
 ) -> NoisyMessageBuffer:
-    """The mailbox before the first broadcast; ``params`` are everybody's to know.
+    """Returns the buffer before the first broadcast; ``params`` must be public.
 
-    That is so where all begin with the same networks, drawn without anybody's data.
+    They are public if all agents start from the same data-independent networks.
 
     Args:
-      params, shared, messages: as ``exchange`` takes them.
+      params, shared, messages: see ``exchange``.
 
     Raises:
-      ValueError: if ``shared`` and ``params`` have other layers.
+      ValueError: if ``shared`` and ``params`` differ in their layers.
 
     Example:
       >>> empty_noisy_message_buffer({"w": jnp.ones((2, 1))}, {"w": True}).public[
@@ -41,13 +41,13 @@ def empty_noisy_message_buffer(
     """
     mail = gossip.empty_message_buffer(params, shared, messages)
     sent = {name: params[name] for name in params if shared[name] is not False}
-    # Copies, for both may be donated.
+    # Copies, because both may be donated.
     return NoisyMessageBuffer(mail, jax.tree.map(jnp.copy, sent))
 
 
 def exchange_noisily(
     key,
-    mailbox: NoisyMessageBuffer,
+    buffer: NoisyMessageBuffer,
     params,
     mixing,
     *,
@@ -57,37 +57,37 @@ def exchange_noisily(
     messages: ChannelConfig | None = None,
     numbers=None,
 ):
-    """``exchange``, but all that leaves an agent is clipped and noisy.
+    """Runs ``exchange`` with clipped and noised messages.
 
-    An agent sends what everybody knows of it, which is what it sent last, moved by
-    what its shared layers have changed since: clipped to ``clip_norm`` altogether,
-    with Gaussian noise of ``noise_multiplier`` times that on every number. Others mix
-    that; in its own mean an agent is as it is, which nobody sees before the next noisy
-    broadcast. So each broadcast is a Gaussian mechanism of an agent's whole past data,
-    those before it known: of T broadcasts the cost is that of
-    ``SampledGaussian(noise_multiplier=..., steps=T)``, for an agent that learns or
-    sends nothing but noise. To hide which of two homes it is, count on half the
+    An agent sends its public layers plus the change of its shared layers since the last
+    broadcast. The change is clipped to ``clip_norm`` as a whole and gets Gaussian noise
+    of ``noise_multiplier`` times the clip norm. Other agents mix these messages. In its
+    own mean an agent uses its exact layers, which stay hidden until the next noisy
+    broadcast. Each broadcast is therefore a Gaussian mechanism on an agent's past data,
+    given the earlier broadcasts. T broadcasts cost as much as
+    ``SampledGaussian(noise_multiplier=..., steps=T)``, for an agent that participates
+    or sends only noise. To hide which of two homes an agent is, account with half the
     multiplier.
 
     Args:
       key: typed PRNG key of the run.
-      mailbox: of ``empty_noisy_message_buffer`` or the last broadcast.
-      params, mixing, shared, messages: of ``exchange``.
-      clip_norm: > 0.
-      noise_multiplier: >= 0.
-      numbers: ``int[agents]``, whose noise each draws, and by which messages' fates
-        are; None is their places. Where parts of the agents are exchanged by themselves
-        with one key, theirs in the whole: two that drew the same noise would tell the
-        difference of what they sent.
+      buffer: result of ``empty_noisy_message_buffer`` or of the last broadcast.
+      params, mixing, shared, messages: see ``exchange``.
+      clip_norm: clip norm > 0.
+      noise_multiplier: noise multiplier >= 0.
+      numbers: ``int[agents]``, seeds of noise and delivery. None is the position. For
+        exchanges of a subset of agents with one key, pass their indices in the whole:
+        agents with the same noise would reveal the difference of their messages.
 
     Returns:
-      The mailbox, and the params with shared layers mixed.
+      The message buffer, and the params with shared layers mixed.
 
     Raises:
-      ValueError: as ``exchange``; for a clip norm or a multiplier out of range.
+      ValueError: under the conditions of ``exchange``, or for a clip norm or a
+        multiplier out of range.
 
     Example:
-      Of a change of 4, one leaves at most; the second agent's own mean has all of 8.
+      A change of 4 is clipped to 1; the second agent's own mean uses its exact 8.
 
       >>> params, shared = {"w": jnp.array([[4.0], [8.0]])}, {"w": True}
       >>> mail = empty_noisy_message_buffer({"w": jnp.zeros((2, 1))}, shared)
@@ -99,31 +99,31 @@ def exchange_noisily(
 
     References:
       McMahan et al., Learning differentially private recurrent language models, ICLR
-      2018, for clipping what a client changed; here without a server to trust.
+      2018, for clipping a client's change; here without a trusted server.
     """
     check_noise(clip_norm, noise_multiplier)
     messages = messages or ChannelConfig()
-    fate = gossip.fates_now(key, mailbox.mail, params, messages, numbers)
+    fate = gossip.fates_now(key, buffer.mail, params, messages, numbers)
     noise = shared, clip_norm, noise_multiplier
     numbers = jnp.arange(len(fate[0])) if numbers is None else numbers
-    public = _told(key, mailbox, params, numbers, *noise)
-    mail, params = gossip.delivered(
-        mailbox.mail, params, mixing, *fate, shared=shared, messages=messages,
-        told=public,
+    public = _public_layers(key, buffer, params, numbers, *noise)
+    mail, params = gossip.deliver(
+        buffer.mail, params, mixing, *fate, shared=shared, messages=messages,
+        public=public,
     )  # fmt: skip
     return NoisyMessageBuffer(mail, public), params
 
 
-def exchange_noisily_every(period, key, mailbox, params, mixing, step, **settings):
-    """``exchange_noisily`` at the end of every ``period`` steps, and nothing else.
+def exchange_noisily_every(period, key, buffer, params, mixing, step, **settings):
+    """Calls ``exchange_noisily`` at the end of every ``period`` steps.
 
     Args:
-      period, step: of ``exchange_every``.
-      key, mailbox, params, mixing: of ``exchange_noisily``.
-      **settings: likewise.
+      period, step: see ``exchange_every``.
+      key, buffer, params, mixing, settings: see ``exchange_noisily``.
 
     Raises:
-      ValueError: for a Python period below 1; as ``exchange_noisily``.
+      ValueError: for a Python period below 1; also the conditions of
+        ``exchange_noisily``.
 
     Example:
       >>> params, shared = {"w": jnp.array([[4.0], [8.0]])}, {"w": True}
@@ -134,12 +134,12 @@ def exchange_noisily_every(period, key, mailbox, params, mixing, step, **setting
       >>> same["w"].ravel()
       Array([4., 8.], dtype=float32)
     """
-    speak = lambda mailbox, params, mixing: exchange_noisily(
-        key, mailbox, params, mixing, **settings
+    speak = lambda buffer, params, mixing: exchange_noisily(
+        key, buffer, params, mixing, **settings
     )
-    silent = lambda mailbox, params, mixing: (mailbox, params)
+    silent = lambda buffer, params, mixing: (buffer, params)
     due = gossip.is_due(period, step)
-    return jax.lax.cond(due, speak, silent, mailbox, params, mixing)
+    return jax.lax.cond(due, speak, silent, buffer, params, mixing)
 
 
 def check_noise(clip_norm, noise_multiplier) -> None:
@@ -153,9 +153,9 @@ def check_noise(clip_norm, noise_multiplier) -> None:
         finite(zero=False, noise_multiplier=noise_multiplier)
 
 
-def _told(key, mailbox, params, numbers, shared, clip_norm, noise_multiplier):
-    """What everybody knows of each agent after this broadcast."""
-    before = mailbox.public
+def _public_layers(key, buffer, params, numbers, shared, clip_norm, noise_multiplier):
+    """Returns the public layers of each agent after this broadcast."""
+    before = buffer.public
 
     def change(name, now, last):
         return jnp.where(shared[name], now - last, 0)
@@ -168,7 +168,7 @@ def _told(key, mailbox, params, numbers, shared, clip_norm, noise_multiplier):
         )
         for name in before
     }
-    key = jax.random.fold_in(jax.random.fold_in(key, NOISE), mailbox.mail.round)
+    key = jax.random.fold_in(jax.random.fold_in(key, NOISE), buffer.mail.round)
 
     def alone(number, row):
         own_key = jax.random.fold_in(key, number)
@@ -177,7 +177,7 @@ def _told(key, mailbox, params, numbers, shared, clip_norm, noise_multiplier):
         return jax.tree.map(lambda leaf: leaf[0], noisy)
 
     noisy = jax.vmap(alone)(numbers, changed)
-    # Noise on layers that stay at home is not broadcast either.
+    # Layers that are not shared are not broadcast, not even as noise.
     add = lambda name: jax.tree.map(
         lambda last, step: jnp.where(shared[name], last + step, last),
         before[name],

@@ -1,22 +1,22 @@
-"""Gossip as letters in boxes, one at a time: for readers, and for the tests."""
+"""Reference implementation of gossip with explicit messages in plain loops."""
 
 import jax
 import numpy as np
 
-from jaxanon.federated.gossip.gossip import fates
+from jaxanon.federated.gossip.gossip import sample_delivery
 
 
 def gossip(key, params, mixing, num_rounds, *, shared, messages, train_fn):
-    """Rounds of training and broadcasts, agent by agent and letter by letter.
+    """Runs rounds of training and broadcasts, agent by agent and message by message.
 
     Args:
-      key: of the run, as ``exchange`` is given it.
+      key: typed PRNG key of the run, as for ``exchange``.
       params: list of every agent's dict of layers, NumPy arrays.
       mixing: ``float[agents, agents]``.
-      num_rounds: broadcasts.
-      shared: layer -> bool.
-      messages: ``Messages``.
-      train_fn: ``(agent, params) -> params``, before each broadcast.
+      num_rounds: number of broadcasts.
+      shared: dict from layer to bool.
+      messages: ``ChannelConfig``.
+      train_fn: ``(agent, params) -> params``, called before each broadcast.
 
     Returns:
       The list of params after the last broadcast.
@@ -26,7 +26,9 @@ def gossip(key, params, mixing, num_rounds, *, shared, messages, train_fn):
     delayed = []  # (receiver, sender, round, layers)
     for t in range(num_rounds):
         params = [train_fn(n, params[n]) for n in agents]
-        in_time, late = fates(jax.random.fold_in(key, t), len(params), messages)
+        in_time, late = sample_delivery(
+            jax.random.fold_in(key, t), len(params), messages
+        )
         for receiver, sender, when, layers in delayed:
             boxes[receiver][sender] = when, layers
         delayed = []
@@ -49,7 +51,7 @@ def gossip(key, params, mixing, num_rounds, *, shared, messages, train_fn):
 
 
 def _mean(agent, name, own, box, weights, now, messages):
-    """One agent's mean of one layer."""
+    """Computes one agent's mean of one layer."""
     parts = []
     for sender, weight in enumerate(weights):
         when, layers = box.get(sender, (-1, own))

@@ -1,1 +1,1 @@
-"""Meta-learning algorithms: MAML over clients and Per-FedAvg."""
+"""Meta-learning algorithms: federated MAML and Per-FedAvg."""

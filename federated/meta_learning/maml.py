@@ -1,4 +1,4 @@
-"""Federated meta-learning: clients adapt, the server follows the adapted losses."""
+"""Federated MAML: server steps along the gradient of adapted client losses."""
 
 from collections.abc import Callable
 
@@ -20,11 +20,11 @@ from jaxanon.federated.engine.hyper import in_range
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.kernels.checks import whole
 
-CHUNK = {"cpu": 64}  # Clients side by side; enough to fill the cores, and in cache.
+CHUNK = {"cpu": 64}  # Clients in parallel; fills the cores and fits the cache.
 
 DEFAULT_CHUNK = 4096
 
-LIST = 0x6C697374  # "list"; what a run's key is folded with for rows that come again.
+LIST = 0x6C697374  # "list"; folded into a run's key for repeated rows.
 
 
 def fed_maml(
@@ -46,50 +46,50 @@ def fed_maml(
     implementation: str | None = None,
     chunk: int | None = None,
 ) -> FederatedAlgorithm:
-    """Model-agnostic meta-learning over clients, with per-group inner losses.
+    """Builds model-agnostic meta-learning over clients, with per-group inner losses.
 
     ``init(key, **hyper) -> state``; ``update(key, state, data) -> (state, info)`` is a
-    round over ``data``, arrays ``[clients, ...]``: a cohort adapts on support sets, is
-    graded on query sets, and the server takes one step along the mean meta-gradient,
-    ``hyper["server_learning_rate"]`` long.
+    round over ``data``, arrays ``[clients, ...]``. A cohort adapts on support sets and
+    is evaluated on query sets. The server takes one step along the mean meta-gradient
+    with learning rate ``hyper["server_learning_rate"]``.
 
     Args:
       init_fn: ``key -> params``, a dict of groups.
-      draw_fn: ``(key, client, data) -> (support, query, weight)`` for client number
-        ``client`` (``int32[]``), drawn afresh; a weight of 0 counts for nothing.
+      draw_fn: ``(key, client, data) -> (support, query, weight)``, a random draw for
+        client ``client`` (``int32[]``). A weight of 0 excludes the client.
       phases_fn: ``hyper -> phases``, see ``jaxanon.kernels.Phase``.
       objectives_fn: ``hyper -> objectives``, see ``jaxanon.kernels.Objective``.
-      hyper: names and defaults of the hyper-parameters, ``server_learning_rate`` among
-        them; they become arrays, so changing one compiles nothing anew.
-      server_optimizer: Optax transformation of unit step size: ``optax.adam(1.0)``.
-      cohort_size_fn: ``num_clients -> int``, clients per round; all by default.
-      rounds_per_cohort: rounds that a cohort stays together.
-      rounds_per_list: rounds after which a client draws the same rows again, from a
-        list as it were: ``draw_fn(key, client, data, rows_key)`` has a key of its own
-        for them, and takes all else from the first. None: rows are drawn afresh.
-      learning_rates_fn: ``hyper -> {group: float[]}``, where groups take server steps
-        of lengths of their own.
-      averaging: how much of the running mean of the parameters, ``state.average``,
-        a round leaves, in [0, 1); 0 keeps none. Early on it leaves less, so that the
-        first parameters are soon forgotten.
-      alone_fn: ``hyper -> objective`` of groups that train on alone after each round,
-        while all others rest, without inner steps; adversaries that have to keep up.
-      alone_rounds: rounds that they do so, on fresh draws of the same cohort.
-      second_order: differentiate through the inner steps.
-      implementation: of ``jaxanon.kernels.meta_gradient``.
-      chunk: clients computed side by side; ``None`` is 64 on a CPU and 4096 elsewhere.
-        Changes no result beyond rounding.
+      hyper: names and defaults of the hyper-parameters, including
+        ``server_learning_rate``. They become arrays, so other values do not recompile.
+      server_optimizer: Optax transformation with learning rate 1: ``optax.adam(1.0)``.
+      cohort_size_fn: ``num_clients -> int``, clients per round. The default is all.
+      rounds_per_cohort: rounds before a new cohort is sampled.
+      rounds_per_list: period in rounds after which a client's rows repeat. Then
+        ``draw_fn(key, client, data, rows_key)`` must draw rows with ``rows_key`` and
+        everything else with ``key``. None draws new rows each round.
+      learning_rates_fn: ``hyper -> {group: float[]}``, server learning rates of single
+        groups.
+      averaging: decay of the running mean of the parameters, ``state.average``, in
+        [0, 1); 0 disables it. Early decay is smaller, so the initial parameters are
+        quickly forgotten.
+      alone_fn: ``hyper -> objective`` of groups, such as discriminators, that train
+        further after each round, without inner steps and with all others fixed.
+      alone_rounds: number of these further rounds, on new draws of the same cohort.
+      second_order: whether to differentiate through the inner steps.
+      implementation: see ``jaxanon.kernels.meta_gradient``.
+      chunk: clients computed in parallel. None is 64 on a CPU and 4096 elsewhere. It
+        changes results only by rounding.
 
     Raises:
       ValueError: if ``hyper`` lacks ``server_learning_rate``, or for ``averaging`` or
-        numbers of rounds out of range; from ``init``, for a step size on the host that
-        is.
-      TypeError: for numbers of rounds that are not whole; from ``init``, for a name
-        that is not in ``hyper``, or a step size that is no number.
+        numbers of rounds out of range. From ``init``, for a ``learning_rate`` on the
+        host out of range.
+      TypeError: for numbers of rounds that are not integers. From ``init``, for a name
+        that is not in ``hyper``, or a ``learning_rate`` that is not a number.
 
     Example:
-      Two clients with losses ``(w - t)²/2``, inner step 0.5: the meta-gradient is
-      ``(w - t)/4``, and its mean over targets 2 and 6 is 1 below zero.
+      Two clients with losses ``(w - t)²/2`` and inner learning rate 0.5: the
+      meta-gradient is ``(w - t)/4``, and its mean over targets 2 and 6 is -1.
 
       >>> loss = lambda params, t: 0.5 * (params["net"]["w"] - t) ** 2
       >>> algorithm = fed_maml(
@@ -110,19 +110,18 @@ def fed_maml(
     """
     if "server_learning_rate" not in hyper:
         raise ValueError(
-            "hyper must have 'server_learning_rate', "
-            f"got {sorted(hyper)}; add the length "
-            "of the server's step."
+            f"hyper must have 'server_learning_rate', got {sorted(hyper)}; add the "
+            "server's learning rate."
         )
     whole("rounds_per_cohort", rounds_per_cohort, least=1)
     if rounds_per_list is not None:
         rounds_per_list = whole("rounds_per_list", rounds_per_list, least=1)
     if not 0 <= averaging < 1:
         raise ValueError(
-            f"averaging must be in [0, 1), got {averaging!r}; 0 keeps no running mean."
+            f"averaging must be in [0, 1), got {averaging!r}; 0 disables the mean."
         )
 
-    @jax.jit  # Operation by operation, networks take seconds to set up.
+    @jax.jit  # Without jit, initialization of networks takes seconds.
     def start(key):
         params = init_fn(key)
         opt_state = {
@@ -153,7 +152,7 @@ def fed_maml(
         else:
             step_key = jax.random.split(alone_key, more_stages)[stage - 1]
             phases, objectives = (), (alone_fn(state.hyper),)
-        # The key belongs to the client, whatever its place in the cohort.
+        # The key depends on the client, not on its position in the cohort.
         own_key = lambda client: jax.random.fold_in(step_key, client)
 
         def draw(client, at):
@@ -207,13 +206,13 @@ def fed_maml(
             state = state._replace(average=average)
         return state._replace(round=state.round + 1)
 
-    most = lambda num_rows: 1.0
-    acts = RoundStages(cohort, work, merge, more_stages, finish, most=most)
-    return FederatedAlgorithm(init, one_round(acts), acts)
+    unit = lambda num_rows: 1.0
+    stages = RoundStages(cohort, work, merge, more_stages, finish, max_weight=unit)
+    return FederatedAlgorithm(init, one_round(stages), stages)
 
 
 def _with_resting(objectives, params):
-    """The objectives, seeing all groups though only their own are handed in."""
+    """Gives objectives access to all groups, of which they get only their own."""
     resting = jax.lax.stop_gradient(params)
     return tuple(
         objective._replace(

@@ -1,4 +1,4 @@
-"""Per-FedAvg: clients look for a model that one step of their own makes good."""
+"""Per-FedAvg: a shared initialization for one local adaptation step."""
 
 import jax
 import jax.numpy as jnp
@@ -18,31 +18,32 @@ def per_fedavg(
     second_order: bool = True,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """Local descent on the loss after a step of adaptation; the server averages.
+    """Builds Per-FedAvg: local SGD on the loss after one adaptation step.
 
-    At each step one batch adapts the model and the next grades it; the gradient is of
-    the grade with respect to the model before. ``init(key, learning_rate=0.1,
-    adaptation_learning_rate=0.1)``, β and α. ``info["loss"]`` is the mean grade.
+    Each step adapts the model on one batch and evaluates the loss on the next. The
+    gradient is taken with respect to the model before adaptation. ``init(key,
+    learning_rate=0.1, adaptation_learning_rate=0.1)``, β and α. ``info["loss"]`` is the
+    mean loss after adaptation.
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fedprox`` takes it; twice differentiable with ``second_order``.
-      steps: ``Steps`` of a client in a round; each reads two batches.
-      num_clients: clients of the population.
-      second_order: differentiate through the adaptation, or take the gradient at the
-        adapted model (FO-MAML).
+      loss_fn: see ``fedprox``; must be twice differentiable with ``second_order``.
+      steps: ``Steps`` of a client in a round; each uses two batches.
+      num_clients: number of clients in the population.
+      second_order: whether to differentiate through the adaptation. False uses the
+        gradient at the adapted model (FO-MAML).
       rounds: ``CohortConfig``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing, and predict
-      with what is shared after a step on all of their rows.
+      ``FederatedAlgorithm`` with a ``PersonalState`` without personal state. Clients
+      predict with the shared model after one step on all their rows.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
-      Loss (w - x)²/2 and α = 0.5: what is left after adapting is half, and the gradient
-      a quarter, of the way to 4.
+      With loss (w - x)²/2 and α = 0.5, adaptation halves the distance to 4, and the
+      gradient is a quarter of it.
 
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
@@ -58,10 +59,10 @@ def per_fedavg(
     References:
       Fallah, Mokhtari and Ozdaglar, Personalized federated learning with theoretical
       guarantees: a model-agnostic meta-learning approach, NeurIPS 2020, algorithm 1,
-      the Hessian on the batch that adapts.
+      with the Hessian on the adaptation batch.
     """
 
-    def adapted(client: Client, params, batch, real, key):
+    def adapt(client: Client, params, batch, real, key):
         _, grads = local.gradient(loss_fn, key, params, batch, real)
         if not second_order:
             grads = jax.lax.stop_gradient(grads)
@@ -74,23 +75,23 @@ def per_fedavg(
         )
 
         def step(params, number):
-            adapt_key, grade_key = jax.random.split(
+            adapt_key, query_key = jax.random.split(
                 jax.random.fold_in(loss_key, number)
             )
             batch, real = batch_of(2 * number + 1)
 
-            def grade(params):
-                after = adapted(client, params, *batch_of(2 * number), adapt_key)
-                losses = loss_fn(after, batch, grade_key)
+            def query_loss(params):
+                after = adapt(client, params, *batch_of(2 * number), adapt_key)
+                losses = loss_fn(after, batch, query_key)
                 return local.masked_mean(losses, real)
 
-            loss, grads = jax.value_and_grad(grade)(params)
+            loss, grads = jax.value_and_grad(query_loss)(params)
             return scaled_step(params, client.hyper["learning_rate"], grads), loss
 
         return jax.lax.scan(step, client.params, jnp.arange(steps.num_steps))
 
     def model(client):
-        return adapted(client, client.params, client.rows, client.mask, client.key)
+        return adapt(client, client.params, client.rows, client.mask, client.key)
 
     return shared(
         init_fn,

@@ -1,13 +1,13 @@
-"""Personalised algorithms as their papers' loops: for readers, and for the tests.
+"""Reference implementation of Per-FedAvg in plain loops.
 
-Each returns what all share and a list of what each client keeps, after some rounds in
-which every client takes part, weighted by its rows.
+It returns shared parameters and personal states after some rounds in which all clients
+participate, weighted by their rows.
 """
 
 import jax
 
 from jaxanon.federated.engine.reference import (
-    batches_of,
+    batch_indices,
     mean_loss,
     round_of,
     weighted_mean,
@@ -25,12 +25,12 @@ def per_fedavg(
     learning_rate,
     adaptation_learning_rate,
 ):
-    """Per-FedAvg by its equation: (I - α ∇²f) times the gradient after adapting."""
+    """Runs Per-FedAvg with (I - α ∇²f) times the gradient after adaptation."""
     for t in range(num_rounds):
         sent, sizes = [], []
         for own_key, rows, size in round_of(key, t, clients):
             doubled = {**options, "num_steps": 2 * options["num_steps"]}
-            index, loss_key = batches_of(own_key, size, **doubled)
+            index, loss_key = batch_indices(own_key, size, **doubled)
             local = params
             for step in range(options["num_steps"]):
                 keys = lambda k=loss_key, s=step: jax.random.split(

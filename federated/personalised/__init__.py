@@ -1,1 +1,1 @@
-"""Algorithms with a personal model or personal layers per client."""
+"""Algorithms with personal models or personal layers."""

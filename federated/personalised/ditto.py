@@ -1,4 +1,4 @@
-"""Ditto: FedAvg, and a model of each client's own that is held near it."""
+"""Ditto: FedAvg with personal models, regularised towards the shared model."""
 
 import jax
 import jax.numpy as jnp
@@ -6,9 +6,9 @@ import jax.numpy as jnp
 from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.personal import (
     Reply,
-    own_or_shared,
+    choose_model,
     personal,
-    replaced,
+    replace_params,
     train,
 )
 
@@ -22,27 +22,27 @@ def ditto(
     num_clients,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """A client trains what it was sent and sends it, and its own model for itself.
+    """Builds Ditto: clients train the shared model and a personal model.
 
-    The own model descends on the loss plus ``pull / 2`` times its squared distance from
-    the model that was sent. ``init(key, learning_rate=0.1, pull=0.1)``; ``pull`` is λ,
-    and 0 is training alone beside FedAvg. ``info`` has the mean losses, ``"loss"`` of
-    what is shared and ``"own loss"``, without the penalty.
+    The personal model minimises the loss plus ``pull / 2`` times its squared distance
+    from the server's model. ``init(key, learning_rate=0.1, pull=0.1)``; ``pull`` is λ,
+    and with 0 personal models train alone. ``info`` has the mean losses without
+    penalty: ``"loss"`` of the shared model and ``"own loss"`` of the personal model.
 
     Args:
-      init_fn: ``key -> params``; own models begin there, too.
-      loss_fn: as ``fedprox`` takes it.
-      steps: ``Steps`` of what is shared.
-      own_steps: ``Steps`` of the own model.
-      num_clients: clients of the population.
+      init_fn: ``key -> params``, the start of shared and personal models.
+      loss_fn: see ``fedprox``.
+      steps: ``Steps`` of the shared model.
+      own_steps: ``Steps`` of the personal model.
+      num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models;
-      a client without rows predicts with what is shared.
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds full models.
+      Clients without rows predict with the shared model.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -83,9 +83,9 @@ def ditto(
     return personal(
         init,
         client,
-        replaced,
-        own_or_shared,
+        replace_params,
+        choose_model,
         num_clients=num_clients,
         hyper={"learning_rate": 0.1, "proximal_weight": 0.1},
         rounds=rounds or CohortConfig(),
-    )._replace(newcomer=lambda state, own: state.params)
+    )._replace(init_new_client=lambda state, own: state.params)

@@ -1,4 +1,4 @@
-"""FedMask: weights stay as they are, and clients learn which of them to use."""
+"""FedMask: clients learn binary masks over fixed weights."""
 
 from typing import Any, NamedTuple
 
@@ -10,28 +10,28 @@ from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm,
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
-    parted,
     personal,
+    split_layers,
     train,
 )
 
-HALF = 0.5  # Of a mask's sigmoid, from which on its weight is used.
+HALF = 0.5  # Threshold of a mask's sigmoid for using the weight.
 
 
 class FedMaskClientState(NamedTuple):
-    """What a client keeps from round to round."""
+    """Personal state of a client."""
 
-    masks: Any  # real numbers, less what they begin at
-    retained: Any  # bool, weights that it did not prune
-    last: jax.Array  # int32[], the round it took part in last; -1 before
+    masks: Any  # real numbers, relative to their initial value
+    retained: Any  # bool, False for pruned weights
+    last: jax.Array  # int32[], last round of participation; -1 before
 
 
 class Overlap(NamedTuple):
-    """What the server made of the masks of the last round."""
+    """The server's aggregate of the masks of the last round."""
 
     means: Any  # in [0, 1], over clients that retain the weight
-    shared: Any  # bool, whether two of them do
-    round: jax.Array  # int32[], the round that comes
+    shared: Any  # bool, whether at least two clients retain the weight
+    round: jax.Array  # int32[], next round
 
 
 def fedmask(
@@ -43,46 +43,48 @@ def fedmask(
     num_clients: int,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """Personal sub-networks of one network that nobody trains.
+    """Builds FedMask: personal sub-networks of one fixed network.
 
-    A client has a real number for every weight of some layers, and uses the weights
-    whose sigmoid reaches a half; it descends on those numbers by the straight-through
-    estimator (``importance.binarised``). In its first round what falls below is pruned
-    for good. From then on it sends one bit for each weight, and the server averages
-    the bits over clients that retain the weight. Where two of them do, and a client's
-    own bit is not that of the mean m (a half is enough to use the weight), its mask
-    begins the next round at a sigmoid ``certainty`` of the way from 1 - m to m. Where
-    they agree it goes on from where it was, or all that a round learns would be lost
-    unless a bit turned. All other masks stay its own.
+    A client has a real mask value for every weight of some layers and uses the weights
+    whose sigmoid is at least 1/2. It trains these values with the straight-through
+    estimator (``importance.binarise``). Weights below the threshold after the client's
+    first round are pruned permanently. The client then sends one bit per weight, and
+    the server averages the bits over clients that retain the weight.
 
-    This is our reading of what the paper says of itself; its masks are structured, so
-    that what is left runs faster, and ours are not. What the server sees of a client
-    are its bits, and so which weights it prunes.
+    The mean m of the bits is used if at least two clients retain a weight. If a
+    client's bit disagrees with the rounded mean (1/2 counts as use), its mask restarts
+    at a sigmoid that interpolates from 1 - m to m by ``certainty``. If they agree, the
+    mask continues from its value, so that training within a round is not lost. Other
+    masks remain personal.
 
-    ``init(key, learning_rate=1.0, certainty=0.6)``, ``certainty`` in (1/2, 1), where
-    masks begin, too. ``info`` has ``"loss"``, ``"used"``, the share of the masked
-    weights in use, and ``"bytes_up"``, a bit for each weight, and ``"bytes_down"``, a
-    float32.
+    This is our interpretation of the paper. Its masks are structured to speed up
+    inference; ours are not. The server sees a client's bits, and therefore its pruned
+    weights.
+
+    ``init(key, learning_rate=1.0, certainty=0.6)``, with ``certainty`` in (1/2, 1),
+    which is also the initial sigmoid of masks. ``info`` has ``"loss"``; ``"used"``, the
+    fraction of masked weights in use; ``"bytes_up"``, one bit per weight; and
+    ``"bytes_down"``, one float32 per weight.
 
     Args:
-      init_fn: ``key -> params``, a dict of layers, random or trained elsewhere.
-      loss_fn: as ``fedprox`` takes it.
+      init_fn: ``key -> params``, a dict of layers, random or pretrained.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client's masks in a round.
-      masked_layers: names of the layers that have masks; the paper takes the last ones.
-      num_clients: clients of the population.
-      rounds: ``CohortConfig``; None weighs clients alike.
+      masked_layers: names of the layers with masks; the paper uses the last layers.
+      num_clients: number of clients in the population.
+      rounds: ``CohortConfig``; None weights clients equally.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``: ``params`` never change, ``own``
-      is ``FedMaskClientState`` and ``server`` ``Overlap``. A client that never took
-      part predicts with what the others share.
+      ``FederatedAlgorithm`` with a ``PersonalState``: ``params`` is constant, ``own``
+      is ``FedMaskClientState`` and ``server`` is ``Overlap``. A client that never
+      participated predicts with the shared masks.
 
     Raises:
-      ValueError: for no masked layers, and as ``Steps``, ``CohortConfig`` and
-        ``personal``; from ``init``, for a name of no layer.
+      ValueError: for empty ``masked_layers``; also the conditions of ``Steps``,
+        ``CohortConfig`` and ``personal``. From ``init``, for an unknown layer.
 
     Example:
-      The client at 0 drops the weight of 2 in its first round.
+      The client at 0 prunes the weight of 2 in its first round.
 
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"].sum() - x) ** 2
@@ -102,11 +104,11 @@ def fedmask(
       federated learning via heterogeneous masking, SenSys 2021.
     """
     if not masked_layers:
-        raise ValueError("masked_layers must name a layer at least, got none.")
+        raise ValueError("masked_layers must have at least one layer, got none.")
 
     def init(key):
         params = init_fn(key)
-        _, of_masks = parted(params, tuple(masked_layers))
+        _, of_masks = split_layers(params, tuple(masked_layers))
         zeros = lambda: jax.tree.map(jnp.zeros_like, of_masks)
         flags = lambda value: jax.tree.map(
             lambda w: jnp.full(w.shape, value, bool), of_masks
@@ -115,7 +117,7 @@ def fedmask(
         return params, FedMaskClientState(zeros(), flags(True), jnp.int32(-1)), server
 
     def begun(client):
-        """Masks as a round begins: the others' where they are shared, else its own."""
+        """Returns masks at the start of a round, from shared and personal masks."""
         certain, (means, shared, _) = client.hyper["certainty"], client.server
         logit = jax.scipy.special.logit
 
@@ -129,9 +131,9 @@ def fedmask(
         return jax.tree.map(one, own.masks, own.retained, means, shared)
 
     def weights(client, masks):
-        """The network that a client has with these masks."""
-        frozen, layers = parted(client.params, tuple(masked_layers))
-        used = importance.masked(layers, masks, HALF)
+        """Returns a client's network with given masks."""
+        frozen, layers = split_layers(client.params, tuple(masked_layers))
+        used = importance.apply_masks(layers, masks, HALF)
         keep = lambda w, retained: jnp.where(retained, w, 0)
         return frozen | jax.tree.map(keep, used, client.own.retained)
 
@@ -142,15 +144,15 @@ def fedmask(
             begun(client),
             steps,
         )
-        bits = jax.tree.map(lambda e: importance.binarised(e, HALF), masks)
+        bits = jax.tree.map(lambda e: importance.binarise(e, HALF), masks)
         first = client.own.last < 0
         prune = lambda retained, bit: jnp.where(first, bit > 0, retained)
         retained = jax.tree.map(prune, client.own.retained, bits)
         kept = jax.tree.map(lambda flag: flag.astype(jnp.result_type(float)), retained)
         used = jax.tree.map(jnp.multiply, bits, kept)
         size = sum(leaf.size for leaf in jax.tree.leaves(used))
-        share = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(used)) / size
-        info = {"loss": jnp.mean(losses), "used": jnp.asarray(share)}
+        fraction = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(used)) / size
+        info = {"loss": jnp.mean(losses), "used": jnp.asarray(fraction)}
         info |= {
             "bytes_up": jnp.asarray(size / 8),
             "bytes_down": jnp.asarray(4.0 * size),

@@ -1,4 +1,4 @@
-"""FedPer: some layers are everybody's, the others never leave."""
+"""FedPer: shared base layers and personal layers."""
 
 import jax.numpy as jnp
 
@@ -15,28 +15,28 @@ def fedper(
     num_clients,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """Clients train all layers together; the server averages those that are shared.
+    """Builds FedPer: clients train all layers, and the server averages shared layers.
 
-    ``init(key, learning_rate=0.1)``. With every layer a client's own it is training
-    alone, with none FedAvg.
+    ``init(key, learning_rate=0.1)``. With all layers personal it is local training;
+    with none it is FedAvg.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
-      own_layers: names of the layers that stay with their client.
-      num_clients: clients of the population.
+      own_layers: names of the personal layers.
+      num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are the layers that stay.
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds personal layers.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for a
-        name of no layer.
+      ValueError: under the conditions of ``Steps``, ``CohortConfig`` and ``personal``.
+        From ``init``, for an unknown layer.
 
     Example:
-      Two clients, 2 w + v each their own v; all of w is shared.
+      Two clients with shared ``w`` and personal ``v``.
 
       >>> import jax
       >>> from jaxanon.federated import stack

@@ -1,4 +1,4 @@
-"""FedRep: a representation that all learn, beneath heads that each learns first."""
+"""FedRep: a shared representation with personal heads, trained in turn."""
 
 import jax
 import jax.numpy as jnp
@@ -17,29 +17,29 @@ def fedrep(
     num_clients,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """A client trains its own layers while those it was sent rest, and then those.
+    """Builds FedRep: clients train personal layers first, then shared layers.
 
     ``init(key, learning_rate=0.1)``. ``info["loss"]`` is the mean over the steps of the
-    shared layers, ``info["own loss"]`` of those before.
+    shared layers, and ``info["own loss"]`` that of the personal layers.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
-      loss_fn: as ``fedprox`` takes it.
+      loss_fn: see ``fedprox``.
       steps: ``Steps`` of the shared layers.
-      own_layers: names of the layers that stay with their client.
-      own_steps: ``Steps`` of those.
-      num_clients: clients of the population.
+      own_layers: names of the personal layers.
+      own_steps: ``Steps`` of the personal layers.
+      num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are the layers that stay.
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds personal layers.
 
     Raises:
-      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for a
-        name of no layer.
+      ValueError: under the conditions of ``Steps``, ``CohortConfig`` and ``personal``.
+        From ``init``, for an unknown layer.
 
     Example:
-      The head takes half of the way, what is shared half of the rest.
+      The head moves halfway to the target; the shared layer covers half of the rest.
 
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2

@@ -1,4 +1,4 @@
-"""pFedMe: personal models by Moreau envelopes around what all share."""
+"""pFedMe: personal models from Moreau envelopes around the shared model."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
-    own_or_shared,
+    choose_model,
     personal,
 )
 from jaxanon.kernels.checks import whole
@@ -24,32 +24,32 @@ def pfedme(
     num_clients,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """A client's own model solves its loss held near what is shared, which follows it.
+    """Builds pFedMe: personal models near a local copy of the shared model.
 
-    At each of ``steps`` a batch is drawn; on it the own model takes ``own_steps`` steps
-    down the loss plus ``pull / 2`` times its squared distance from the client's copy of
-    what is shared, and the copy moves by ``server_learning_rate * pull`` of the way to
-    it. ``init(key, learning_rate=0.1, server_learning_rate=0.05, pull=1.0, mix=1.0)``:
-    ``pull`` is λ, ``server_learning_rate`` η and ``mix`` β, how much of the mean of the
-    copies the server takes. ``info["loss"]`` is the mean of what own models lose before
-    a step.
+    In each of ``steps``, the personal model takes ``own_steps`` steps on one batch, on
+    the loss plus ``pull / 2`` times its squared distance from the client's copy of the
+    shared model. The copy then moves by ``server_learning_rate * pull`` of the distance
+    to the personal model. ``init(key, learning_rate=0.1, server_learning_rate=0.05,
+    pull=1.0, mix=1.0)``: ``pull`` is λ, ``server_learning_rate`` is η, and ``mix`` is
+    β, the weight of the clients' mean in the server's update. ``info["loss"]`` is the
+    mean loss of personal models before a step.
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fedprox`` takes it.
-      steps: ``Steps``, R of them.
-      own_steps: K >= 1, in each of them.
-      num_clients: clients of the population.
+      loss_fn: see ``fedprox``.
+      steps: ``Steps``, R outer steps.
+      own_steps: K >= 1, inner steps of the personal model in each outer step.
+      num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models;
-      a client without rows predicts with what is shared.
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds full models.
+      Clients without rows predict with the shared model.
 
     Raises:
-      TypeError: for ``own_steps`` that are no whole number.
-      ValueError: for ``own_steps`` below 1, and as ``Steps``, ``CohortConfig`` and
-        ``personal``.
+      TypeError: for ``own_steps`` that is not an integer.
+      ValueError: for ``own_steps`` below 1; also the conditions of ``Steps``,
+        ``CohortConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -114,7 +114,7 @@ def pfedme(
         init,
         client,
         server,
-        own_or_shared,
+        choose_model,
         num_clients=num_clients,
         hyper={
             "learning_rate": 0.1,
@@ -123,4 +123,4 @@ def pfedme(
             "mix": 1.0,
         },
         rounds=rounds or CohortConfig(),
-    )._replace(newcomer=lambda state, own: state.params)
+    )._replace(init_new_client=lambda state, own: state.params)

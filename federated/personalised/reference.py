@@ -1,6 +1,6 @@
-"""Personalised algorithms as plain loops: for readers, and for the tests.
+"""Reference implementation of personalised algorithms in plain loops.
 
-Every client takes part in every round.
+All clients participate in every round.
 """
 
 import jax
@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.federated.engine.reference import (
-    batches_of,
-    descended,
+    batch_indices,
     mean_loss,
     round_of,
+    train_client,
     weighted_mean,
 )
 
@@ -28,7 +28,7 @@ def fedmask(
     certainty,
     names,
 ):
-    """FedMask, one weight at a time where masks meet."""
+    """Runs FedMask, aggregating masks weight by weight."""
     num = len(clients.mask)
     logit = lambda p: np.log(p / (1 - p))
     every = lambda value: {
@@ -49,7 +49,7 @@ def fedmask(
                 }
                 return loss_fn(params | own, batch, key)
 
-            masks[i] = descended(
+            masks[i] = train_client(
                 masked, own_key, masks[i], rows, size, learning_rate, **options
             )
             bits.append(jax.tree.map(lambda e: np.asarray(e) >= 0, masks[i]))
@@ -61,27 +61,27 @@ def fedmask(
             for index in np.ndindex(leaves[0][0][place].shape):
                 who = [i for i in range(num) if leaves[2][i][place][index]]
                 if len(who) > 1:
-                    share = np.mean([leaves[1][i][place][index] for i in who])
-                    merged = certainty * share + (1 - certainty) * (1 - share)
+                    mean = np.mean([leaves[1][i][place][index] for i in who])
+                    merged = certainty * mean + (1 - certainty) * (1 - mean)
                     for i in who:
-                        if leaves[1][i][place][index] != (share >= 0.5):
+                        if leaves[1][i][place][index] != (mean >= 0.5):
                             leaves[0][i][place][index] = logit(merged)
     return masks, retained
 
 
 def _straight_through(e):
-    """1 from 0 on, with the sigmoid's slope."""
+    """Returns 1 for e >= 0, else 0, with the derivative of the sigmoid."""
     soft = jax.nn.sigmoid(e)
     return soft + jax.lax.stop_gradient((e >= 0) - soft)
 
 
 def fedper(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, names):
-    """FedPer: layers of ``names`` never leave."""
+    """Runs FedPer with personal layers ``names``."""
     own = [{n: params[n] for n in names}] * len(clients.mask)
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
         for c, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
-            local = descended(
+            local = train_client(
                 loss_fn, own_key, params | own[c], rows, size, learning_rate, **options
             )
             kept.append({n: local[n] for n in names})
@@ -92,7 +92,7 @@ def fedper(key, params, loss_fn, clients, num_rounds, options, *, learning_rate,
 
 
 def fedrep(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, names):
-    """FedRep: own layers first, while the others rest."""
+    """Runs FedRep, training personal layers first."""
     own = [{n: params[n] for n in names}] * len(clients.mask)
     params = {n: params[n] for n in params if n not in names}
     for t in range(num_rounds):
@@ -101,12 +101,12 @@ def fedrep(key, params, loss_fn, clients, num_rounds, options, *, learning_rate,
             own_key, shared_key = jax.random.split(key_of_client)
             shared = params
             of_own = lambda o, batch, key, s=shared: loss_fn(s | o, batch, key)
-            mine = descended(
+            mine = train_client(
                 of_own, own_key, own[c], rows, size, learning_rate, **options
             )
             of_shared = lambda s, batch, key, o=mine: loss_fn(s | o, batch, key)
             sent.append(
-                descended(
+                train_client(
                     of_shared, shared_key, shared, rows, size, learning_rate, **options
                 )
             )
@@ -117,7 +117,7 @@ def fedrep(key, params, loss_fn, clients, num_rounds, options, *, learning_rate,
 
 
 def ditto(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, pull):
-    """Ditto: own models near the model that was sent."""
+    """Runs Ditto with personal models near the server's model."""
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
@@ -130,12 +130,14 @@ def ditto(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, 
                 return loss_fn(v, batch, key) + pull / 2 * sum(jax.tree.leaves(apart))
 
             sent.append(
-                descended(
+                train_client(
                     loss_fn, shared_key, params, rows, size, learning_rate, **options
                 )
             )
             kept.append(
-                descended(held, own_key, own[c], rows, size, learning_rate, **options)
+                train_client(
+                    held, own_key, own[c], rows, size, learning_rate, **options
+                )
             )
             sizes.append(size)
         params, own = weighted_mean(sent, sizes), kept
@@ -156,12 +158,12 @@ def pfedme(
     mix,
     own_steps,
 ):
-    """pFedMe: own models within, copies of what is shared around them."""
+    """Runs pFedMe with inner steps on personal models and outer steps on copies."""
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
         for own_key, rows, size in round_of(key, t, clients):
-            index, loss_key = batches_of(own_key, size, **options)
+            index, loss_key = batch_indices(own_key, size, **options)
             copy = mine = params
             for step, chosen in enumerate(index):
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)

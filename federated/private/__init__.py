@@ -1,1 +1,1 @@
-"""Algorithms with a differential privacy guarantee."""
+"""Algorithms with differential privacy."""

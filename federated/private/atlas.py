@@ -1,4 +1,4 @@
-"""Atlas: important layers are everybody's, and noise follows their importance."""
+"""Atlas: personal models with shared layers and noise chosen by layer importance."""
 
 import functools
 
@@ -38,92 +38,94 @@ def atlas(
     finetune_steps: Steps | None = None,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """Personal models of global and local layers, as masks learned beside them say.
+    """Builds Atlas: personal models of shared and personal layers, chosen by masks.
 
-    A client trains its weights and their masks (``importance``); layers whose score
-    reaches the threshold are sent and averaged over those who sent them, the others
-    stay. That a client has a row at all is no secret.
+    A client trains weights and masks (see ``importance``). Layers whose score reaches
+    the threshold are sent and averaged over the clients that sent them; other layers
+    are personal. Whether a client has any rows is not protected.
 
-    With ``lots`` every step hides an example: each layer of its gradient is clipped,
-    and layer m of the lot's sum gets noise that its score E_m has a part in. Gradients
-    are those of the masked weights; those of weights and masks follow from them and
-    from nothing else that is private. Account for ``sampled_gaussian(lots,
-    noise_multiplier, rounds * steps)``. With ``privacy_unit="client"`` steps are as
-    they come, and a round hides a client's data: the way of each layer from what the
-    server sent is clipped and gets noise, not divided by any lot. Account for a
-    ``SampledGaussian`` of each round that a client may be asked, without sampling: the
-    server knows who takes part. It is local, whatever the data, at half the multiplier,
-    for two updates may be apart by twice the clip norm.
+    With ``lots``, every step protects examples. Each layer of a per-example gradient is
+    clipped, and layer m of the batch sum gets noise that depends on its score E_m.
+    Gradients of weights and masks are post-processing of this noisy gradient of the
+    masked weights. Account for ``sampled_gaussian(lots, noise_multiplier, rounds *
+    steps)``. With ``privacy_unit="client"``, steps are exact and each round protects a
+    client's data: the change of each layer since the server's broadcast is clipped and
+    gets noise. Account for a ``SampledGaussian`` of every round in which a client may
+    be asked, without sampling, because the server knows the participants. The same
+    noise gives local privacy with half the multiplier, since two updates may differ by
+    twice the clip norm.
 
     ``init(key, learning_rate=0.1, mask_learning_rate=0.1, threshold=0.5,
     first_score=0.6, clip_norm=1.0, noise_multiplier=1.0, score_norm=1.0,
-    score_multiplier=1.0, finetune_learning_rate=0.1)``, the last that of
-    ``finetune_steps``, whose gradients nobody clips. ``noise_multiplier`` is z*, of all
-    layers together. The squares of their clip norms C_m add up to that of
-    ``clip_norm``; they are all the same, or with ``clipping="scores"`` as E_m, and z*
-    does not depend on it. For each reading of the paper's equations 3.5 to 3.9:
+    score_multiplier=1.0, finetune_learning_rate=0.1)``. ``finetune_learning_rate``
+    applies to ``finetune_steps``, whose gradients are not clipped. ``noise_multiplier``
+    is z* of all layers together. The squared clip norms C_m sum to the square of
+    ``clip_norm``. They are equal, or proportional to E_m with ``clipping="scores"``,
+    and z* does not depend on this choice. The readings of the paper's equations 3.5 to
+    3.9 are:
 
-    - "rescaled", noise of E_m C_m times what makes z* hold for all layers together;
-    - "A", noise of √M z* C_m, and scores as a step size: z* holds;
-    - "B", the same noise, on sums multiplied by scores: (Σ E²/M)^(-1/2) z*, which is
-      more private;
-    - "C", noise of E_m √M z* C_m, as the text has it: (Σ E^-2/M)^(-1/2) z*, so **z*
-      does not hold**; account for ``effective_noise_multiplier(..., scores,
-      noise_interpretation="C")`` with scores of every step, or have no guarantee.
-      ``own.least`` is the least share of z* that a client's steps had.
+    - "rescaled": noise proportional to E_m C_m, scaled so that z* holds jointly.
+    - "A": noise of √M z* C_m, with scores as learning rates; z* holds.
+    - "B": the same noise on sums multiplied by scores, which is more private:
+      (Σ E²/M)^(-1/2) z*.
+    - "C": noise of E_m √M z* C_m, as in the paper's text: (Σ E^-2/M)^(-1/2) z*, so **z*
+      does not hold**. Account with ``noise_multiplier_of_layers(..., scores,
+      noise_interpretation="C")`` and the scores of every step; otherwise it gives no
+      guarantee. ``own.least`` is the smallest fraction of z* over a client's steps.
 
-    Scores, what is sent and how much noise comes next are
+    Scores determine which layers are sent and the noise of the next step:
 
-    - "privatised", made of noisy gradients or updates alone, and cost nothing more;
-    - "released", once a round, as M numbers that are clipped to ``score_norm`` and get
-      ``score_multiplier`` times that as noise (``atlas_scores``): one more Gaussian
-      mechanism, over a lot or of a client; masks inside layers are as private as with
-      the others of that guarantee;
-    - "public", given, and no masks are learned;
-    - "hidden", a client's alone: it sends every layer, noise is even, and which layers
-      it takes back nobody sees; for ``privacy_unit="client"`` only;
-    - "published", of masks that follow gradients before the noise: **no guarantee**.
+    - "privatised": from noisy gradients or updates only, at no further cost.
+    - "released": once per round as M numbers, clipped to ``score_norm`` with noise of
+      ``score_multiplier`` times that norm. This is one more Gaussian mechanism, over a
+      batch or a client. Masks within layers are as private as with "privatised"
+      (examples) or "hidden" (clients).
+    - "public": given scores, without learnt masks.
+    - "hidden": known only to the client. It sends every layer, noise is even, and the
+      layers that it takes back are not visible. Only for ``privacy_unit="client"``.
+    - "published": from masks that follow gradients before the noise: **no guarantee**.
 
-    ``info`` has ``"loss"`` (of clients' rows, not covered), ``"layers"``, how many were
-    shared on average, and ``"bytes_up"`` and ``"bytes_down"`` of a client: layers that
-    it shares, both ways, and one score for each layer.
+    ``info`` has ``"loss"`` of clients' rows, which the guarantee does not cover, and
+    ``"layers"``, the mean number of shared layers. ``"bytes_up"`` and ``"bytes_down"``
+    count a client's shared layers in both directions, and one score per layer.
 
     Args:
       init_fn: ``key -> params``, a dict of M layers.
-      loss_fn: ``(params, batch, key) -> float[B]``, with ``lots`` each of its own row.
-      steps: ``Steps`` of a client in a round; with ``lots`` only how many.
-      num_clients: clients of the population.
-      lots: ``PoissonSampling`` of noisy steps; None takes plain ones, which guarantee
-        nothing unless ``privacy_unit`` is "client".
-      privacy_unit: whom noise hides, an "example" or a "client".
-      noise_interpretation: one of ``READINGS``.
-      clipping: one of ``CLIPPINGS``.
-      scores: one of ``SCORES``.
-      public_scores: score in (0, 1] of each layer, for ``"public"``.
-      send_every_layer: clients send all layers, so that nobody sees which they share;
-        what each takes back stays its own affair.
-      max_layers: so many layers are shared at most, those of the largest scores.
-      send_slots: each layer is sent by itself, at a random one of so many times, with
-        no name on it but the layer's (``shuffled``): the mean is the same, a layer is 4
-        bytes longer, and ε no less; see ``observed_shuffled`` for what the server has.
-        None: a client's layers and all its scores are one message.
-      finetune_steps: ``Steps`` by which a client fits its model to its rows before it
-        predicts, without noise; nothing of that is ever sent or trained on.
-      rounds: ``CohortConfig``; None weighs clients alike, for numbers of rows are
-        private.
+      loss_fn: ``(params, batch, key) -> float[B]``; with ``lots``, each loss must
+        depend only on its row.
+      steps: ``Steps`` of a client in a round. With ``lots`` only ``num_steps`` is used.
+      num_clients: number of clients in the population.
+      lots: ``PoissonSampling`` of noisy steps. None uses plain steps. These have a
+        guarantee only if ``privacy_unit`` is "client".
+      privacy_unit: privacy unit, "example" or "client".
+      noise_interpretation: one of ``READINGS``. See above.
+      clipping: one of ``CLIPPINGS``. See above.
+      scores: one of ``SCORES``. See above.
+      public_scores: score in (0, 1] of each layer. Required for ``"public"``.
+      send_every_layer: whether clients send all layers, which hides the layers that
+        they share.
+      max_layers: maximum number of shared layers, by largest scores.
+      send_slots: number of time slots in which layers are sent separately and
+        anonymously (see ``shuffle_messages``). The mean and ε are the same, and a layer
+        is 4 bytes longer. For the server's view see ``simulate_observed_shuffled``.
+        None sends a client's layers and scores as one message.
+      finetune_steps: ``Steps`` of local fine-tuning before prediction, without noise.
+        The result is never sent or used in training.
+      rounds: ``CohortConfig``; None weights clients equally, because numbers of rows
+        are private.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` is ``AtlasClientState``.
 
     Raises:
-      ValueError: for an unknown word, ``public_scores`` of other layers or without
-        their kind, settings that do not go together, and as ``Steps``,
-        ``PoissonSampling`` and ``personal``; from ``init``, for a hyper-parameter out
-        of its range.
+      ValueError: for an unknown choice, ``public_scores`` for other layers or without
+        ``scores="public"``, or incompatible settings. Also the conditions of ``Steps``,
+        ``PoissonSampling`` and ``personal``. From ``init``, for a hyper-parameter out
+        of range.
 
     Example:
-      Two clients whose layers ``w`` and ``v`` add up; all is shared, and half of the
-      way to 4 in one step of each: (2 + 0) / 2.
+      Two clients whose model is the sum of ``w`` and ``v``. Both layers are shared, and
+      one step of each client moves ``w`` to 2 and 0, with mean 1.
 
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
@@ -137,8 +139,7 @@ def atlas(
 
     References:
       Atlas, chapter 3, equations 3.1 to 3.10; McMahan et al., arXiv 1812.06210, for
-      noise of each layer's own; Dwork and Roth, 2014, proposition 2.1, for what follows
-      from released gradients.
+      noise per layer; Dwork and Roth, 2014, proposition 2.1, for post-processing.
     """
     settings = Settings(
         loss_fn=loss_fn,
@@ -163,7 +164,7 @@ def atlas(
         params = init_fn(key)
         if public_scores is not None and set(public_scores) != set(params):
             raise ValueError(
-                f"public_scores must be of the layers {sorted(params)}, got "
+                f"public_scores must have the layers {sorted(params)}, got "
                 f"{sorted(public_scores)}."
             )
         zeros = jax.tree.map(jnp.zeros_like, params)
@@ -176,7 +177,7 @@ def atlas(
 
     def model(client):
         params, masks, _ = begun(client)
-        weights = importance.masked(params, masks, client.hyper["threshold"])
+        weights = importance.apply_masks(params, masks, client.hyper["threshold"])
         if finetune_steps is None:
             return weights
         hyper = client.hyper | {"learning_rate": client.hyper["finetune_learning_rate"]}
@@ -197,30 +198,30 @@ def atlas(
         else rounds or CohortConfig(weighting="clients"),
         alone_fn=functools.partial(atlas_rounds.alone, settings),
         example_bytes_fn=example_bytes_fn,
-        way_fn=_way,
-        legal_fn=_legal,
+        direction_fn=_direction,
+        is_valid_fn=_is_valid,
     )
 
 
-def _way(state: PersonalState, sent):
-    """How far the layers moved that a client sent."""
+def _direction(state: PersonalState, sent):
+    """Returns the change of the layers that a client sent."""
     layers, senders = sent
     flags = importance.per_layer(senders, state.params)
     way = lambda new, old, flag: new - flag * old  # Layers not sent are 0.
     return jax.tree.map(way, layers, state.params, flags)
 
 
-def _legal(sent):
-    """Whether all layers are sent or not, and those that are not are 0."""
+def _is_valid(sent):
+    """Returns whether every layer is either sent (flag 1) or 0 with flag 0."""
     layers, senders = sent
     flags = importance.per_layer(senders, layers)
-    one = lambda flag: jnp.abs(flag - 1) <= 1e-5  # Of n of n rows, up to rounding.
+    one = lambda flag: jnp.abs(flag - 1) <= 1e-5  # 1 up to rounding.
     fine = lambda layer, flag: jnp.all(one(flag) | ((flag == 0) & (layer == 0)))
     return jnp.all(jnp.stack(jax.tree.leaves(jax.tree.map(fine, layers, flags))))
 
 
 def _averaged(state: PersonalState, mean, share):
-    """Layers averaged over those who sent them; one that nobody sent stays."""
+    """Averages layers over the clients that sent them; others are unchanged."""
     del share
     total, senders = mean
     counts = importance.per_layer(senders, state.params)

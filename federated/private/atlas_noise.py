@@ -1,4 +1,4 @@
-"""Noise of Atlas: on gradients, and on the scores that are released beside them."""
+"""Noise of Atlas on gradients and on released scores."""
 
 import dataclasses
 import math
@@ -14,20 +14,19 @@ READINGS = ("rescaled", "A", "B", "C")
 
 CLIPPINGS = ("even", "scores")
 
-LEAST_SCORE = 0.05  # Else the noise of the other layers has no bound.
+LEAST_SCORE = 0.05  # Bounds the noise of the other layers.
 
 
 def layer_multipliers(noise_multiplier, scores: dict, reading: str) -> dict:
-    """The noise multiplier z_m of each layer's sum, by a reading of Atlas.
+    """Returns the noise multiplier z_m of each layer's sum for a reading of Atlas.
 
     Args:
       noise_multiplier: z* >= 0, may be traced.
-      scores: E_m of each layer; below 0.05 it counts as that.
+      scores: E_m of each layer, at least 0.05 (smaller scores are raised).
       reading: one of ``READINGS``.
 
     Returns:
-      Dict of ``float[]``; where scores multiply sums ("B"), of what is moved by C_m
-      before they do.
+      Dict of ``float[]``. For "B" they refer to sums before multiplication by scores.
 
     Example:
       >>> found = layer_multipliers(1.0, {"a": 0.5, "b": 1.0}, "rescaled")
@@ -45,10 +44,10 @@ def layer_multipliers(noise_multiplier, scores: dict, reading: str) -> dict:
 
 
 def share_kept(scores: dict):
-    """What noise of reading "C" leaves of z*: its true multiplier over that claimed.
+    """Returns the true noise multiplier of reading "C" as a fraction of z*.
 
     Args:
-      scores: as ``layer_multipliers`` takes them.
+      scores: see ``layer_multipliers``.
 
     Returns:
       ``float[]`` in [0.05, 1]: (Σ E^-2 / M)^(-1/2).
@@ -62,15 +61,15 @@ def share_kept(scores: dict):
     return (sum(x**-2 for x in found) / len(found)) ** -0.5
 
 
-def layer_norms(max_norm, scores: dict, clipping: str) -> dict:
-    """The clip norm C_m of each layer; their squares add up to that of ``clip_norm``.
+def layer_norms(clip_norm, scores: dict, clipping: str) -> dict:
+    """Returns the clip norm C_m of each layer; squares sum to that of ``clip_norm``.
 
-    They are in proportion to scores, or all the same. z* is that of the multipliers
-    either way, as long as nothing private but what was released is in the scores.
+    Clip norms are equal or proportional to scores. z* is the same in both cases, if the
+    scores depend only on released values.
 
     Args:
-      max_norm: C > 0, may be traced.
-      scores: E_m of each layer; below 0.05 it counts as that.
+      clip_norm: C > 0, may be traced.
+      scores: E_m of each layer, at least 0.05 (smaller scores are raised).
       clipping: one of ``CLIPPINGS``.
 
     Returns:
@@ -83,19 +82,19 @@ def layer_norms(max_norm, scores: dict, clipping: str) -> dict:
       (1.2, 1.6)
     """
     if clipping == "even":
-        return dict.fromkeys(scores, max_norm / math.sqrt(len(scores)))
+        return dict.fromkeys(scores, clip_norm / math.sqrt(len(scores)))
     found = {name: jnp.maximum(x, LEAST_SCORE) for name, x in scores.items()}
     root = jnp.sqrt(sum(x**2 for x in found.values()))
-    return {name: max_norm * x / root for name, x in found.items()}
+    return {name: clip_norm * x / root for name, x in found.items()}
 
 
-def told_of(key, total, scores, noise_multiplier, reading):
-    """A clipped sum behind its noise, by a reading.
+def release_layers(key, total, scores, noise_multiplier, reading):
+    """Adds noise to a clipped sum for a reading of Atlas.
 
     Args:
       key: typed PRNG key.
-      total: ``BoundedSum``, its bounds those of ``layer_norms``.
-      scores, noise_multiplier, reading: as ``layer_multipliers`` takes them.
+      total: ``BoundedSum`` with the clip norms of ``layer_norms``.
+      scores, noise_multiplier, reading: see ``layer_multipliers``.
 
     Returns:
       The tree of ``total.value``.
@@ -103,14 +102,14 @@ def told_of(key, total, scores, noise_multiplier, reading):
     multipliers = layer_multipliers(noise_multiplier, scores, reading)
     by_score = importance.per_layer(scores, total.value)
     scale = lambda tree: jax.tree.map(jnp.multiply, tree, by_score)
-    if reading == "B":  # The bound stays: noise is as if scores were not there.
+    if reading == "B":  # The bound is kept: scores do not change the noise.
         total = dataclasses.replace(total, value=scale(total.value))
-    told = kernels.add_noise_to_sum(key, total, multipliers)
-    return scale(told) if reading == "A" else told
+    noisy = kernels.add_noise_to_sum(key, total, multipliers)
+    return scale(noisy) if reading == "A" else noisy
 
 
 def plain(loss_fn, client, steps):
-    """``(step, weights, scores) -> (gradient, gradient, loss)`` of a client's batches.
+    """Returns ``(step, weights, scores) -> (gradient, gradient, loss)`` for batches.
 
     Args:
       loss_fn: ``(params, batch, key) -> float[B]``.
@@ -132,14 +131,15 @@ def plain(loss_fn, client, steps):
 
 
 def noisy(loss_fn, client, lots, reading, clipping="even"):
-    """``(step, weights, scores) -> (noisy, exact, loss)`` of a client's lots.
+    """Returns ``(step, weights, scores) -> (noisy, exact, loss)`` for sampled batches.
 
-    Both are sums of clipped examples over ``lots.size``; the exact one may not leave.
+    Both gradients are sums of clipped per-example gradients over ``lots.size``. The
+    exact one must not leave the client.
 
     Args:
-      loss_fn: ``(params, batch, key) -> float[B]``, each loss of its own row.
+      loss_fn: ``(params, batch, key) -> float[B]``; each loss depends on its row only.
       client: ``Client`` with ``clip_norm`` and ``noise_multiplier`` in its ``hyper``.
-      lots: ``Lots``.
+      lots: ``PoissonSampling``.
       reading: one of ``READINGS``.
       clipping: one of ``CLIPPINGS``.
     """
@@ -151,96 +151,96 @@ def noisy(loss_fn, client, lots, reading, clipping="even"):
         total, loss = clipped_lot(
             loss_fn, lot_key, weights, client.rows, client.mask, lots, norms
         )
-        told = told_of(noise_key, total, scores, hyper["noise_multiplier"], reading)
+        released = release_layers(
+            noise_key, total, scores, hyper["noise_multiplier"], reading
+        )
         mean = lambda tree: jax.tree.map(
             lambda leaf: leaf / lots.expected_batch_size, tree
         )
-        return mean(told), mean(total.value), loss
+        return mean(released), mean(total.value), loss
 
     return gradient_of
 
 
-MOST = 3.0  # Of logits: scores stay between 0.05 and 0.95, whatever the noise.
+MAX_LOGIT = 3.0  # Keeps scores between 0.05 and 0.95 for any noise.
 
 
 def of_logits(logits: dict) -> dict:
-    """Scores in (0, 1) of layers that have a logit each."""
+    """Converts the layers' logits to scores in (0, 1)."""
     return {name: jax.nn.sigmoid(x) for name, x in logits.items()}
 
 
 def by_a_lot(loss_fn, client, lots, number, params, masks, logits) -> dict:
-    """Where one step of descent takes the layers' logits, behind noise.
+    """Takes one noisy gradient step on the layers' logits.
 
-    Every example of a lot has a slope of its loss by each layer's logit
-    (``importance.along_layers``). These M numbers are clipped together to
-    ``score_norm``; their sum over the lot gets ``score_multiplier`` times that as
-    noise, each of them. It is a Gaussian mechanism over a Poisson sample, of that
-    multiplier. Layers that only scale what goes through them, as with ReLU and without
-    biases, all have the same slope: what tells them apart then is the weights that
-    their masks leave out.
+    Each example of a batch has a derivative of its loss by each layer's logit (see
+    ``importance.along_layers``). These M numbers are clipped together to
+    ``score_norm``, and their sum over the batch gets noise of ``score_multiplier``
+    times that norm. This is a Gaussian mechanism over a Poisson sample with that
+    multiplier. Layers that only scale their input, such as ReLU layers without biases,
+    have equal derivatives and differ only by the weights that their masks omit.
 
     Args:
-      loss_fn: ``(params, batch, key) -> float[B]``, each loss of its own row.
+      loss_fn: ``(params, batch, key) -> float[B]``; each loss depends on its row only.
       client: ``Client`` with ``threshold``, ``mask_learning_rate``, ``score_norm`` and
         ``score_multiplier`` in its ``hyper``.
-      lots: ``Lots``.
-      number: of the step, another than any of the round's.
-      params, masks, logits: of the client, and of nothing private but what was
-        released.
+      lots: ``PoissonSampling``.
+      number: step number, different from all others in the round.
+      params, masks, logits: values of the client that depend only on released values.
 
     Returns:
       Dict of ``float[]``, the new logits.
     """
     hyper = client.hyper
     lot_key, noise_key = step_keys(client.key, number)
-    weights = importance.masked(params, masks, hyper["threshold"])
+    weights = importance.apply_masks(params, masks, hyper["threshold"])
     along = importance.along_layers(params, masks)
 
     def loss_at(shift, lot, key):
         by = importance.per_layer(shift, weights)
-        moved = jax.tree.map(lambda w, d, x: w + x * d, weights, along, by)
-        return loss_fn(moved, lot, key)
+        shifted = jax.tree.map(lambda w, d, x: w + x * d, weights, along, by)
+        return loss_fn(shifted, lot, key)
 
     zeros = {name: jnp.zeros_like(x) for name, x in logits.items()}
     total, _ = clipped_lot(
         loss_at, lot_key, zeros, client.rows, client.mask, lots, hyper["score_norm"]
     )
-    told = kernels.add_noise_to_sum(noise_key, total, hyper["score_multiplier"])
-    length = hyper["mask_learning_rate"] / lots.expected_batch_size
-    return _within({name: x - length * told[name] for name, x in logits.items()})
+    noisy = kernels.add_noise_to_sum(noise_key, total, hyper["score_multiplier"])
+    rate = hyper["mask_learning_rate"] / lots.expected_batch_size
+    return _within({name: x - rate * noisy[name] for name, x in logits.items()})
 
 
 def by_a_client(key, wanted: dict, logits: dict, hyper) -> dict:
-    """Where a client wants the layers' logits, behind noise.
+    """Moves the released logits towards a client's private scores, with noise.
 
-    The way from where they were told to be, M numbers together, is clipped to
-    ``score_norm`` and gets ``score_multiplier`` times that as noise, each of them.
+    The change since the last release, M numbers together, is clipped to ``score_norm``
+    and gets noise of ``score_multiplier`` times that norm.
 
     Args:
       key: typed PRNG key.
-      wanted: scores in (0, 1) of each layer, private.
-      logits: that were told before.
-      hyper: with ``score_norm`` and ``score_multiplier``.
+      wanted: private scores in (0, 1) of each layer.
+      logits: logits released before.
+      hyper: dict with ``score_norm`` and ``score_multiplier``.
 
     Returns:
       Dict of ``float[]``, the new logits.
 
     Example:
-      From logits of 0 to those of 2.4 and -1.8 it is 3 long.
+      The change from logits of 0 to 2.4 and -1.8 has norm 3.
 
       >>> wanted = of_logits({"a": jnp.float32(2.4), "b": jnp.float32(-1.8)})
       >>> zeros = {"a": jnp.zeros(()), "b": jnp.zeros(())}
       >>> hyper = {"score_norm": 1.0, "score_multiplier": 0.0}
-      >>> told = by_a_client(jax.random.key(0), wanted, zeros, hyper)
-      >>> round(float(told["a"]), 3), round(float(told["b"]), 3)
+      >>> noisy = by_a_client(jax.random.key(0), wanted, zeros, hyper)
+      >>> round(float(noisy["a"]), 3), round(float(noisy["b"]), 3)
       (0.8, -0.6)
     """
     there = _within({name: jax.scipy.special.logit(x) for name, x in wanted.items()})
     way = {name: (there[name] - x)[None] for name, x in logits.items()}
     total = kernels.clipped_sum(way, hyper["score_norm"])
-    told = kernels.add_noise_to_sum(key, total, hyper["score_multiplier"])
-    return _within({name: x + told[name] for name, x in logits.items()})
+    noisy = kernels.add_noise_to_sum(key, total, hyper["score_multiplier"])
+    return _within({name: x + noisy[name] for name, x in logits.items()})
 
 
 def _within(logits):
-    return {name: jnp.clip(x, -MOST, MOST) for name, x in logits.items()}
+    return {name: jnp.clip(x, -MAX_LOGIT, MAX_LOGIT) for name, x in logits.items()}

@@ -1,4 +1,4 @@
-"""A client's round of Atlas: what it learns, keeps and sends."""
+"""A client's round of Atlas."""
 
 import dataclasses
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from jaxanon.federated.private.atlas_noise import (
     layer_norms,
     noisy,
     plain,
+    release_layers,
     share_kept,
-    told_of,
 )
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.privacy.poisson_sampling import PoissonSampling
@@ -32,25 +32,25 @@ GUARANTEES = ("example", "client")
 
 
 class AtlasClientState(NamedTuple):
-    """What a client keeps from round to round; masks and logits less where they began.
+    """Personal state of a client; masks and logits are relative to their start.
 
-    ``logits`` are those of scores that were released, else None; ``least`` the least
-    share of z* that its noise had, of reading "C", else None.
+    ``logits`` belong to released scores, else None. ``least`` is the smallest fraction
+    of z* of its noise with reading "C", else None.
     """
 
     params: Any  # dict of layers
     masks: Any  # dict of layers
-    shared: Any  # dict of bool[], layers that it takes from the server
+    shared: Any  # dict of bool[], layers taken from the server
     logits: Any = None  # dict of float[]
     least: Any = None  # float[]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What ``atlas`` was asked for; see there.
+    """Settings of ``atlas``.
 
     Raises:
-      ValueError: for an unknown word, or settings that do not go together.
+      ValueError: for an unknown choice or incompatible settings.
     """
 
     loss_fn: Callable
@@ -70,14 +70,14 @@ class Settings:
         check_public_scores(self.scores, self.public_scores)
         if self.privacy_unit == "client" and self.lots is not None:
             raise ValueError(
-                "lots are of examples, and privacy_unit='client' hides "
-                "a client's whole "
-                "update; leave one of them out."
+                "lots must be None with privacy_unit='client', which protects "
+                "a client's "
+                f"whole update, got {self.lots!r}."
             )
         if self.privacy_unit == "example" and self.scores == "hidden":
             raise ValueError(
-                "scores='hidden' needs privacy_unit='client': examples' gradients are "
-                "taken at weights that masks choose, and tell of them."
+                "privacy_unit must be 'client' with scores='hidden', got 'example'; "
+                "gradients of examples would reveal the masks."
             )
         if (
             self.privacy_unit == "example"
@@ -85,13 +85,13 @@ class Settings:
             and not self.lots
         ):
             raise ValueError(
-                "scores='released' adds noise to scores; give the lots that they are "
-                "of, or privacy_unit='client'."
+                "lots must be given with scores='released', got None; or use "
+                "privacy_unit='client'."
             )
 
 
 def begun(client: Client):
-    """Weights, of the server's layers and its own, masks, and logits."""
+    """Returns the client's weights (shared and personal layers), masks and logits."""
     take = lambda old, new, flag: jnp.where(flag, new, old)
     flags = importance.per_layer(client.own.shared, client.params)
     params = jax.tree.map(take, client.own.params, client.params, flags)
@@ -101,7 +101,7 @@ def begun(client: Client):
 
 
 def of_examples(settings: Settings, client: Client) -> Reply:
-    """A round whose every step hides examples, or with no lots nothing at all."""
+    """Runs a round whose steps protect examples; without lots it has no noise."""
     params, masks, logits = begun(client)
     if settings.lots is None:
         gradient_of = plain(settings.loss_fn, client, settings.steps)
@@ -111,7 +111,7 @@ def of_examples(settings: Settings, client: Client) -> Reply:
             *(settings.noise_interpretation, settings.clipping),
         )
     if settings.scores == "released":
-        number = settings.steps.num_steps  # The steps' numbers end before it.
+        number = settings.steps.num_steps  # Not used by the steps.
         logits = atlas_noise.by_a_lot(
             settings.loss_fn, client, settings.lots, number, params, masks, logits
         )
@@ -125,10 +125,10 @@ def of_examples(settings: Settings, client: Client) -> Reply:
 
 
 def of_client(settings: Settings, client: Client) -> Reply:
-    """A round of steps as they come, whose outcome is sent clipped and behind noise.
+    """Runs a round of exact steps and sends the clipped and noised change.
 
-    What is clipped is the way from what the server sent, also of layers that were the
-    client's own. Nothing else that is private leaves it, or chooses what does.
+    The change is relative to the server's broadcast, also for personal layers. No other
+    private value leaves the client or determines which layers do.
     """
     hyper, kind = client.hyper, settings.scores
     step_key, score_key, noise_key = jax.random.split(client.key, 3)
@@ -143,25 +143,25 @@ def of_client(settings: Settings, client: Client) -> Reply:
         wanted = importance.scores(masks)
         logits = atlas_noise.by_a_client(score_key, wanted, logits, hyper)
     scores = _scores(settings, masks, logits)
-    seen = scores  # Which noise and clip norms are made of.
+    seen = scores  # Determines noise and clip norms.
     if kind == "hidden":
         seen = {name: jnp.ones_like(x) for name, x in scores.items()}
     norms = layer_norms(hyper["clip_norm"], seen, settings.clipping)
     way = lambda after, sent: (after - sent)[None]
     total = kernels.clipped_sum(jax.tree.map(way, params, client.params), norms)
     z = hyper["noise_multiplier"]
-    told = told_of(noise_key, total, seen, z, settings.noise_interpretation)
+    released = release_layers(noise_key, total, seen, z, settings.noise_interpretation)
     if kind == "privatised":
-        masks = _followed(hyper, client.params, before, told)
+        masks = _masks_after(hyper, client.params, before, released)
         scores = importance.scores(masks)
     share = _selected(settings, client, scores)
-    sent = jax.tree.map(lambda w, t: w + t.astype(w.dtype), client.params, told)
+    sent = jax.tree.map(lambda w, t: w + t.astype(w.dtype), client.params, released)
     kept = _kept(client, params, masks, share, logits, share_kept(seen))
     return _reply(settings, sent, kept, losses)
 
 
 def alone(settings: Settings, client: Client) -> Reply:
-    """A round of which nothing is ever sent: no noise, and masks that say what they do.
+    """Runs a round without communication: no noise and exact masks.
 
     Args:
       settings: ``Settings``.
@@ -173,20 +173,20 @@ def alone(settings: Settings, client: Client) -> Reply:
 
 
 def _descended(settings, hyper, gradient_of, params, masks, scores_of):
-    """Weights and masks after the round's steps; what each lost, and kept of z*."""
+    """Returns weights and masks after the steps, their losses and fractions of z*."""
     threshold, kind = hyper["threshold"], settings.scores
     whole = settings.privacy_unit == "client"
-    # Of a client whose update is hidden, steps may see what they like of its masks, as
-    # long as nobody sees those: the others move with what is sent.
+    # With client-level protection, steps may train masks that stay hidden or are
+    # released separately. Other masks follow the sent update.
     learns = kind in ("released", "hidden", "published") if whole else kind != "public"
 
     def step(learned, number):
         params, masks = learned
-        weights = importance.masked(params, masks, threshold)
+        weights = importance.apply_masks(params, masks, threshold)
         scores = scores_of(masks)
         kept = 1.0 if settings.lots is None else share_kept(scores)
-        told, exact, loss = gradient_of(number, weights, scores)
-        down, along = importance.gradients(told, params, masks, threshold)
+        noisy_grads, exact, loss = gradient_of(number, weights, scores)
+        down, along = importance.gradients(noisy_grads, params, masks, threshold)
         if kind == "published":
             _, along = importance.gradients(exact, params, masks, threshold)
         after = scaled_step(params, hyper["learning_rate"], down)
@@ -198,15 +198,15 @@ def _descended(settings, hyper, gradient_of, params, masks, scores_of):
     unroll = 1
     if settings.lots is None:
         unroll = layouts.default_layout(params, 1, num_steps=len(numbers)).unroll
-    (params, masks), told = jax.lax.scan(step, (params, masks), numbers, unroll=unroll)
-    return params, masks, told
+    (params, masks), outs = jax.lax.scan(step, (params, masks), numbers, unroll=unroll)
+    return params, masks, outs
 
 
-def _followed(hyper, params, masks, told):
-    """Masks after what was told of the weights, as if it were all steps' gradients."""
+def _masks_after(hyper, params, masks, released):
+    """Updates masks from the released change, as if it were the sum of gradients."""
     length = hyper["learning_rate"]
     ratio = jnp.where(length > 0, hyper["mask_learning_rate"] / length, 0)
-    uphill = jax.tree.map(lambda t, w: -t.astype(w.dtype), told, params)
+    uphill = jax.tree.map(lambda t, w: -t.astype(w.dtype), released, params)
     _, along = importance.gradients(uphill, params, masks, hyper["threshold"])
     return scaled_step(masks, ratio, along)
 
@@ -221,7 +221,7 @@ def _scores(settings, masks, logits):
 
 def _selected(settings, client, scores):
     threshold = client.hyper["threshold"]
-    return importance.selected(scores, threshold, settings.max_layers)
+    return importance.select_layers(scores, threshold, settings.max_layers)
 
 
 def _kept(client, params, masks, share, logits, shares):
@@ -233,32 +233,32 @@ def _kept(client, params, masks, share, logits, shares):
 
 
 def _first(client):
-    """Where masks begin; they are kept less that, for ``init`` sets no score."""
+    """Returns the initial mask value; stored masks are relative to it."""
     return jax.scipy.special.logit(client.hyper["first_score"])
 
 
 def _reply(settings, params, kept, losses):
-    """What a client sends of ``params``: layers, and which they are."""
+    """Builds a client's message: the sent layers of ``params`` and their flags."""
     share, send = kept.shared, kept.shared
     if settings.send_every_layer or settings.scores == "hidden":
         send = {name: jnp.array(True) for name in share}
     flags = importance.per_layer(send, params)
     sent = jax.tree.map(lambda w, flag: jnp.where(flag, w, 0), params, flags)
-    told = send if settings.scores == "hidden" else share
+    counted = send if settings.scores == "hidden" else share
     scored = settings.scores not in ("hidden", "public")
     more = 4 * len(send) * scored
     if settings.send_slots is not None:
         sent_layers = sum(jnp.asarray(flag, float) for flag in send.values())
         more = layouts.HEADER_BYTES * sent_layers
     traffic = _traffic(params, send, more)
-    layers = jnp.sum(jnp.stack([*told.values()]).astype(float))
+    layers = jnp.sum(jnp.stack([*counted.values()]).astype(float))
     info = {"loss": jnp.mean(losses), "layers": layers} | traffic
     senders = {name: jnp.asarray(flag, float) for name, flag in send.items()}
     return Reply((sent, senders), kept, info)
 
 
 def _traffic(params, send, more):
-    """Bytes that a client sends and gets back: layers, and more one way."""
+    """Returns the bytes that a client sends (layers and ``more``) and receives."""
     sizes = {name: layouts.num_bytes(layer) for name, layer in params.items()}
     of = lambda flags: sum(sizes[name] * flags[name] for name in sizes)
     down = jnp.asarray(of(send), float)
@@ -266,18 +266,18 @@ def _traffic(params, send, more):
 
 
 def check_public_scores(scores: str, public_scores: dict | None) -> None:
-    """Raises ValueError for public scores without their kind, or out of (0, 1].
+    """Raises ValueError for public scores out of (0, 1] or without scores="public".
 
     Args:
       scores: one of ``SCORES``.
-      public_scores: by layer, or None.
+      public_scores: dict from layer to score, or None.
 
     Example:
       >>> check_public_scores("public", {"a": 0.5})
     """
     if (scores == "public") != (public_scores is not None):
         raise ValueError(
-            "public_scores are for scores='public' and needed there, got "
+            "public_scores must be given if and only if scores='public', got "
             f"{public_scores!r} for {scores!r}."
         )
     for layer, score in (public_scores or {}).items():

@@ -1,4 +1,4 @@
-"""DP-FedAvg: clients' moves, clipped at a norm that adapts, summed behind noise."""
+"""DP-FedAvg: noisy sums of client changes, clipped at an adaptive norm."""
 
 import jax
 import jax.numpy as jnp
@@ -22,50 +22,50 @@ def dp_fedavg(
     count_stddev: float,
     layout: layouts.Layout | None = None,
 ) -> FederatedAlgorithm:
-    """Central differential privacy of whole clients, against all but the server.
+    """Builds DP-FedAvg: central differential privacy of clients with a trusted server.
 
-    Clients join each round's cohort independently of one another; what each moved is
-    clipped, the sum gets noise, and so does the count of those that lay within the clip
-    norm, which follows a quantile of what clients move by. ``init(key,
-    learning_rate=0.1, server_learning_rate=1.0, noise_multiplier=1.0, clip_norm=1.0,
-    quantile=0.5, norm_learning_rate=0.2)``; ``clip_norm`` is where the clip norm
-    begins, and ``noise_multiplier`` that of sum and count together: account for
-    ``sampled_gaussian(cohorts, noise_multiplier, rounds)``. ``info`` has ``"loss"``, of
-    the cohort and not covered, and ``"clip_norm"``, which is.
+    Clients join each cohort independently (Poisson sampling). Their changes are clipped
+    and the sum gets noise. The clip norm follows a quantile of the norms of changes,
+    estimated from a noisy count. ``init(key, learning_rate=0.1,
+    server_learning_rate=1.0, noise_multiplier=1.0, clip_norm=1.0, quantile=0.5,
+    norm_learning_rate=0.2)``; ``clip_norm`` is the initial clip norm, and
+    ``noise_multiplier`` applies to sum and count together. Account for
+    ``sampled_gaussian(cohorts, noise_multiplier, rounds)``. ``info`` has ``"loss"`` of
+    the cohort, without guarantee, and ``"clip_norm"``, which the guarantee covers.
 
     Args:
       init_fn: ``key -> params``.
       loss_fn: ``(params, batch, key) -> float[B]``.
       steps: ``Steps`` of a client in a round.
       cohorts: ``PoissonSampling`` of clients.
-      count_stddev: standard deviation of the count's noise, in clients, > 0; the paper
-        takes a twentieth of ``cohorts.expected_batch_size``.
-      layout: ``Layout``; None is ``default_layout``. Changes no result.
+      count_stddev: standard deviation > 0 of the count's noise, in clients. The paper
+        uses ``cohorts.expected_batch_size / 20``.
+      layout: ``Layout``; None is ``default_layout``. It affects only speed.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``server`` is the clip norm.
 
     Raises:
-      TypeError: as ``PoissonSampling`` and ``Steps``; from ``init``, for a
-        hyper-parameter that is no number.
-      ValueError: as ``PoissonSampling`` and ``Steps``, and for a ``count_stddev`` that
-        is not > 0; from ``init``, if the counts alone spend more than a noise
-        multiplier on the host allows; with one that is traced parameters become
-        infinite.
+      TypeError: under the conditions of ``PoissonSampling`` and ``Steps``. From
+        ``init``, for a hyper-parameter that is not a number.
+      ValueError: under the conditions of ``PoissonSampling`` and ``Steps``, or for a
+        ``count_stddev`` that is not > 0. From ``init``, if the counts alone exceed the
+        budget of a noise multiplier on the host. With a traced multiplier, parameters
+        become infinite in this case.
 
     Example:
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = dp_fedavg(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), count_stddev=1e-3,
-      ...     cohorts=PoissonSampling(sampling_probability=1.0, expected_batch_size=2.0,
-      max_examples=2))
+      ...     cohorts=PoissonSampling(
+      ...         sampling_probability=1.0, expected_batch_size=2.0, max_examples=2))
       >>> state = algorithm.init(
       ...     jax.random.key(0), learning_rate=0.5, noise_multiplier=1e-3,
-      clip_norm=1.0)
+      ...     clip_norm=1.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
-      >>> round(float(state.params), 2)  # Moves 2 and 0.5, of which 1 is left of 2.
+      >>> round(float(state.params), 2)  # Changes 2 (clipped to 1) and 0.5.
       0.75
 
     References:
@@ -83,10 +83,10 @@ def dp_fedavg(
     def init(key, **values):
         in_range(values)
         given = defaults | values
-        # Which says so where the counts leave nothing.
-        kernels.noise_multiplier_beside_counts(given["noise_multiplier"], count_stddev)
+        # Raises an error if the counts exceed the budget.
+        kernels.noise_multiplier_with_counts(given["noise_multiplier"], count_stddev)
         arrays = hyper_arrays(defaults, values)
-        # Copied, for ``simulate`` gives them away, and they may be the caller's.
+        # Copied, because ``simulate`` donates them and they may be the caller's.
         params, norm = jax.tree.map(jnp.copy, (init_fn(key), arrays["clip_norm"]))
         return PersonalState(jnp.zeros((), jnp.int32), params, None, norm, arrays)
 
@@ -114,12 +114,12 @@ def dp_fedavg(
             chosen = layouts.default_layout(state.params, len(ids))
         weights = joined.astype(jnp.result_type(float))
         (total, info), norms = layouts.sum_and_keep(one, ids, weights, chosen)
-        multiplier = kernels.noise_multiplier_beside_counts(
+        multiplier = kernels.noise_multiplier_with_counts(
             hyper["noise_multiplier"], count_stddev
         )
         bounded = kernels.BoundedSum(total, max_norm, jnp.sum(weights))
         noisy = kernels.add_noise_to_sum(noise_key, bounded, multiplier)
-        next_norm = kernels.adapt_max_norms(
+        next_norm = kernels.adapt_clip_norms(
             count_key,
             norms[:, None],
             max_norm,

@@ -1,4 +1,4 @@
-"""A client's noisy steps: random samples, clipped examples, one sum's noise."""
+"""DP-SGD steps of a client: Poisson sampling, clipping and noise."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
 def poisson_sample(key, mask, lots: PoissonSampling):
-    """Which rows a step takes.
+    """Samples the rows of a step.
 
     Args:
       key: typed PRNG key.
@@ -18,15 +18,15 @@ def poisson_sample(key, mask, lots: PoissonSampling):
       lots: ``PoissonSampling``.
 
     Returns:
-      ``int32[k]``, rows, and ``bool[k]``, False where there is none; k is
-      ``lots.largest``, or n where that is less.
+      Row indices ``int32[k]`` and ``bool[k]``, False for unused entries; k is the
+      minimum of ``lots.largest`` and n.
 
     Raises:
-      ValueError: for a mask that is longer than ``lots.max_examples``.
+      ValueError: for a mask longer than ``lots.max_examples``.
 
     Example:
-      >>> lots = PoissonSampling(sampling_probability=1.0, expected_batch_size=2.0,
-      max_batch_size=3)
+      >>> lots = PoissonSampling(
+      ...         sampling_probability=1.0, expected_batch_size=2.0, max_batch_size=3)
       >>> _, real = poisson_sample(
       ...     jax.random.key(0), jnp.array([True, False, True]), lots
       ... )
@@ -35,30 +35,29 @@ def poisson_sample(key, mask, lots: PoissonSampling):
     """
     if lots.max_examples is not None and len(mask) > lots.max_examples:
         raise ValueError(
-            f"there is room for {len(mask)} rows of a client, and max_examples says "
-            f"{lots.max_examples} at most; give max_examples that hold all, or cut off "
-            "padding."
+            f"mask must have at most max_examples = {lots.max_examples} entries, got "
+            f"{len(mask)}; increase max_examples or remove padding."
         )
     draws = jax.random.uniform(key, mask.shape)
     draws = jnp.where(mask, draws, jnp.inf)
     capacity = min(lots.largest, len(mask))
-    # Of those below q the least are a sample of them that looks at nothing else.
+    # The smallest draws below q are a data-independent sample of the selected rows.
     index = jnp.argsort(draws)[:capacity].astype(jnp.int32)
     return index, draws[index] < lots.sampling_probability
 
 
 def step_keys(key, number):
-    """Keys of a noisy step: two of its lot, one of its noise."""
+    """Returns two keys for the batch and one for the noise of a step."""
     lot_key, loss_key, noise_key = jax.random.split(jax.random.fold_in(key, number), 3)
     return (lot_key, loss_key), noise_key
 
 
-def clipped_lot(loss_fn, keys, params, rows, mask, lots, max_norms, groups=None):
-    """``(BoundedSum, mean loss)`` of a lot's clipped gradients, before the noise.
+def clipped_lot(loss_fn, keys, params, rows, mask, lots, clip_norms, groups=None):
+    """Returns ``(BoundedSum, mean loss)`` of a batch's clipped gradients without noise.
 
     Args:
-      loss_fn, params, rows, mask, lots, max_norms, groups: as ``local_dp_sgd``.
-      keys: of ``step_keys``, of the lot.
+      loss_fn, params, rows, mask, lots, clip_norms, groups: see ``local_dp_sgd``.
+      keys: keys for the batch from ``step_keys``.
     """
     lot_key, loss_key = keys
     index, real = poisson_sample(lot_key, mask, lots)
@@ -67,7 +66,7 @@ def clipped_lot(loss_fn, keys, params, rows, mask, lots, max_norms, groups=None)
         lambda params, lot: loss_fn(params, lot, loss_key),
         params,
         lot,
-        max_norms,
+        clip_norms,
         groups=groups,
         mask=real,
     )
@@ -75,14 +74,14 @@ def clipped_lot(loss_fn, keys, params, rows, mask, lots, max_norms, groups=None)
 
 
 def lot_bytes(loss_fn, key, params, rows, lots: PoissonSampling) -> int:
-    """Bytes of what a step holds of the gradients of a lot's examples.
+    """Returns the bytes of per-example gradients that a step holds.
 
     Args:
-      loss_fn, key, params, rows, lots: as ``local_dp_sgd`` takes them.
+      loss_fn, key, params, rows, lots: see ``local_dp_sgd``.
 
     Example:
-      >>> lots = PoissonSampling(sampling_probability=0.5, expected_batch_size=4.0,
-      max_examples=8)
+      >>> lots = PoissonSampling(
+      ...         sampling_probability=0.5, expected_batch_size=4.0, max_examples=8)
       >>> square = lambda w, x, key: jnp.sum((w[None] - x) ** 2, axis=1)
       >>> lot_bytes(
       ...     square, jax.random.key(0), jnp.zeros(3), jnp.zeros((8, 3)), lots) // 8
@@ -110,46 +109,48 @@ def local_dp_sgd(
     lots: PoissonSampling,
     learning_rate,
     num_steps: int,
-    max_norms,
+    clip_norms,
     noise_multipliers,
     groups=None,
 ):
-    """Takes noisy steps on one client's rows: DP-SGD, and nothing else of the rows.
+    """Takes DP-SGD steps on one client's rows.
 
-    Each step is a Gaussian mechanism over a Poisson sample, whose noise multiplier is
-    that of all groups together; what comes out may leave the client, be kept or start
-    another call, as long as all that ever depends on the rows is made so.
+    Each step is a Gaussian mechanism over a Poisson sample with the joint noise
+    multiplier of all groups. The result may be sent, stored or used in further calls,
+    if the rows are accessed only through such steps.
 
     Args:
-      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, of that row and
-        no other; its key is one for the whole lot.
+      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, which must depend
+        on that row only. The key is shared by the batch.
       key: typed PRNG key.
       params: tree of arrays.
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
       lots: ``PoissonSampling``.
-      learning_rate: ``float[]``, may be traced.
-      num_steps: a Python int >= 1.
-      max_norms, groups: as ``jaxanon.kernels.clipped_gradient_sum`` takes them.
-      noise_multipliers: as ``jaxanon.kernels.add_noise_to_sum`` takes them; 0 adds no
-        noise, and guarantees nothing.
+      learning_rate: ``float[]``. May be traced.
+      num_steps: Python int >= 1.
+      clip_norms, groups: see ``jaxanon.kernels.clipped_gradient_sum``.
+      noise_multipliers: see ``jaxanon.kernels.add_noise_to_sum``; 0 adds no noise and
+        gives no guarantee.
 
     Returns:
-      The trained params, and ``float[num_steps]``, the mean loss of each lot before its
-      step, 0 of an empty one: of a client's own rows, and not covered by any guarantee.
+      The trained params, and the mean loss of each batch before its step,
+      ``float[num_steps]`` (0 for an empty batch). The guarantee does not cover the
+      losses.
 
     Raises:
-      TypeError: for ``num_steps`` that are no whole number, and as those kernels.
-      ValueError: for ``num_steps`` below 1, and as those kernels.
+      TypeError: for ``num_steps`` that is not an integer; also the conditions of the
+        kernels.
+      ValueError: for ``num_steps`` below 1; also the conditions of the kernels.
 
     Example:
       >>> loss_fn = lambda w, x, key: w * x  # The gradient of each row is x.
       >>> w, _ = local_dp_sgd(
       ...     loss_fn, jax.random.key(0), jnp.zeros(()), jnp.array([8.0, -1.0]),
-      ...     jnp.ones(2, bool), learning_rate=1.0, num_steps=1, max_norms=3.0,
+      ...     jnp.ones(2, bool), learning_rate=1.0, num_steps=1, clip_norms=3.0,
       ...     noise_multipliers=0.0,
-      ...     lots=PoissonSampling(sampling_probability=1.0, expected_batch_size=2.0,
-      max_examples=2))
+      ...     lots=PoissonSampling(
+      ...         sampling_probability=1.0, expected_batch_size=2.0, max_examples=2))
       >>> w
       Array(-1., dtype=float32)
 
@@ -162,7 +163,7 @@ def local_dp_sgd(
     def step(params, number):
         lot_key, noise_key = step_keys(key, number)
         total, loss = clipped_lot(
-            loss_fn, lot_key, params, rows, mask, lots, max_norms, groups
+            loss_fn, lot_key, params, rows, mask, lots, clip_norms, groups
         )
         noisy = kernels.add_noise_to_sum(noise_key, total, noise_multipliers)
         down = lambda p, g: (
@@ -174,13 +175,13 @@ def local_dp_sgd(
 
 
 def alike(rounds: CohortConfig | None) -> CohortConfig:
-    """Rounds of clients whose noise hides how many rows they have.
+    """Returns a config with equal client weights, which hides numbers of rows.
 
     Args:
       rounds: ``CohortConfig``; None is the default.
 
     Raises:
-      ValueError: if they weigh clients by their rows.
+      ValueError: if clients are weighted by their rows.
 
     Example:
       >>> alike(None).weighting
@@ -190,7 +191,7 @@ def alike(rounds: CohortConfig | None) -> CohortConfig:
         return CohortConfig(weighting="clients")
     if rounds.weighting != "clients":
         raise ValueError(
-            f"weighting must be 'clients', got {rounds.weighting!r}: numbers of rows "
-            "are private, and weights would tell them."
+            f"weighting must be 'clients', got {rounds.weighting!r}; weights would "
+            "reveal the private numbers of rows."
         )
     return rounds

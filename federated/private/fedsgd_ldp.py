@@ -1,4 +1,4 @@
-"""FedSGD-LDP: clients descend by DP-SGD and send what comes out of it."""
+"""FedSGD-LDP: local DP-SGD on clients and averaging on the server."""
 
 import functools
 
@@ -18,30 +18,31 @@ def fedsgd_ldp(
     num_clients: int,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """Every example's whole gradient is clipped to one norm, whatever the layer.
+    """Builds FedSGD-LDP: DP-SGD with flat clipping on every client.
 
-    ``init(key, learning_rate=0.1, clip_norm=1.0, noise_multiplier=1.0)``. Against
-    whoever sees what a client sends, the server too, the guarantee is for one example
-    of it: account for ``sampled_gaussian(lots, noise_multiplier, rounds * num_steps)``.
-    That a client has a row at all is no secret. ``info["loss"]`` is of the clients'
-    rows and not covered.
+    ``init(key, learning_rate=0.1, clip_norm=1.0, noise_multiplier=1.0)``. The guarantee
+    protects one example of a client from everyone who sees its messages, including the
+    server. Account for ``sampled_gaussian(lots, noise_multiplier, rounds *
+    num_steps)``. Whether a client has any rows is not protected, and the guarantee does
+    not cover ``info["loss"]``.
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: ``(params, batch, key) -> float[B]``, each loss of its own row.
-      lots: ``PoissonSampling``, the same for all clients.
+      loss_fn: ``(params, batch, key) -> float[B]``; each loss must depend on its row
+        only.
+      lots: ``PoissonSampling``. It is the same for all clients.
       num_steps: noisy steps of a client in a round, >= 1.
-      num_clients: clients of the population.
-      rounds: ``CohortConfig``; None weighs clients alike, for numbers of rows are
-        private.
+      num_clients: number of clients in the population.
+      rounds: ``CohortConfig``; None weights clients equally, because numbers of rows
+        are private.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
+      ``FederatedAlgorithm`` with a ``PersonalState`` without personal state.
 
     Raises:
-      TypeError: for ``num_steps`` that are no whole number.
-      ValueError: for ``num_steps`` below 1, and as ``PoissonSampling`` and
-        ``personal``.
+      TypeError: for ``num_steps`` that is not an integer.
+      ValueError: for ``num_steps`` below 1; also the conditions of ``PoissonSampling``
+        and ``personal``.
 
     Example:
       >>> import jax
@@ -50,8 +51,8 @@ def fedsgd_ldp(
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fedsgd_ldp(
       ...     lambda key: jnp.zeros(()), square, num_steps=1, num_clients=2,
-      ...     lots=PoissonSampling(sampling_probability=1.0, expected_batch_size=1.0,
-      max_examples=1))
+      ...     lots=PoissonSampling(
+      ...         sampling_probability=1.0, expected_batch_size=1.0, max_examples=1))
       >>> state = algorithm.init(
       ...     jax.random.key(0), learning_rate=0.5, clip_norm=2.0, noise_multiplier=0.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
@@ -59,8 +60,8 @@ def fedsgd_ldp(
       Array(0.75, dtype=float32)
 
     References:
-      Truex et al., LDP-Fed, EdgeSys 2020, with the Gaussian mechanism per example that
-      Atlas compares itself with; Abadi et al., CCS 2016.
+      Truex et al., LDP-Fed, EdgeSys 2020, with the Gaussian mechanism per example of
+      Atlas's baseline; Abadi et al., CCS 2016.
     """
     whole("num_steps", num_steps, least=1)
 
@@ -74,7 +75,7 @@ def fedsgd_ldp(
             lots=lots,
             learning_rate=client.hyper["learning_rate"],
             num_steps=num_steps,
-            max_norms=client.hyper["clip_norm"],
+            clip_norms=client.hyper["clip_norm"],
             noise_multipliers=client.hyper["noise_multiplier"],
         )
 

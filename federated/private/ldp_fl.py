@@ -1,4 +1,4 @@
-"""LDP-FL: clients send one of two values for every weight."""
+"""LDP-FL: clients send one of two values for each weight."""
 
 import math
 
@@ -8,28 +8,28 @@ import jax.numpy as jnp
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.local import scaled_step
-from jaxanon.federated.engine.personal import replaced, shared, train
+from jaxanon.federated.engine.personal import replace_params, shared, train
 from jaxanon.federated.private.dp_sgd import alike
 from jaxanon.kernels.checks import positive
 
 
 def two_points(key, weights, radius, epsilon):
-    """One of two values for every weight, right on average and ε-private each.
+    """Replaces each weight by one of two values, unbiased and ε-private per weight.
 
-    A weight w, clipped to ``[-r, r]``, becomes ``± r (e^ε + 1) / (e^ε - 1)``, the
-    positive one with probability ``(w (e^ε - 1) + r (e^ε + 1)) / (2 r (e^ε + 1))``.
-    ε is of each weight: k weights that belong together cost k ε. Draws have 32 bits,
-    and probabilities are rounded so that the odds of no value differ by more than e^ε,
-    from ε = 1e-9 on; by less than e^14.6 they do, however large ε is.
+    A weight w, clipped to ``[-r, r]``, becomes ``± r (e^ε + 1) / (e^ε - 1)``. The
+    positive value has probability ``(w (e^ε - 1) + r (e^ε + 1)) / (2 r (e^ε + 1))``.
+    ε applies to each weight: k weights of a client cost k ε. Draws have 32 bits.
+    Probabilities are rounded so that odds differ by at most e^ε for ε >= 1e-9, and by
+    less than e^14.6 for any ε.
 
     Args:
       key: typed PRNG key.
       weights: ``float[...]``; NaN becomes 0.
       radius: r > 0, public, may be traced.
-      epsilon: > 0, may be traced; far below 1 the values are far away.
+      epsilon: ε > 0, may be traced. Values are large for ε far below 1.
 
     Returns:
-      ``float[...]``, of the shape and type of ``weights``.
+      ``float[...]`` in the shape and dtype of ``weights``.
 
     Raises:
       ValueError: for a radius or an ε on the host that is not above 0.
@@ -51,10 +51,9 @@ def two_points(key, weights, radius, epsilon):
 
 
 def _chances(places, epsilon):
-    """Of how many draws of 2^32 each place in [-1, 1] goes up, and by which slope."""
+    """Returns the number of 2^32 draws that give the positive value, and the slope."""
     half = 2.0**31
-    # (e^ε - 1) / (e^ε + 1), of which large ε make 1 and not nan; less what its own
-    # rounding may have added.
+    # (e^ε - 1) / (e^ε + 1) without overflow, reduced to compensate for rounding.
     slope = jnp.tanh(jnp.asarray(epsilon, jnp.float32) / 2) * (1 - 2**-20)
     most = jnp.maximum(jnp.floor(slope * half), 1)
     more = (most * places).astype(jnp.int32)
@@ -71,37 +70,36 @@ def ldp_fl(
     cut_mean: bool = True,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
-    """Clients descend within their layers' ranges and send weights by ``two_points``.
+    """Builds LDP-FL: SGD within the layers' ranges, and messages from ``two_points``.
 
-    ``init(key, learning_rate=0.1, weight_epsilon=1.0)``. The published ε is of one
-    weight. What a client sends in a round costs as many times that as there are
-    weights, and its rounds add up (``jaxanon.privacy.responses_spent``), so that no ε
-    of a client below thousands leaves anything of a network but noise. That weights are
-    sent apart and shuffled changes nothing here: whose they are is known to nobody
-    then, if the channel keeps its word, but the guarantee of ε for all of them needs an
-    analysis of the shuffle that the paper does not give. ``info`` has ``"loss"``,
-    ``"bytes_up"``, a bit for each weight, for both values are public, and
+    ``init(key, learning_rate=0.1, weight_epsilon=1.0)``. The published ε refers to one
+    weight. A client's message costs ε times the number of weights, and rounds add (see
+    ``jaxanon.privacy.responses_spent``). A useful network therefore needs an ε per
+    client in the thousands. The paper's splitting and shuffling of weights does not
+    change this. It hides the sender if the channel is trusted, but the paper does not
+    analyse the joint ε of the shuffle. ``info`` has
+    ``"loss"``; ``"bytes_up"``, one bit per weight, because both values are public; and
     ``"bytes_down"``.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
       loss_fn: ``(params, batch, key) -> float[B]``.
       steps: ``Steps`` of a client in a round.
-      radii: r > 0 of each layer's range around 0, public; a dict like ``params``, or
-        one number for all.
-      num_clients: clients of the population.
-      cut_mean: the server clips the mean to the layer's range, in which the mean of the
-        true weights lies: that is never further off, and costs nothing. The paper takes
-        the mean as it comes, which small ε put far outside.
-      rounds: ``CohortConfig``; None weighs clients alike, for numbers of rows are
-        private.
+      radii: public radius r > 0 of each layer's range around 0; a dict like ``params``,
+        or one number for all layers.
+      num_clients: number of clients in the population.
+      cut_mean: whether the server clips the mean to the layer's range. This
+        post-processing never increases the error. The paper uses the unclipped mean,
+        which is far outside the range for small ε.
+      rounds: ``CohortConfig``; None weights clients equally, because numbers of rows
+        are private.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
+      ``FederatedAlgorithm`` with a ``PersonalState`` without personal state.
 
     Raises:
-      ValueError: for a radius that is not finite and > 0, and as ``Steps`` and
-        ``personal``; from ``update``, for radii of other layers.
+      ValueError: for a radius that is not finite and > 0; also the conditions of
+        ``Steps`` and ``personal``. From ``update``, for radii of other layers.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -109,8 +107,8 @@ def ldp_fl(
       >>> algorithm = ldp_fl(
       ...     lambda key: {"w": jnp.zeros(())}, loss, Steps(num_steps=1), radii=2.0,
       ...     num_clients=1)
-      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5,
-      weight_epsilon=50.0)
+      >>> state = algorithm.init(
+      ...     jax.random.key(0), learning_rate=0.5, weight_epsilon=50.0)
       >>> state, _ = algorithm.update(
       ...     jax.random.key(1), state, stack([jnp.array([9.0])]))
       >>> state.params["w"]
@@ -128,7 +126,7 @@ def ldp_fl(
         own = radii if isinstance(radii, dict) else dict.fromkeys(params, radii)
         if set(own) != set(params):
             raise ValueError(
-                f"radii must be of the layers {sorted(params)}, got {sorted(own)}."
+                f"radii must have the layers {sorted(params)}, got {sorted(own)}."
             )
         return own
 
@@ -145,7 +143,7 @@ def ldp_fl(
         length = client.hyper["learning_rate"]
 
         def direction(params, grads):
-            """Down the gradient, to the end of the range at most."""
+            """Returns the direction of a step that is clipped to the range."""
             after = cut(scaled_step(params, length, grads))
             way = jnp.where(length > 0, length, 1)
             return jax.tree.map(lambda w, v: (w - v) / way, params, after)
@@ -170,7 +168,7 @@ def ldp_fl(
         return sent, losses
 
     def server(state, mean, share):
-        return replaced(state, cut(mean) if cut_mean else mean, share)
+        return replace_params(state, cut(mean) if cut_mean else mean, share)
 
     return shared(
         init_fn,
@@ -184,7 +182,7 @@ def ldp_fl(
 
 
 def _traffic(params):
-    """Bytes both ways: which of two values a weight is, and weights."""
+    """Returns the bytes sent (one bit per weight) and received (weights)."""
     size = sum(leaf.size for leaf in jax.tree.leaves(params))
     down = float(layouts.num_bytes(params))
     return {"bytes_up": jnp.asarray(size / 8), "bytes_down": jnp.asarray(down)}

@@ -1,7 +1,7 @@
-"""FedSGD-LDP, LDP-FL and DP-FedAvg as loops: for readers, and for the tests.
+"""Reference implementation of FedSGD-LDP, LDP-FL and DP-FedAvg in plain loops.
 
-Samples and noise are drawn from the keys of the fast versions, and all that is made of
-them is written out: one example, one weight, one client after another.
+Samples and noise use the keys of the fast versions. Examples, weights and clients are
+processed one by one.
 """
 
 import math
@@ -12,11 +12,11 @@ import numpy as np
 
 from jaxanon import kernels
 from jaxanon.federated.engine.reference import (
-    batches_of,
-    descended,
+    batch_indices,
     mean_loss,
     real_rows,
     round_of,
+    train_client,
 )
 from jaxanon.federated.private.dp_sgd import step_keys
 
@@ -32,10 +32,10 @@ def fedsgd_ldp(
     lot_size,
     num_steps,
     learning_rate,
-    max_norm,
+    clip_norm,
     noise_multiplier,
 ):
-    """Params after rounds of DP-SGD on every client, whose means weigh them alike."""
+    """Returns the params after rounds of DP-SGD on all clients with equal weights."""
     for t in range(num_rounds):
         sent = []
         for c, (own_key, _, _) in enumerate(round_of(key, t, clients)):
@@ -51,8 +51,8 @@ def fedsgd_ldp(
                         lambda x, c=c, i=i: x[c, i : i + 1], clients.rows
                     )
                     grads = jax.grad(mean_loss, argnums=1)(loss_fn, mine, row, loss_key)
-                    total = jax.tree.map(jnp.add, total, _clipped(grads, max_norm))
-                total = _noisy(noise_key, total, noise_multiplier * max_norm)
+                    total = jax.tree.map(jnp.add, total, _clipped(grads, clip_norm))
+                total = _noisy(noise_key, total, noise_multiplier * clip_norm)
                 down = lambda w, g: w - learning_rate * g / lot_size
                 mine = jax.tree.map(down, mine, total)
             sent.append(mine)
@@ -73,7 +73,7 @@ def ldp_fl(
     weight_epsilon,
     cut_mean,
 ):
-    """Params after rounds of LDP-FL: every weight is sent as one of two values."""
+    """Returns the params after rounds of LDP-FL."""
     cut = lambda layers: {
         name: jax.tree.map(lambda w, r=radii[name]: jnp.clip(w, -r, r), layers[name])
         for name in layers
@@ -83,7 +83,7 @@ def ldp_fl(
         for own_key, rows, size in round_of(key, t, clients):
             step_key, send_key = jax.random.split(own_key)
             mine = cut(params)
-            index, loss_key = batches_of(step_key, size, **options)
+            index, loss_key = batch_indices(step_key, size, **options)
             for step, chosen in enumerate(index):
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
                 at_step = jax.random.fold_in(loss_key, step)
@@ -91,23 +91,23 @@ def ldp_fl(
                 mine = cut(
                     jax.tree.map(lambda w, g: w - learning_rate * g, mine, grads)
                 )
-            told = {}
+            message = {}
             for number, name in enumerate(sorted(mine)):
                 leaves, treedef = jax.tree.flatten(mine[name])
                 keys = jax.random.split(
                     jax.random.fold_in(send_key, number), len(leaves)
                 )
-                told[name] = treedef.unflatten(
+                message[name] = treedef.unflatten(
                     _two_points(keys[i], leaf, radii[name], weight_epsilon)
                     for i, leaf in enumerate(leaves)
                 )
-            sent.append(told)
+            sent.append(message)
         params = cut(_mean(sent)) if cut_mean else _mean(sent)
     return params
 
 
 def _two_points(key, weights, radius, epsilon):
-    """Algorithm 2 of the paper, weight by weight."""
+    """Runs algorithm 2 of the paper, weight by weight."""
     e = math.exp(epsilon)
     far = radius * (e + 1) / (e - 1)
     draws = np.asarray(jax.random.bits(key, weights.shape, jnp.uint32)).ravel() / 2**32
@@ -132,11 +132,11 @@ def dp_fedavg(
     learning_rate,
     server_learning_rate,
     noise_multiplier,
-    max_norm,
+    clip_norm,
     quantile,
     norm_learning_rate,
 ):
-    """Params and clip norm after rounds of clipped moves, their sum behind noise."""
+    """Returns params and clip norm after rounds of noisy clipped sums."""
     left = (noise_multiplier**-2 - (2 * count_stddev) ** -2) ** -0.5
     for t in range(num_rounds):
         keys = jax.random.split(jax.random.fold_in(key, t), 4)
@@ -149,34 +149,34 @@ def dp_fedavg(
                 continue
             own_key = jax.random.fold_in(client_key, c)
             given = params, rows, size, learning_rate
-            mine = descended(loss_fn, own_key, *given, **options)
+            mine = train_client(loss_fn, own_key, *given, **options)
             move = jax.tree.map(jnp.subtract, params, mine)
-            total = jax.tree.map(jnp.add, total, _clipped(move, max_norm))
-            within += 0.5 if _length(move) <= max_norm else -0.5
-        total = _noisy(noise_key, total, left * max_norm)
+            total = jax.tree.map(jnp.add, total, _clipped(move, clip_norm))
+            within += 0.5 if _length(move) <= clip_norm else -0.5
+        total = _noisy(noise_key, total, left * clip_norm)
         down = lambda w, g: w - server_learning_rate * g / cohort
         params = jax.tree.map(down, params, total)
         noise = count_stddev * jax.random.normal(
             count_key, (1,), jnp.result_type(float)
         )
-        share = 0.5 + (within + noise[0]) / cohort
-        max_norm = max_norm * math.exp(-norm_learning_rate * (share - quantile))
-    return params, max_norm
+        fraction = 0.5 + (within + noise[0]) / cohort
+        clip_norm = clip_norm * math.exp(-norm_learning_rate * (fraction - quantile))
+    return params, clip_norm
 
 
 def _length(tree):
     return math.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))
 
 
-def _clipped(tree, max_norm):
+def _clipped(tree, clip_norm):
     size = _length(tree)
-    short = min(1.0, max_norm / size) if size else 1.0
+    short = min(1.0, clip_norm / size) if size else 1.0
     return jax.tree.map(lambda leaf: leaf * short, tree)
 
 
 @jax.jit
 def _noisy(key, tree, stddev):
-    """Plus numbers of that deviation, drawn as the kernel draws them."""
+    """Adds noise of a standard deviation, drawn by the kernel."""
     nothing = jax.tree.map(jnp.zeros_like, tree)
     bounded = kernels.BoundedSum(nothing, 1.0, jnp.ones(()))
     noise = kernels.add_noise_to_sum(key, bounded, stddev)

@@ -1,10 +1,10 @@
-"""Atlas as the chapter's loops, with and without noise: for readers and tests."""
+"""Reference implementation of Atlas in plain loops, with and without noise."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.federated.engine.reference import batches_of, mean_loss, real_rows
+from jaxanon.federated.engine.reference import batch_indices, mean_loss, real_rows
 
 
 def atlas(
@@ -20,7 +20,7 @@ def atlas(
     threshold,
     first_score,
 ):
-    """What the server has, and of each client its weights, masks and shared layers."""
+    """Returns server params, and weights, masks and shared layers of each client."""
     count = len(clients.mask)
     first = np.log(first_score / (1 - first_score))
     masks = [jax.tree.map(lambda w: jnp.full_like(w, first), params)] * count
@@ -29,21 +29,21 @@ def atlas(
         _, client_key = jax.random.split(jax.random.fold_in(key, t))
         for c in range(count):
             rows, size = real_rows(clients, c)
-            index, loss_key = batches_of(
+            index, loss_key = batch_indices(
                 jax.random.fold_in(client_key, c), size, **options
             )
             mine = {m: params[m] if shared[c][m] else own[c][m] for m in params}
             for step, chosen in enumerate(index):
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
                 step_key = jax.random.fold_in(loss_key, step)
-                # Equation 3.1, in the sigmoid, and the product with the weights.
+                # Equation 3.1 with the sigmoid, and the product with the weights.
                 gate = jax.tree.map(lambda e: 1 / (1 + jnp.exp(-e)), masks[c])
                 binary = jax.tree.map(lambda g: jnp.where(g < threshold, 0, 1), gate)
                 weights = jax.tree.map(jnp.multiply, mine, binary)
                 grads = jax.grad(mean_loss, argnums=1)(
                     loss_fn, weights, batch, step_key
                 )
-                # Equation 3.3: the sigmoid's slope, times the loss by the binary mask.
+                # Equation 3.3: the sigmoid's derivative times that by the binary mask.
                 masks[c] = jax.tree.map(
                     lambda e, g, w, d: e - mask_learning_rate * g * (1 - g) * w * d,
                     *(masks[c], gate, mine, grads),
@@ -67,23 +67,22 @@ def _score(layer):
     return np.concatenate(gates).mean()
 
 
-LEAST_SCORE, MOST_LOGIT = 0.05, 3.0
+LEAST_SCORE, MAX_LOGIT = 0.05, 3.0
 
 
 def of_examples(params, loss_fn, clients, num_rounds, num_steps, lot_size, **given):
-    """Rounds that clip examples; every row is in every lot.
+    """Runs rounds with per-example clipping; every row is in every batch.
 
     Args:
       params: dict of layers, each a dict of arrays.
-      loss_fn: ``(params, batch, key) -> float[B]``, whose key is not used.
+      loss_fn: ``(params, batch, key) -> float[B]``, without using the key.
       clients: ``Population``.
-      num_rounds, num_steps, lot_size: numbers.
+      num_rounds, num_steps, lot_size: numbers of rounds, steps and expected rows.
       **given: ``noise_interpretation``, ``clipping``, ``scores`` ("privatised" or
-      "released") and
-        hyper-parameters, as ``atlas`` takes them.
+        "released") and hyper-parameters, see ``atlas``.
 
     Returns:
-      What the server has; of each client its layers, masks and scores.
+      Server params, and layers, masks and scores of each client.
     """
 
     def round_of(rows, count, server, mine, masks, logits):
@@ -97,7 +96,7 @@ def of_examples(params, loss_fn, clients, num_rounds, num_steps, lot_size, **giv
                     total[m] += slopes[m] * min(1, given["score_norm"] / size)
             for m in mine:
                 moved = logits[m] - given["mask_learning_rate"] * total[m] / lot_size
-                logits[m] = np.clip(moved, -MOST_LOGIT, MOST_LOGIT)
+                logits[m] = np.clip(moved, -MAX_LOGIT, MAX_LOGIT)
         for _ in range(num_steps):
             scores = _scores(masks, logits, given["scores"])
             norms = _norms(scores, given)
@@ -107,22 +106,22 @@ def of_examples(params, loss_fn, clients, num_rounds, num_steps, lot_size, **giv
                 for m in mine:
                     clipped = _clipped(grads[m], norms[m])
                     total[m] = {k: total[m][k] + clipped[k] for k in clipped}
-            told = _read(total, scores, given)
-            mine, masks = _stepped(mine, masks, told, lot_size, given)
+            summed = _read(total, scores, given)
+            mine, masks = _stepped(mine, masks, summed, lot_size, given)
         return mine, mine, masks, logits, _scores(masks, logits, given["scores"])
 
     return _rounds(params, clients, num_rounds, round_of, given)
 
 
 def of_clients(params, loss_fn, clients, num_rounds, num_steps, **given):
-    """Rounds that clip what clients send; a step takes all of a client's rows.
+    """Runs rounds with clipped client updates; a step uses all rows of a client.
 
     Args:
-      params, loss_fn, clients, num_rounds, num_steps: as ``of_examples`` takes them.
-      **given: likewise, and scores may be "hidden".
+      params, loss_fn, clients, num_rounds, num_steps: see ``of_examples``.
+      **given: see ``of_examples``; scores may also be "hidden".
 
     Returns:
-      As ``of_examples``.
+      See ``of_examples``.
     """
 
     def round_of(rows, count, server, mine, masks, logits):
@@ -146,12 +145,12 @@ def of_clients(params, loss_fn, clients, num_rounds, num_steps, **given):
         seen = even if kind == "hidden" else scores
         norms = _norms(seen, given)
         way = jax.tree.map(np.subtract, mine, server)
-        told = _read({m: _clipped(way[m], norms[m]) for m in way}, seen, given)
+        released = _read({m: _clipped(way[m], norms[m]) for m in way}, seen, given)
         if kind == "privatised":
-            uphill = jax.tree.map(np.negative, told)
+            uphill = jax.tree.map(np.negative, released)
             _, masks = _stepped(server, began, uphill, given["learning_rate"], given)
             scores = _scores(masks, None, kind)
-        sent = jax.tree.map(np.add, server, told)
+        sent = jax.tree.map(np.add, server, released)
         return mine, sent, masks, logits, scores
 
     return _rounds(params, clients, num_rounds, round_of, given)
@@ -191,7 +190,7 @@ def _gate(mask):
 
 
 def _gradient(loss_fn, mine, masks, row, given):
-    """Of the loss of one row, by the masked weights."""
+    """Returns the gradient of one row's loss by the masked weights."""
     on = lambda w, e: w * (_gate(e) >= given["threshold"])
     weights = jax.tree.map(on, mine, masks)
     grads = jax.grad(lambda weights: loss_fn(weights, row, None)[0])(weights)
@@ -199,7 +198,7 @@ def _gradient(loss_fn, mine, masks, row, given):
 
 
 def _slopes(loss_fn, mine, masks, row, given):
-    """Of the loss of one row, as all masks of a layer move together."""
+    """Returns the derivatives of one row's loss by a common mask shift per layer."""
     grads = _gradient(loss_fn, mine, masks, row, given)
     found = {}
     for m in mine:
@@ -230,7 +229,7 @@ def _read(total, scores, given):
 
 
 def _stepped(mine, masks, total, size, given):
-    """Weights and masks after a step down a sum of gradients over ``size``."""
+    """Returns weights and masks after a step along ``total / size``."""
     gate = jax.tree.map(_gate, masks)
     weights = jax.tree.map(
         lambda w, b, d: (

@@ -1,4 +1,4 @@
-"""What a server sees of layers sent apart, at random times, with the names off."""
+"""Shuffled messages: layers sent separately and anonymously at random times."""
 
 import functools
 from typing import Any, NamedTuple
@@ -9,39 +9,38 @@ import numpy as np
 
 from jaxanon.federated.engine import layout
 
-_CHANNEL = 0x51075  # Folded into a round's key: the channel's own.
+_CHANNEL = 0x51075  # Folded into a round's key for the channel.
 
 
 class Arrivals(NamedTuple):
-    """A round's messages of one layer, in the order in which they come."""
+    """Messages of one layer in a round, in order of arrival."""
 
     slot: np.ndarray  # int[k], ascending
     layer: Any  # tree of arrays [k, ...]
 
 
-def shuffled(key, sent: dict, senders: dict, num_slots: int):
-    """A round's messages as they arrive: each layer by itself, in a slot at random.
+def shuffle_messages(key, sent: dict, senders: dict, num_slots: int):
+    """Shuffles a round's messages: each layer arrives separately in a random slot.
 
-    Every client draws a slot for every layer that it sends, and the channel takes the
-    names off; messages of one slot come in random order. So whoever sees them does not
-    know which layers are of one client, unless so few are sent that it is plain.
+    Every client draws a slot for every layer that it sends, and the channel removes the
+    sender. Messages within a slot are in random order. An observer therefore cannot see
+    which layers belong to one client, unless very few are sent.
 
-    That is all it does. What it hides in other ways (whose windows these are, when a
-    client's layers look like those of its last round) stays as it was: see ``linked``.
-    ε is that of the noise, and no less for the shuffle, which no ledger here counts on:
-    the bounds for shuffled messages are of randomisers that are all alike and see
-    one message of each, and here clients' differ in what they send and come back every
-    round.
+    Shuffling gives no further protection: messages of one client may still be linked
+    between rounds (see ``link_messages``). Accounting uses ε of the noise only and does
+    not rely on amplification by shuffling. Known bounds assume identical randomisers
+    with one message each, but clients here send different layers in every round.
 
     Args:
-      key: typed PRNG key, another one for each round.
+      key: typed PRNG key, different for each round.
       sent: dict of layers, each a tree of arrays ``[clients, ...]``.
-      senders: dict of ``bool[clients]``, who sends a layer.
+      senders: dict of ``bool[clients]``, True if a client sends the layer.
       num_slots: T >= 1.
 
     Returns:
-      Dict of ``Arrivals``, of layers that anyone sent, and a dict of ``int[k]``: whose
-      each of them is, which the server does not see and who grades guesses has to know.
+      Dict of ``Arrivals`` for layers with at least one sender, and a dict of
+      ``int[k]``, the senders of the messages. The server does not see the senders; they
+      are needed to evaluate attacks.
 
     Raises:
       ValueError: for ``num_slots`` below 1, or other layers in ``senders``.
@@ -49,20 +48,21 @@ def shuffled(key, sent: dict, senders: dict, num_slots: int):
     Example:
       >>> sent = {"a": jnp.array([1.0, 2.0, 3.0]), "b": jnp.array([4.0, 5.0, 6.0])}
       >>> senders = {"a": np.array([1, 0, 1], bool), "b": np.zeros(3, bool)}
-      >>> arrivals, whose = shuffled(jax.random.key(0), sent, senders, num_slots=8)
+      >>> arrivals, whose = shuffle_messages(
+      ...     jax.random.key(0), sent, senders, num_slots=8)
       >>> sorted(arrivals), sorted(arrivals["a"].layer.tolist()), sum(whose["a"])
       (['a'], [1.0, 3.0], np.int64(2))
 
     References:
       Atlas, section 3.3.3 and figure 3.6; Sun, Qian and Chen, LDP-FL, arXiv 2007.15789,
-      for parameters that are split and shuffled; Feldman, McMillan and Talwar, Hiding
-      among the clones, FOCS 2021, for what a shuffle is worth where it is worth any.
+      for split and shuffled parameters; Feldman, McMillan and Talwar, Hiding among the
+      clones, FOCS 2021, for amplification by shuffling.
     """
     if num_slots < 1:
         raise ValueError(f"num_slots must be >= 1, got {num_slots!r}.")
     if set(sent) != set(senders):
         raise ValueError(
-            f"senders must be of the layers {sorted(sent)}, got {sorted(senders)}."
+            f"senders must have the layers {sorted(sent)}, got {sorted(senders)}."
         )
     arrivals, whose = {}, {}
     for number, name in enumerate(sorted(sent)):
@@ -81,35 +81,35 @@ def shuffled(key, sent: dict, senders: dict, num_slots: int):
 
 
 class Round(NamedTuple):
-    """What the server has of a round whose layers came shuffled, and whose they are."""
+    """The server's view of a round with shuffled layers, and the true senders."""
 
-    before: dict  # layers as it sent them out
-    arrivals: dict  # of ``shuffled``
-    whose: dict  # int[k] by layer, which it does not see
+    before: dict  # layers as broadcast by the server
+    arrivals: dict  # from ``shuffle_messages``
+    whose: dict  # int[k] by layer, senders hidden from the server
 
 
 def simulate_observed_shuffled(
     algorithm, key, state, clients, num_rounds: int, num_slots: int
 ):
-    """Runs rounds of Atlas and keeps how their layers arrived.
+    """Runs rounds of Atlas and records the arrivals of shuffled layers.
 
-    As ``jaxanon.federated.simulate_observed``, of a server that gets every layer by
-    itself.
+    It is ``jaxanon.federated.simulate_observed`` for a server that receives every layer
+    separately.
 
     Args:
-      algorithm: of ``atlas``.
-      key: the run's key.
-      state: from ``algorithm.init``, or of later rounds.
+      algorithm: result of ``atlas``.
+      key: typed PRNG key of the run.
+      state: state from ``algorithm.init`` or from later rounds.
       clients: ``Population``.
-      num_rounds: >= 1.
-      num_slots: as ``shuffled`` takes it.
+      num_rounds: number of rounds >= 1.
+      num_slots: see ``shuffle_messages``.
 
     Returns:
       The state after the rounds, and a list of ``Round``.
 
     Raises:
-      ValueError: for ``num_rounds`` below 1, for clients that do not send layers, and
-        as ``shuffled``.
+      ValueError: for ``num_rounds`` below 1, or an algorithm that does not send layers;
+        also the conditions of ``shuffle_messages``.
 
     Example:
       >>> from jaxanon import federated as fed
@@ -131,12 +131,14 @@ def simulate_observed_shuffled(
     for _ in range(num_rounds):
         (message, weight), after = _round_of(algorithm, key, state, clients)
         if not (isinstance(message, tuple) and len(message) == 2):
-            raise ValueError("algorithm must send layers and which they are, as atlas.")
+            raise ValueError(
+                "algorithm must send layers with flags, got another message; use atlas."
+            )
         sent, flags = message
         senders = {name: np.asarray(x * weight) > 0 for name, x in flags.items()}
-        # Another stream than the clients', whose keys are split from the round's.
+        # Independent of the clients' keys, which are split from the round's key.
         own_key = jax.random.fold_in(jax.random.fold_in(key, state.round), _CHANNEL)
-        arrivals, whose = shuffled(own_key, sent, senders, num_slots)
+        arrivals, whose = shuffle_messages(own_key, sent, senders, num_slots)
         found.append(Round(state.params, arrivals, whose))
         state = after
     return state, found
@@ -144,24 +146,24 @@ def simulate_observed_shuffled(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _round_of(algorithm, key, state, clients):
-    """What every client sends in a round, and the state after it."""
-    one = lambda client: algorithm.sent(key, state, clients, client)
-    told = jax.lax.map(one, jnp.arange(len(clients.mask)))
-    return told, algorithm.update(key, state, clients)[0]
+    """Returns the messages of all clients in a round, and the state after it."""
+    one = lambda client: algorithm.message(key, state, clients, client)
+    messages = jax.lax.map(one, jnp.arange(len(clients.mask)))
+    return messages, algorithm.update(key, state, clients)[0]
 
 
-def aggregated(params: dict, arrivals: dict) -> dict:
-    """What the server makes of messages: their mean by layer, equation 3.10.
+def aggregate_arrivals(params: dict, arrivals: dict) -> dict:
+    """Averages messages per layer on the server, equation 3.10.
 
-    Nobody's name is needed for it, and the order changes nothing but rounding.
+    It does not use the senders, and the order of messages affects only rounding.
 
     Args:
-      params: dict of layers as they were; those that nobody sent stay.
-      arrivals: of ``shuffled``.
+      params: dict of previous layers, which are kept if no client sends them.
+      arrivals: result of ``shuffle_messages``.
 
     Example:
       >>> arrivals = {"a": Arrivals(np.array([0, 2]), jnp.array([1.0, 3.0]))}
-      >>> aggregated({"a": jnp.array(9.0), "b": jnp.array(7.0)}, arrivals)["a"]
+      >>> aggregate_arrivals({"a": jnp.array(9.0), "b": jnp.array(7.0)}, arrivals)["a"]
       Array(2., dtype=float32)
     """
     mean = lambda old, leaf: jnp.mean(leaf, axis=0).astype(old.dtype)
@@ -173,12 +175,12 @@ def aggregated(params: dict, arrivals: dict) -> dict:
 
 
 def num_bytes(arrivals: dict) -> int:
-    """Bytes of all messages: numbers, and of each which layer it is.
+    """Returns the bytes of all messages: numbers and the identifier of the layer.
 
-    No score is among them: the server needs none, and could know clients again by it.
+    Scores are not sent: the server does not need them and could recognise clients.
 
     Args:
-      arrivals: of ``shuffled``.
+      arrivals: result of ``shuffle_messages``.
 
     Example:
       >>> num_bytes({"a": Arrivals(np.array([0, 2]), jnp.zeros((2, 5)))})
@@ -191,25 +193,24 @@ def num_bytes(arrivals: dict) -> int:
     return total
 
 
-def linked(earlier, later, before, after) -> np.ndarray:
-    """Which earlier message of a layer each later one is guessed to continue.
+def link_messages(earlier, later, before, after) -> np.ndarray:
+    """Links each later message of a layer to an earlier one, as a curious server.
 
-    A curious server knows what it sent out and compares directions: a client's own data
-    pull the same way again. Of all pairs the most alike are taken first, each message
-    once; what is left over when one round has more is nobody's.
+    The server compares directions relative to its broadcasts, because a client's data
+    change the layer in similar directions in each round. The most similar pairs are
+    linked first, each message once. Surplus messages stay unlinked.
 
     Args:
       earlier, later: ``Arrivals`` of one layer in two rounds.
-      before, after: that layer as the server sent it out for each of them.
+      before, after: the layer as broadcast by the server in each of the rounds.
 
     Returns:
-      ``int[k]``, for each later message the place of one among the earlier, -1 for
-      none.
+      ``int[k]``, for each later message the index of an earlier one, or -1.
 
     Example:
       >>> first = Arrivals(np.array([0, 1]), jnp.array([[1.0, 0.0], [0.0, 1.0]]))
       >>> then = Arrivals(np.array([0, 3]), jnp.array([[0.1, 3.0], [4.0, 0.0]]))
-      >>> linked(first, then, jnp.zeros(2), jnp.zeros(2)).tolist()
+      >>> link_messages(first, then, jnp.zeros(2), jnp.zeros(2)).tolist()
       [1, 0]
     """
     alike = _directions(later, after) @ _directions(earlier, before).T
@@ -222,15 +223,15 @@ def linked(earlier, later, before, after) -> np.ndarray:
 
 
 def share_linked(earlier: Round, later: Round) -> tuple[float, float]:
-    """The share of a round's messages that ``linked`` puts to the right client.
+    """Returns the fraction of messages that ``link_messages`` links correctly.
 
-    Of messages of layers that came in both rounds from clients that sent them in both.
+    It counts messages of clients that sent the layer in both rounds.
 
     Args:
-      earlier, later: of ``simulate_observed_shuffled``.
+      earlier, later: rounds from ``simulate_observed_shuffled``.
 
     Returns:
-      That share, and the one that guessing has on average; NaN where there are none.
+      The fraction and its chance level; NaN without such messages.
 
     Example:
       >>> rows, ids = jnp.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 1])
@@ -243,19 +244,19 @@ def share_linked(earlier: Round, later: Round) -> tuple[float, float]:
     for name in sorted(set(earlier.arrivals) & set(later.arrivals)):
         before, after = earlier.before[name], later.before[name]
         pair = earlier.arrivals[name], later.arrivals[name]
-        guess = linked(*pair, before, after)
-        told = np.where(guess >= 0, earlier.whose[name][guess], -1)
+        guess = link_messages(*pair, before, after)
+        sender = np.where(guess >= 0, earlier.whose[name][guess], -1)
         both = np.isin(later.whose[name], earlier.whose[name])
-        right.extend((told == later.whose[name])[both])
-        most = max(len(arrivals.slot) for arrivals in pair)
-        guessed.extend(np.full(int(both.sum()), 1 / most))
+        right.extend((sender == later.whose[name])[both])
+        num_messages = max(len(arrivals.slot) for arrivals in pair)
+        guessed.extend(np.full(int(both.sum()), 1 / num_messages))
     if not right:
         return float("nan"), float("nan")
     return float(np.mean(right)), float(np.mean(guessed))
 
 
 def _directions(arrivals, sent_out):
-    """``float[k, n]``: where each message went from what was sent out, of length 1."""
+    """Returns ``float[k, n]``, normalised changes of messages since the broadcast."""
     moves = jax.tree.map(lambda leaf, old: leaf - old[None], arrivals.layer, sent_out)
     leaves = [np.reshape(leaf, (len(leaf), -1)) for leaf in jax.tree.leaves(moves)]
     rows = np.concatenate(leaves, axis=1, dtype=np.float64)

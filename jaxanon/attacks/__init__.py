@@ -1,4 +1,4 @@
-"""Adversaries: of anonymized windows, and of what clients send."""
+"""Attacks on anonymized windows and on the messages of federated clients."""
 
 from jaxanon.attacks.attacker_data import halves
 from jaxanon.attacks.attackers import ATTACKERS, Attacker, features

@@ -1,19 +1,20 @@
-"""Who gets which windows: the attacker, his validation, the score."""
+"""Division of windows among an attacker's training, validation and test."""
 
 import jax
 import numpy as np
 
-EVERY = 10  # One block in this many is for validation.
+EVERY = 10  # Every tenth block is for validation.
 
-MOST = 50  # Blocks per class.
+MOST = 50  # Maximum blocks per class.
 
 
 def blocks(labels) -> np.ndarray:
-    """Validation rows of an attacker or judge, ``bool[N]``.
+    """Returns the validation rows of a classifier, ``bool[N]``.
 
-    Each class's rows, in the order given (time), are cut into up to 50 blocks and
-    every tenth block is for validation: neighbouring windows overlap, so a validation
-    of scattered windows would praise memory. A class of one row has none.
+    The rows of each class, in order of time, are divided into up to 50 blocks, and
+    every tenth block is for validation. Blocks are used because neighboring windows
+    overlap, so scattered validation windows would reward memorization. A class with one
+    row has no validation row.
 
     Example:
       >>> blocks(np.zeros(12, int)).astype(int)
@@ -32,12 +33,12 @@ def blocks(labels) -> np.ndarray:
 
 
 def check_labels(labels, num_classes: int, attribute: str = "labels") -> None:
-    """ValueError for labels beyond the classes that there are.
+    """Raises ValueError if labels are outside ``[0, num_classes)``.
 
     Args:
       labels: ``int[N]``.
       num_classes: number of classes.
-      attribute: what the labels are of, for the message.
+      attribute: name of the attribute, for the message.
 
     Example:
       >>> check_labels(np.array([0, 2]), 2, "gender")
@@ -60,23 +61,22 @@ def pick(
     at_least: int = 0,
     side: str = "training",
 ) -> np.ndarray:
-    """The windows whose labels the attacker knows: a share of every class.
+    """Draws the windows whose labels the attacker knows: a share of each class.
 
     Args:
       key: typed PRNG key.
       labels: ``int[N]``.
-      share: of each class, in (0, 1].
-      attribute: what the labels are of, for the message.
-      at_least: windows of each class that he knows where the share is fewer.
-      side: which windows they are, for the message.
+      share: fraction of each class, in (0, 1].
+      attribute, side: names of the attribute and of the kind of windows, for messages.
+      at_least: minimum number of windows of each class. It overrides the share.
 
     Returns:
       ``int[n]``, ascending.
 
     Raises:
       ValueError: if the share is out of range, or leaves a class fewer than two
-        windows, one to train on and one to validate with; a class of one window is
-        refused at any share.
+        windows, one for training and one for validation. A class of one window raises
+        it at any share.
 
     Example:
       >>> labels = np.repeat([0, 1], [100, 50])
@@ -99,23 +99,23 @@ def pick(
 def check_counts(
     labels, share: float, attribute: str, *, at_least: int = 0, side: str = "training"
 ) -> dict:
-    """How many windows of each class ``pick`` draws; ValueError as it raises.
+    """Returns the number of windows of each class that ``pick`` draws, or raises.
 
     Example:
       >>> check_counts(np.repeat([0, 3], [100, 50]), 0.2, "side")
       {0: 20, 3: 10}
     """
     counts = {}
-    for label, own in zip(*np.unique(labels, return_counts=True), strict=True):
-        count = min(int(own), max(round(share * own), at_least))
-        if own == 1:
+    for label, size in zip(*np.unique(labels, return_counts=True), strict=True):
+        count = min(int(size), max(round(share * size), at_least))
+        if size == 1:
             raise ValueError(
                 f"{attribute} class {label} has one {side} window, and the attacker "
                 "needs at least 2 of each class; leave out or merge that class."
             )
         if count < 2:
             raise ValueError(
-                f"share {share} of the {own} {side} windows of {attribute} class "
+                f"share {share} of the {size} {side} windows of {attribute} class "
                 f"{label} is {count}, and the attacker needs at least 2 of each class; "
                 "raise share, or leave out or merge that class."
             )
@@ -124,18 +124,17 @@ def check_counts(
 
 
 def halves(*labels, overlap=None) -> tuple[np.ndarray, np.ndarray]:
-    """First and last part in time of the windows of each group of equal labels.
+    """Returns an early and a late part of each group of windows with equal labels.
 
-    The attacker knows the first half of a group; he is scored on its last 40 %, less
-    the windows that share samples with any that he knows, of that group or another of
-    the same person's. A group of fewer than 3 windows, or with nothing to score, is
-    left out.
+    The attacker knows the first half of a group and is tested on its last 40 %. Test
+    windows that share samples with a known window of the same person are dropped, as
+    are groups with fewer than 3 windows or without test windows.
 
     Args:
-      *labels: one or more ``int[N]``, such as subject and activity; the first says
-        whose windows they are, which are in order of time for each person.
-      overlap: ``(earlier, later) -> bool``, whether two windows, by number, share
-        samples; ``None``: none do.
+      *labels: one or more ``int[N]``, such as subject and activity. The first
+        identifies the person; each person's windows are in order of time.
+      overlap: ``(earlier, later) -> bool``, whether two windows, given by index, share
+        samples. None means that windows do not overlap.
 
     Returns:
       ``(known, scored)``, each ``int[n]`` ascending.
@@ -162,17 +161,18 @@ def halves(*labels, overlap=None) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     known, scored = (np.sort(np.concatenate(rows)) for rows in (known, scored))
     if overlap is not None:
-        scored = apart(known, scored, np.asarray(labels[0]), overlap)
+        scored = drop_overlapping(known, scored, np.asarray(labels[0]), overlap)
     return known, scored
 
 
-def apart(known, scored, owner, overlap) -> np.ndarray:
-    """Of ``scored`` windows those that share samples with no known one.
+def drop_overlapping(known, scored, owner, overlap) -> np.ndarray:
+    """Drops the ``scored`` windows that share samples with a known window.
 
     Args:
-      known: ``int[n]`` ascending, numbers of windows.
-      scored: ``int[m]`` ascending, others.
-      owner: ``int[N]``, whose each window is; in order of time for each of them.
+      known: ``int[n]`` ascending, indices of windows.
+      scored: ``int[m]`` ascending, indices of other windows.
+      owner: ``int[N]``, the person of each window. Each person's windows are in order
+        of time.
       overlap: ``(earlier, later) -> bool``, whether two windows share samples.
 
     Returns:
@@ -180,17 +180,21 @@ def apart(known, scored, owner, overlap) -> np.ndarray:
 
     Example:
       >>> near = lambda earlier, later: later < earlier + 2
-      >>> apart(np.array([3]), np.array([1, 2, 4, 5]), np.zeros(6, int), near)
+      >>> drop_overlapping(
+      ...     np.array([3]), np.array([1, 2, 4, 5]), np.zeros(6, int), near)
       array([1, 5])
     """
     kept = np.ones(len(scored), bool)
     for person in np.unique(owner[scored]):
-        own = known[owner[known] == person]
-        for place in np.flatnonzero(owner[scored] == person):
-            at, following = scored[place], np.searchsorted(own, scored[place])
-            # The nearest on either side share most.
-            before = own[following - 1 : following] if following else own[:0]
-            shared = [overlap(one, at) for one in before]
-            shared += [overlap(at, one) for one in own[following : following + 1]]
-            kept[place] = not any(shared)
+        theirs = known[owner[known] == person]
+        for index in np.flatnonzero(owner[scored] == person):
+            window = scored[index]
+            following = np.searchsorted(theirs, window)
+            # The nearest windows on either side overlap most.
+            before = theirs[following - 1 : following] if following else theirs[:0]
+            shared = [overlap(one, window) for one in before]
+            shared += [
+                overlap(window, one) for one in theirs[following : following + 1]
+            ]
+            kept[index] = not any(shared)
     return scored[kept]

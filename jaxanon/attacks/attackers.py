@@ -1,4 +1,4 @@
-"""Attackers: classifiers that an adversary trains on windows or on their features."""
+"""Attackers: classifiers trained on windows or on features of windows."""
 
 import functools
 import warnings
@@ -19,7 +19,7 @@ from jaxanon.attacks.attacker_data import blocks
 from jaxanon.models import fit
 from jaxanon.models.classifiers import ConvClassifier, RecurrentClassifier
 
-TOGETHER = 16  # Sets that one program trains; their activations share the memory.
+TOGETHER = 16  # Maximum sets per program, because activations use memory.
 
 
 def fit_networks(
@@ -32,47 +32,46 @@ def fit_networks(
     steps: int = 1000,
     hold_back: bool = True,
 ) -> list[Callable]:
-    """Trains one network per set, sets of about the same size in one program.
+    """Trains one network per set; sets of similar size share one program.
 
-    Sets of other sizes would mostly be padding, so those in a program differ by less
-    than a factor of 2.
+    Sizes within a program differ by less than a factor of 2, which limits padding.
 
     Args:
       keys: typed PRNG keys, ``[sets]``.
-      windows: per set ``float[N_i, time, channels]``, standardised and, within each
-        class, in order of time; the very same array for sets that share it.
+      windows: per set ``float[N_i, time, channels]``, standardized and, within each
+        class, in order of time. Sets that share windows must pass the same array.
       labels: per set ``int[N_i]``.
-      num_classes: per set.
-      net, steps: module to train and about how many steps, as
-        ``models.fit.fit_classifier`` takes them.
-      hold_back: whether the epoch is chosen by blocks of windows that do not train
-        (``attacker_data.blocks``); else the last one is kept.
+      num_classes: number of classes per set.
+      net, steps: module and approximate number of steps. See
+        ``models.fit.fit_classifier``.
+      hold_back: whether to choose the epoch on validation blocks
+        (``attacker_data.blocks``). Otherwise the last epoch is used.
 
     Returns:
-      Per set a function from ``float[M, time, channels]`` to ``float32[M,
-      num_classes]``, log-probabilities.
+      Per set a function from ``float[M, time, channels]`` to log-probabilities,
+      ``float32[M, num_classes]``.
 
     Raises:
-      ValueError: as ``models.fit.fit_many``.
+      ValueError: see ``models.fit.fit_many``.
     """
-    labels = [np.asarray(own) for own in labels]
-    found: dict[int, Callable] = {}
-    for sets in _alike([len(own) for own in labels]):
-        own = [labels[index] for index in sets]
+    labels = [np.asarray(each) for each in labels]
+    infer_fns: dict[int, Callable] = {}
+    for sets in _similar_sizes([len(each) for each in labels]):
+        set_labels = [labels[index] for index in sets]
         fitted = fit.fit_many(
             keys[np.array(sets)],
             net=net,
             steps=steps,
             num_classes=[num_classes[index] for index in sets],
-            **_stacked([windows[index] for index in sets], own, hold_back),
+            **_stacked([windows[index] for index in sets], set_labels, hold_back),
         )
-        for place, index in enumerate(sets):
-            found[index] = _reader(fitted, place)
-    return [found[index] for index in range(len(labels))]
+        for position, index in enumerate(sets):
+            infer_fns[index] = _infer_fn(fitted, position)
+    return [infer_fns[index] for index in range(len(labels))]
 
 
-def _alike(sizes):
-    """Numbers of the sets that train together, as lists."""
+def _similar_sizes(sizes):
+    """Yields lists of indices of sets that train together."""
     by_size: dict[int, list[int]] = {}
     for index, size in enumerate(sizes):
         by_size.setdefault(int(size).bit_length(), []).append(index)
@@ -82,43 +81,44 @@ def _alike(sizes):
 
 
 def _stacked(windows, labels, hold_back):
-    """The arrays of ``fit_many``: shared windows once, others filled up and masked."""
+    """Returns the arrays of ``fit_many``: shared or padded windows, with masks."""
     most = max(map(len, labels))
     shape = len(labels), most
-    if all(own is windows[0] for own in windows):
+    if all(each is windows[0] for each in windows):
         stacked = np.asarray(windows[0], np.float32)
     else:
         stacked = np.zeros((*shape, *windows[0].shape[1:]), np.float32)
-    marks, mask, valid = (np.zeros(shape, kind) for kind in (int, bool, bool))
-    for index, own in enumerate(labels):
+    padded, mask, valid = (np.zeros(shape, kind) for kind in (int, bool, bool))
+    for index, known in enumerate(labels):
         if stacked.ndim == 4:
-            stacked[index, : len(own)] = windows[index]
-        marks[index, : len(own)] = own
-        mask[index, : len(own)] = True
-        valid[index, : len(own)] = hold_back & blocks(own)
-    return {"windows": stacked, "labels": marks, "mask": mask, "valid": valid}
+            stacked[index, : len(known)] = windows[index]
+        padded[index, : len(known)] = known
+        mask[index, : len(known)] = True
+        valid[index, : len(known)] = hold_back & blocks(known)
+    return {"windows": stacked, "labels": padded, "mask": mask, "valid": valid}
 
 
-def _reader(fitted, place):
-    params, classes, *told = jax.tree.map(lambda leaf: leaf[place], tuple(fitted[1:]))
-    one = fit.FittedClassifier(fitted.net, params, int(classes), *told)
+def _infer_fn(fitted, position):
+    fields = jax.tree.map(lambda leaf: leaf[position], tuple(fitted[1:]))
+    params, classes, *rest = fields
+    one = fit.FittedClassifier(fitted.net, params, int(classes), *rest)
 
-    def read(windows):
+    def infer(windows):
         logits = fit.predict_logits(one, windows)
         return logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
 
-    return read
+    return infer
 
 
-LEAST = 1e-3  # A probability below this counts as this: no window settles a matter.
+LEAST = 1e-3  # Floor of probabilities, so that no single window decides.
 
-MOST = {"svm": 4000}  # Windows that one learns from, drawn at random among more.
+MOST = {"svm": 4000}  # Maximum training windows; more are subsampled at random.
 
 MODELS = {
     "forest": lambda seed: RandomForestClassifier(
         100, min_samples_leaf=2, class_weight="balanced", n_jobs=-1, random_state=seed
     ),
-    # Not the one on histograms, whose threads spin for minutes on a busy machine.
+    # HistGradientBoosting's threads spin for minutes on a busy machine.
     "boosting": lambda seed: GradientBoostingClassifier(
         n_estimators=100,
         learning_rate=0.1,
@@ -146,21 +146,20 @@ def fit_models(
     name: str,
     hold_back: bool = True,
 ) -> list[Callable]:
-    """Trains one model per set, one after another.
+    """Trains one scikit-learn model per set, one after another.
 
     Args:
       keys: typed PRNG keys, ``[sets]``.
-      windows: per set ``float[N_i, time, channels]``, standardised.
-      labels: per set ``int[N_i]``. A class that does not occur is never said, and a
-        model of a single class says nothing else.
-      num_classes: per set.
-      name: of ``MODELS``.
-      hold_back: not used; these models do not stop early.
+      windows: per set ``float[N_i, time, channels]``, standardized.
+      labels: per set ``int[N_i]``. Only classes that occur are predicted.
+      num_classes: number of classes per set.
+      name: a name of ``MODELS``.
+      hold_back: unused, because these models do not stop early.
 
     Returns:
-      Per set a function from ``float[M, time, channels]`` to ``float32[M,
-      num_classes]``, log-probabilities; for the support vector machine, which has none,
-      what its margins would be as such.
+      Per set a function from ``float[M, time, channels]`` to log-probabilities,
+      ``float32[M, num_classes]``. The support vector machine returns normalized
+      margins instead.
     """
     del hold_back
     sets = zip(keys, windows, labels, num_classes, strict=True)
@@ -181,37 +180,37 @@ def _fit(name, key, windows, labels, num_classes):
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(features(windows), labels, **_weights(name, labels))
 
-    def read(windows):
-        told = np.full((len(windows), num_classes), np.log(LEAST), np.float32)
+    def infer(windows):
+        evidence = np.full((len(windows), num_classes), np.log(LEAST), np.float32)
         if model is None:
-            told[:, classes] = 0.0
+            evidence[:, classes] = 0.0
         elif len(windows):
-            said = log_shares(model, features(windows))
-            told[:, classes] = np.maximum(said, np.log(LEAST))
-        return told
+            scores = log_shares(model, features(windows))
+            evidence[:, classes] = np.maximum(scores, np.log(LEAST))
+        return evidence
 
-    return read
+    return infer
 
 
 def _weights(name, labels) -> dict[str, Any]:
-    """Windows of every class together weigh the same, where a model cannot be told."""
+    """Returns balanced sample weights for models without ``class_weight``."""
     if name != "boosting":
         return {}
-    classes, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    return {"sample_weight": len(labels) / (len(classes) * counts[place])}
+    classes, index, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    return {"sample_weight": len(labels) / (len(classes) * counts[index])}
 
 
 def log_shares(model, rows) -> np.ndarray:
-    """What a fitted model of scikit-learn says of rows of features.
+    """Returns a scikit-learn model's evidence for each class of rows of features.
 
     Args:
-      model: with ``predict_proba`` or ``decision_function``.
+      model: fitted model with ``predict_proba`` or ``decision_function``.
       rows: ``float[M, features]``.
 
     Returns:
-      ``float[M, classes]`` in the order of ``model.classes_``: log-probabilities (minus
-      infinity where one is 0), or margins put in their place, those of two classes
-      half to each.
+      ``float[M, classes]`` in the order of ``model.classes_``. These are
+      log-probabilities (minus infinity for probability 0) or normalized margins; a
+      binary margin is split in halves.
     """
     if hasattr(model, "predict_proba"):
         with np.errstate(divide="ignore"):
@@ -223,13 +222,13 @@ def log_shares(model, rows) -> np.ndarray:
 
 
 def features(windows) -> np.ndarray:
-    """The window itself and statistics free of its phase.
+    """Computes each window's values and phase-invariant statistics.
 
-    Per channel: mean, standard deviation, least, greatest, mean absolute step, and
-    the magnitudes of the 16 lowest frequencies (fewer if the window is short).
+    Statistics per channel: mean, standard deviation, minimum, maximum, mean absolute
+    step, and the magnitudes of the 16 lowest frequencies (fewer for short windows).
 
     Args:
-      windows: ``float[N, time, channels]``, time at least 2.
+      windows: ``float[N, time, channels]`` with ``time >= 2``.
 
     Returns:
       ``float32[N, features]``.
@@ -248,29 +247,29 @@ def features(windows) -> np.ndarray:
 
 
 class Attacker(NamedTuple):
-    """A family of classifiers, trained on many sets of windows at once.
+    """A type of classifier that can be trained on many sets of windows at once.
 
-    ``fit_sets(keys, windows, labels, num_classes, hold_back=True)`` takes a sequence of
-    each, one entry per set, and returns as many functions ``read``. Windows are
-    ``float[N_i, time, channels]``, standardised and, within each class, in order of
-    time; labels are ``int[N_i]``. ``read(windows) -> float32[M, num_classes]`` is the
-    evidence for each class: log-probabilities, or what stands for them; the largest is
-    the guess. With ``hold_back`` an attacker that trains in epochs stops early, by
-    windows that it does not train on.
+    ``fit_sets(keys, windows, labels, num_classes, hold_back=True)`` takes sequences
+    with one entry per set and returns one function ``infer`` per set. Windows are
+    ``float[N_i, time, channels]``, standardized and, within each class, in order of
+    time; labels are ``int[N_i]``. ``infer(windows) -> float32[M, num_classes]`` returns
+    evidence for each class: log-probabilities, or scores in their place. The class with
+    the largest evidence is the prediction. With ``hold_back``, attackers that train in
+    epochs stop early, based on validation windows.
     """
 
     name: str
     fit_sets: Callable
 
     def fit(self, key, windows, labels, num_classes: int, *, hold_back: bool = True):
-        """Trains one; arguments and result as of ``fit_sets``, for a single set.
+        """Trains on a single set; arguments and result as in ``fit_sets``.
 
         Example:
           >>> import jax, numpy
           >>> labels = numpy.arange(40) % 2
           >>> windows = labels[:, None, None] * numpy.ones((1, 4, 1))
-          >>> read = get("tree").fit(jax.random.key(0), windows, labels, 2)
-          >>> read(windows[:2]).argmax(1)
+          >>> infer = get("tree").fit(jax.random.key(0), windows, labels, 2)
+          >>> infer(windows[:2]).argmax(1)
           array([0, 1])
         """
         sets = (key[None], [windows], [labels], [num_classes])
@@ -279,8 +278,8 @@ class Attacker(NamedTuple):
 
 _NETWORKS = {
     "mlp": {},
-    # Its steps cost ten times the others'; from 3,000 raw windows of MotionSense it
-    # learns to read gender in 92 % after 300, in 94 % after 600.
+    # A step costs ten times the others'. On 3,000 raw windows of MotionSense, its
+    # accuracy on gender is 92 % after 300 steps and 94 % after 600.
     "cnn": {"net": ConvClassifier(2), "steps": 600},
     "lstm": {"net": RecurrentClassifier(2)},
 }
@@ -292,14 +291,14 @@ def _fit_sets(name):
     return functools.partial(fit_networks, **_NETWORKS[name])
 
 
-# An attacker's place draws its keys, so a new one comes last.
+# The position of an attacker determines its keys, so append new ones.
 _NAMES = ("forest", "mlp", "cnn", "lstm", "boosting", "logistic", "tree", "svm")
 
 ATTACKERS = {name: Attacker(name, _fit_sets(name)) for name in _NAMES}
 
 
 def number(name: str) -> int:
-    """A number for each attacker, to draw its keys by.
+    """Returns the position of an attacker, from which its keys derive.
 
     Example:
       >>> number("forest"), number("mlp")
@@ -309,23 +308,22 @@ def number(name: str) -> int:
 
 
 def get(name: str) -> Attacker:
-    """The attacker of that name; ValueError that lists the names if there is none.
+    """Returns the attacker of a name; raises ValueError if there is none.
 
-    ``"mlp"``, ``"cnn"`` and ``"lstm"`` are the networks of ``models.classifiers``, all
-    with early stopping on validation blocks of their own; ``"forest"`` (100 trees),
-    ``"boosting"`` (100 trees of depth 3, each on half of the windows), ``"logistic"``,
-    ``"tree"`` and ``"svm"`` (radial basis functions, at most 4,000 windows) are
-    scikit-learn's, on ``features``. All of them weigh classes by majority over count,
-    or alike.
+    ``"mlp"``, ``"cnn"`` and ``"lstm"`` are the networks of ``models.classifiers``, with
+    early stopping on their own validation blocks. The others are scikit-learn models on
+    ``features``: ``"forest"`` (100 trees), ``"boosting"`` (100 trees of depth 3, on
+    half of the windows each), ``"logistic"``, ``"tree"`` and ``"svm"`` (RBF, at most
+    4,000 windows). All use balanced class weights.
 
     Example:
       >>> get("mlp").name
       'mlp'
 
     References:
-      Boutet et al., DySan, AsiaCCS 2021, section 5.1, tries all these kinds but
-      ``"svm"``, for which see ``self_train``. ``"cnn"`` is what was released for Yang
-      and Ardakanian, Blinder, ACM TOSN 2023, section 7.2.1, whose text has one
+      Boutet et al., DySan, AsiaCCS 2021, section 5.1, uses all of these except
+      ``"svm"``, for which see ``self_train``. ``"cnn"`` is the program released for
+      Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7.2.1, whose text has one
       convolution more.
     """
     if name not in ATTACKERS:

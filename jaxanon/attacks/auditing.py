@@ -1,4 +1,4 @@
-"""Audits: what canaries and messages of a training prove about its ε."""
+"""Audits: lower bounds on a training's ε from canaries and messages."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from jaxanon.kernels.checks import one_of
 
 
 class Canaries(NamedTuple):
-    """What an onlooker guessed of one run, and what it proves."""
+    """Guesses about the canaries of one run, and the bound that they prove."""
 
     right: int
     guesses: int
@@ -29,28 +29,28 @@ def one_run(
     delta: float,
     confidence: float = 0.95,
 ) -> Canaries:
-    """Runs once with some canaries, each in by a fair coin, and guesses which.
+    """Runs once with a random half of the canaries and guesses which were included.
 
-    One training in place of thousands, where there is room for many canaries that
-    hardly touch one another, such as examples with orthogonal gradients. It proves
-    less than ``shadow`` and ``infer_members`` do: all it has are shares of coins.
+    One training replaces thousands if there are many canaries that hardly affect one
+    another, such as examples with orthogonal gradients. Its bound is weaker than that
+    of ``shadow`` and ``infer_members``.
 
     Args:
-      key: typed PRNG key, of the coins and of the run.
-      observe: ``(key, inside) -> float[canaries]``, evidence that each was in a run
-        with those of ``inside``, ``bool[canaries]``; from nothing but what the run
-        released. Traced once.
-      num_canaries: at least 1.
-      guesses, delta, confidence: as ``guess_canaries`` takes them.
+      key: typed PRNG key of the coins and of the run.
+      observe: ``(key, inside) -> float[canaries]``, evidence for each canary from the
+        released results of a run. The run includes the canaries in ``inside``,
+        ``bool[canaries]``. Traced once.
+      num_canaries: number of canaries, at least 1.
+      guesses, delta, confidence: see ``guess_canaries``.
 
     Returns:
       ``Canaries``.
 
     Raises:
-      ValueError: for a number below 1, and as ``guess_canaries``.
+      ValueError: if a number is below 1; see also ``guess_canaries``.
 
     Example:
-      Bits that are flipped with probability 1 / (1 + e^2), released as they are then:
+      Randomized response on bits, with flip probability 1 / (1 + e^2):
 
       >>> def flipped(key, inside):
       ...     kept = jax.random.bernoulli(key, jax.nn.sigmoid(2.0), inside.shape)
@@ -75,26 +75,26 @@ def one_run(
 def guess_canaries(
     evidence, inside, *, guesses: int, delta: float, confidence: float = 0.95
 ) -> Canaries:
-    """Says "in" of the canaries with most evidence, "out" of those with least.
+    """Guesses "in" for canaries with the most evidence, "out" for those with the least.
 
-    Of the others nothing is said: a guess that is not sure spoils the share of those
-    that are right. For the bound to hold, the coins must be fair and nobody's to see,
-    each canary a neighbour's difference (in the run or not in it), and ``guesses``
-    chosen before the run.
+    Canaries in between are not guessed, because uncertain guesses lower the fraction of
+    right ones. The bound requires that the coins are fair and secret, that each canary
+    is one unit of the neighboring relation, and that ``guesses`` is chosen before the
+    run.
 
     Args:
-      evidence: ``float[canaries]`` that a canary was in.
+      evidence: ``float[canaries]``, evidence that each canary was included.
       inside: ``bool[canaries]``, whether it was.
-      guesses: how many, half of them "in"; from 1 to all.
+      guesses: number of guesses, half of them "in"; from 1 to all.
       delta: δ at which ε is bounded.
-      confidence: of the bound.
+      confidence: confidence of the bound.
 
     Returns:
-      ``Canaries``, whose ``epsilon`` is that of ``metrics.epsilon_from_guesses``.
+      ``Canaries``, with ``epsilon`` from ``metrics.epsilon_from_guesses``.
 
     Raises:
-      ValueError: for other shapes, NaN, a number of guesses out of range, and as
-        ``metrics.epsilon_from_guesses``.
+      ValueError: if shapes differ, evidence is NaN, or ``guesses`` is out of range; see
+        also ``metrics.epsilon_from_guesses``.
 
     Example:
       >>> seen = np.array([0.9, 0.1, 0.4, -3.0])
@@ -102,7 +102,7 @@ def guess_canaries(
       Canaries(right=2, guesses=2, epsilon=0.0)
 
     References:
-      As ``one_run``, section 5.
+      Section 5 of the reference of ``one_run``.
     """
     evidence, inside = np.asarray(evidence, np.float64), np.asarray(inside, bool)
     if evidence.ndim != 1 or evidence.shape != inside.shape:
@@ -114,7 +114,7 @@ def guess_canaries(
         raise ValueError("evidence must be numbers, got NaN; did the run diverge?")
     if not 1 <= guesses <= len(evidence):
         raise ValueError(
-            f"guesses must be in [1, {len(evidence)}], of so many canaries, got "
+            f"guesses must be in [1, {len(evidence)}], the number of canaries, got "
             f"{guesses!r}."
         )
     order = np.argsort(evidence, kind="stable")
@@ -131,10 +131,10 @@ VIEWS = ("each", "mean")
 
 
 def known_layers(before, message):
-    """Of Atlas: what was sent, and for the rest what the server has.
+    """Returns the layers that an Atlas message reveals, and the flags of sent layers.
 
-    Of a mean over clients the flags are shares of those who sent a layer, of whom alone
-    it is the mean.
+    Layers that were not sent keep the server's values. In a mean over clients, flags
+    are the fractions of clients that sent a layer, and layers are means over those.
     """
     sent, flags = message
     keep = lambda name: (
@@ -142,11 +142,11 @@ def known_layers(before, message):
             flags[name] > 0, new / jnp.where(flags[name] > 0, flags[name], 1), old
         )
     )
-    of = lambda name: jax.tree.map(keep(name), sent[name], before[name])
-    return {name: of(name) for name in before}, flags
+    layer = lambda name: jax.tree.map(keep(name), sent[name], before[name])
+    return {name: layer(name) for name in before}, flags
 
 
-# ``(before, message) -> (params that the client is known to have, flags)``.
+# ``(before, message) -> (the client's params as revealed by the message, flags)``.
 MESSAGES = {
     "params": lambda before, message: (message, {}),
     "moves": lambda before, message: (
@@ -170,39 +170,39 @@ def observer(
     view: str = "each",
     apply_fn: Callable | None = None,
 ) -> Callable:
-    """What somebody who reads what clients send makes of one client's row.
+    """Builds the view of an attacker that reads messages, for one client's row.
 
-    For ``attacks.shadow``: ``(key, example, member) -> dict of float[statistics]`` runs
-    ``num_rounds`` rounds with row ``rows[example]`` of the client or without it, all
-    others as they are, which is what "an example more or less" means. In every round he
-    compares what came back with what the server had sent out, at which he takes the
-    example's gradient:
+    The result is an ``observe`` function for ``attacks.shadow``: ``(key, example,
+    member) -> dict of float[statistics]``. It simulates ``num_rounds`` rounds with or
+    without the client's row ``rows[example]``; all other rows stay. Each round, it
+    compares the message with the parameters that the server had sent out, at which it
+    computes the example's gradient:
 
-    - ``"updates"``: how far each layer moved along that gradient, and which layers were
-      sent at all;
-    - ``"outputs"``, with ``apply_fn``: log-odds that the model which was sent gives to
-      the example's class.
+    - ``"updates"``: how far each layer moved along the gradient, and which layers were
+      sent;
+    - ``"outputs"``, with ``apply_fn``: log-odds of the example's class under the
+      revealed model.
 
-    What the client weighs is left out: where it counts rows, it tells at once whether
-    there was one more, to whoever knows all others.
+    The client's weight is not used, because a weight that counts rows would reveal
+    membership immediately.
 
     Args:
       algorithm: ``FederatedAlgorithm`` with ``sent``, such as a learner's.
       loss_fn: ``(params, batch, key) -> float[B]``, with a dict of layers.
-      state: of ``algorithm.init``, from which all runs begin; public.
+      state: public state from ``algorithm.init`` with which all runs start.
       clients: ``Population`` of the algorithm.
-      client: whose rows are in question.
-      rows: ``int[examples]``, real rows of that client.
-      num_rounds: rounds that he watches.
-      messages: one of ``MESSAGES``, by what the algorithm's clients send: "params",
-        "moves" (FedAvg; of FedSGD gradients) or "layers" (Atlas).
-      view: "each", he has that client's own messages, as the server does; "mean", the
-        weighted mean over the cohort alone.
-      apply_fn: ``(params, x) -> float[B, classes]``, of rows ``{"x": ..., "y": ...}``.
+      client: index of the client under attack.
+      rows: ``int[examples]``, indices of real rows of that client.
+      num_rounds: number of observed rounds.
+      messages: one of ``MESSAGES``, the type of the algorithm's messages: "params",
+        "moves" (FedAvg; gradients of FedSGD) or "layers" (Atlas).
+      view: "each" shows the client's own messages, as to the server. "mean" shows only
+        the weighted mean over the cohort.
+      apply_fn: ``(params, x) -> float[B, classes]``, for rows ``{"x": ..., "y": ...}``.
 
     Raises:
-      ValueError: for other messages or another view, a client that there is not, and
-        rows that are not the client's.
+      ValueError: if ``messages``, ``view`` or ``client`` is invalid, or a row is not
+        the client's.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -227,38 +227,39 @@ def observer(
     real, rows = np.asarray(clients.mask), np.asarray(rows)
     if not 0 <= client < len(real):
         raise ValueError(f"client must be in [0, {len(real)}), got {client!r}.")
-    there = {int(row) for row in np.flatnonzero(real[client])}
-    missing = [int(row) for row in rows if int(row) not in there]
+    real_rows = {int(row) for row in np.flatnonzero(real[client])}
+    missing = [int(row) for row in rows if int(row) not in real_rows]
     if missing:
         raise ValueError(
-            f"client {client} has no rows {missing}; take some of its own."
+            f"client {client} has no rows {missing}; choose existing rows."
         )
     rows = jnp.asarray(rows)
-    read, whose = MESSAGES[messages], client if view == "each" else None
+    reveal, viewed = MESSAGES[messages], client if view == "each" else None
 
     def observe(key, example, member):
         row = rows[example]
-        own = jax.tree.map(lambda leaf: leaf[client, row][None], clients.rows)
+        batch = jax.tree.map(lambda leaf: leaf[client, row][None], clients.rows)
         mask = clients.mask.at[client, row].set(member)
         run_key, loss_key = jax.random.split(key)
         _, seen = federated.simulate_observed(
-            algorithm, run_key, state, clients._replace(mask=mask), num_rounds, whose
+            algorithm, run_key, state, clients._replace(mask=mask), num_rounds, viewed
         )
 
-        def of_round(before, message):
-            params, flags = read(before, message)
-            mean = lambda params: jnp.mean(loss_fn(params, own, loss_key))
+        def one_round(before, message):
+            params, flags = reveal(before, message)
+            mean = lambda params: jnp.mean(loss_fn(params, batch, loss_key))
             moved = jax.tree.map(jnp.subtract, before, params)
-            told = membership.alignments(moved, jax.grad(mean)(before))
+            aligned = membership.alignments(moved, jax.grad(mean)(before))
             sent = jnp.array([flags[name] for name in sorted(flags)], jnp.float32)
-            found = {"updates": jnp.concatenate([told, sent])}
+            statistics = {"updates": jnp.concatenate([aligned, sent])}
             if apply_fn is not None:
-                logits = apply_fn(params, own["x"])[0]
-                found["outputs"] = membership.log_odds(logits, own["y"][0])[None]
-            return found
+                logits = apply_fn(params, batch["x"])[0]
+                outputs = membership.log_odds(logits, batch["y"][0])[None]
+                statistics["outputs"] = outputs
+            return statistics
 
-        found = jax.vmap(of_round)(seen.before, seen.message)
-        return jax.tree.map(jnp.ravel, found)
+        statistics = jax.vmap(one_round)(seen.before, seen.message)
+        return jax.tree.map(jnp.ravel, statistics)
 
     return observe
 
@@ -274,28 +275,29 @@ def audit(
     confidence: float = 0.95,
     chunk: int | None = None,
 ) -> dict[str, membership.Membership]:
-    """Tells members by everything that was observed, each statistic by itself.
+    """Infers members from each observed statistic separately.
 
     Args:
       key: typed PRNG key.
-      observe: of ``observer``.
-      num_examples: of its rows.
-      runs: of each example and side; half of them teach, half are told.
-      delta, spread, confidence: as ``attacks.infer_members`` takes them.
-      chunk: as ``attacks.shadow`` takes it.
+      observe: function from ``observer``.
+      num_examples: number of the observer's rows.
+      runs: number of runs per example and side. Half of them are used for learning.
+      delta, spread, confidence: see ``attacks.infer_members``.
+      chunk: see ``attacks.shadow``.
 
     Returns:
-      ``attacks.Membership`` by name of the statistics.
+      ``attacks.Membership`` by name of the statistic.
 
     Raises:
-      ValueError: as those two.
+      ValueError: see ``attacks.infer_members`` and ``attacks.shadow``.
 
     Example:
-      A sum of one clipped gradient and as much noise, sent once, is worth ε = 3.1 at
-      δ = 0.001, of which 2,000 runs prove a part; without noise they are told apart.
+      One clipped gradient with noise multiplier 1, sent once, has ε = 3.1 at δ = 0.001.
+      2,000 runs prove a part of it; without noise, members are fully distinguished.
 
       >>> from jaxanon.federated import PoissonSampling, fedsgd_ldp, stack
-      >>> every = PoissonSampling(sampling_probability=1.0, size=1.0, records=2)
+      >>> every = PoissonSampling(
+      ...     sampling_probability=1.0, expected_batch_size=1.0, max_examples=2)
       >>> loss = lambda p, x, key: p["w"] * x
       >>> algorithm = fedsgd_ldp(lambda key: {"w": jnp.zeros(())}, loss, lots=every,
       ...                         num_steps=1, num_clients=1)
@@ -320,21 +322,21 @@ def audit(
 
 
 def _sums(before, after):
-    """How far each layer went, its numbers added up."""
-    ways = jax.tree.map(lambda new, old: jnp.sum(new - old), after, before)
-    return jax.tree.leaves(ways)
+    """Returns the sum of each layer's change."""
+    changes = jax.tree.map(lambda new, old: jnp.sum(new - old), after, before)
+    return jax.tree.leaves(changes)
 
 
-def _of_layers(before, after, message, client):
+def _layer_statistics(before, after, message, client):
     known, flags = known_layers(before.params, message)
-    told = _sums(before.params, known) + [flags[name] for name in sorted(flags)]
-    return told + [leaf[client] for leaf in jax.tree.leaves(after.own.logits)]
+    sums = _sums(before.params, known) + [flags[name] for name in sorted(flags)]
+    return sums + [leaf[client] for leaf in jax.tree.leaves(after.own.logits)]
 
 
 # ``(before, after, message, client) -> list of numbers``.
 SEEN = {
     "params": lambda before, after, message, client: _sums(before.params, message),
-    "layers": _of_layers,
+    "layers": _layer_statistics,
     "released": lambda before, after, message, client: [
         *_sums(before.params, after.params),
         *jax.tree.leaves(after.server),
@@ -351,32 +353,32 @@ def client_observer(
     sees: str = "params",
     client: int = 0,
 ) -> Callable:
-    """What somebody makes of a client that has one set of rows, or another, or none.
+    """Builds the view of an attacker that distinguishes two versions of one client.
 
-    For ``attacks.shadow``, as ``observer``: a "member" is a run on the second of two
-    populations. In every round he takes, of each layer, the sum of what its numbers
-    went by: the best there is where rows pull all of them alike, as those should who
-    are to be told apart. He sees
+    The result is an ``observe`` function for ``attacks.shadow``, as from ``observer``.
+    A "member" is a run on the second of two populations. The statistic of a layer in a
+    round is the sum of its changes, which is optimal if the rows move all its numbers
+    equally. ``sees`` selects the view:
 
-    - ``"params"``, the client's trained layers (LDP-FL, FedSGD-LDP);
-    - ``"layers"``, those it sends, which they are, and scores that are released by
-      themselves (Atlas);
-    - ``"released"``, no client's message, but what the server makes of all of them: its
-      parameters, and its clip norm (DP-FedAvg).
+    - ``"params"``: the client's trained layers (LDP-FL, FedSGD-LDP);
+    - ``"layers"``: the layers that it sends, which ones they are, and separately
+      released scores (Atlas);
+    - ``"released"``: the server's aggregate parameters and clip norm, but no client's
+      message (DP-FedAvg).
 
     Args:
       algorithm: ``FederatedAlgorithm``, such as a learner's.
-      state: of ``algorithm.init``, from which all runs begin; public.
-      worlds: two ``Population`` of the same shapes, alike but for one client.
-      num_rounds: that he watches.
+      state: public state from ``algorithm.init`` with which all runs start.
+      worlds: two ``Population`` of the same shapes that differ in one client.
+      num_rounds: number of observed rounds.
       sees: one of ``SEEN``.
-      client: whose messages.
+      client: index of the client.
 
     Raises:
-      ValueError: for another word, or a client that there is not.
+      ValueError: if ``sees`` or ``client`` is invalid.
 
     Example:
-      One weight at either end of its range, sent as one of two values with ε = 1:
+      One weight at either end of its range, randomized to two values with ε = 1:
 
       >>> from jaxanon.attacks.auditing import audit
       >>> from jaxanon.federated import Steps, ldp_fl, stack
@@ -392,7 +394,7 @@ def client_observer(
       True
 
     References:
-      As ``jaxanon.attacks.auditing.audit``.
+      See ``jaxanon.attacks.auditing.audit``.
     """
     one_of("sees", sees, sorted(SEEN))
     if not 0 <= client < len(worlds[0].mask):
@@ -401,16 +403,16 @@ def client_observer(
         )
 
     def observe(key, example, member):
-        del example  # There is one pair of worlds.
+        del example  # There is only one pair of worlds.
         clients = jax.tree.map(lambda a, b: jnp.where(member, b, a), *worlds)
 
         def one_round(before, _):
             message = None
             if sees != "released":
-                message, _ = algorithm.sent(key, before, clients, client)
+                message, _ = algorithm.message(key, before, clients, client)
             after, _ = algorithm.update(key, before, clients)
-            told = SEEN[sees](before, after, message, client)
-            return after, jnp.stack([jnp.asarray(x, jnp.float32) for x in told])
+            seen = SEEN[sees](before, after, message, client)
+            return after, jnp.stack([jnp.asarray(x, jnp.float32) for x in seen])
 
         _, seen = jax.lax.scan(one_round, state, length=num_rounds)
         return {"seen": seen.ravel()}

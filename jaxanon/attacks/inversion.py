@@ -1,4 +1,4 @@
-"""Gradient inversion: a client's window rebuilt from the gradient that it sent."""
+"""Gradient inversion: reconstruction of a client's window from its gradient."""
 
 import functools
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from jaxanon import kernels
 
 
 class Inverted(NamedTuple):
-    """What an attacker makes of a gradient."""
+    """A reconstruction from a gradient."""
 
     window: jax.Array  # float32[*window_shape]
     label: jax.Array  # float32[*label_shape], probabilities
-    distance: jax.Array  # float32[], of its gradient from the one sent, relative
+    distance: jax.Array  # float32[], relative distance from the sent gradient
 
 
 def client_gradient(
@@ -26,29 +26,29 @@ def client_gradient(
     windows,
     labels,
     *,
-    max_norm: float | None = None,
+    clip_norm: float | None = None,
     noise_multiplier: float = 0.0,
 ):
-    """What a client of federated learning sends: the mean gradient of its windows.
+    """Computes a client's message: the mean gradient of its windows.
 
-    With ``max_norm`` as DP-SGD has it: each window's gradient is clipped, and Gaussian
-    noise added to the sum before it is divided.
+    With ``clip_norm``, it is that of DP-SGD: each window's gradient is clipped, and
+    Gaussian noise is added to their sum before division.
 
     Args:
       key: typed PRNG key of the noise.
-      loss_fn: ``(params, window, label) -> float[]``, of one window and its label as
+      loss_fn: ``(params, window, label) -> float[]``, the loss of a window. Labels are
         probabilities.
       params: tree of ``float`` arrays.
       windows: ``float[batch, time, channels]``.
       labels: ``float[batch, classes]``, one-hot.
-      max_norm: bound on the L2 norm of a window's gradient, > 0; None clips nothing.
-      noise_multiplier: deviation of the noise over ``max_norm``, >= 0.
+      clip_norm: bound on the L2 norm of a window's gradient, > 0. None does not clip.
+      noise_multiplier: standard deviation of the noise over ``clip_norm``, >= 0.
 
     Returns:
       A tree like ``params``.
 
     Raises:
-      ValueError: for noise without ``max_norm``, which nothing would bound; and as
+      ValueError: if there is noise without ``clip_norm``; see also
         ``kernels.clipped_sum``.
 
     Example:
@@ -56,21 +56,21 @@ def client_gradient(
       >>> windows, labels = jnp.array([[[3.0]], [[1.0]]]), jnp.ones((2, 1))
       >>> send = lambda **options: client_gradient(
       ...     jax.random.key(0), loss_fn, jnp.ones(()), windows, labels, **options)
-      >>> float(send()), float(send(max_norm=2.0))  # 3 and 1; 2 and 1
+      >>> float(send()), float(send(clip_norm=2.0))  # 3 and 1; 2 and 1
       (2.0, 1.5)
 
     References:
       Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1.
     """
-    if max_norm is None and noise_multiplier:
+    if clip_norm is None and noise_multiplier:
         raise ValueError(
-            f"noise_multiplier {noise_multiplier!r} needs max_norm: without a bound on "
-            "the gradients no noise hides them."
+            f"noise_multiplier {noise_multiplier!r} requires clip_norm, because noise "
+            "does not hide unbounded gradients."
         )
     rows = jax.vmap(jax.grad(loss_fn), in_axes=(None, 0, 0))(params, windows, labels)
-    if max_norm is None:
+    if clip_norm is None:
         return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), rows)
-    total = kernels.clipped_sum(rows, max_norm)
+    total = kernels.clipped_sum(rows, clip_norm)
     noisy = kernels.add_noise_to_sum(key, total, noise_multiplier)
     return jax.tree.map(lambda leaf: leaf / len(windows), noisy)
 
@@ -86,32 +86,32 @@ def invert_gradient(
     steps: int = 300,
     restarts: int = 4,
 ) -> Inverted:
-    """Deep leakage from gradients: looks for a window whose gradient is the one sent.
+    """Searches for a window whose gradient equals the sent one ("deep leakage").
 
-    A window of noise and a guess at its label are moved by L-BFGS until the gradient of
-    the model on them is the one that the client sent: the model is known to every
-    client and the server. Of several starts, side by side, the closest counts. It takes
-    a network with a second derivative (tanh, sigmoid, softplus; of ReLU little comes
-    back), and few windows per gradient.
+    L-BFGS changes a random window and label until the model's gradient on them equals
+    the client's gradient; the server and all clients know the model. The best of
+    several parallel starts is returned. The network must be twice differentiable
+    (tanh, sigmoid, softplus); ReLU networks resist. Few windows per gradient work best.
 
     Args:
       key: typed PRNG key of the starts.
-      loss_fn: ``(params, window, label) -> float[]``; ``window`` of ``window_shape``,
-        ``label`` of ``label_shape``, probabilities along the last axis. For the mean
-        gradient of a batch both shapes begin with the batch, and the loss is the mean.
-      params: those of the model when the client took the gradient.
-      gradient: a tree like ``params``, as sent.
+      loss_fn: ``(params, window, label) -> float[]``, where ``window`` has shape
+        ``window_shape`` and ``label`` has shape ``label_shape``, with probabilities
+        along the last axis. For a batch, both shapes start with the batch size and the
+        loss is the mean.
+      params: parameters at which the client computed the gradient.
+      gradient: sent gradient. Has the structure of ``params``.
       window_shape: such as ``(time, channels)``.
       label_shape: such as ``(classes,)``.
-      steps: of L-BFGS, at least 1.
+      steps: number of L-BFGS steps, at least 1.
       restarts: number of starts, at least 1.
 
     Returns:
-      ``Inverted``. ``distance`` is ``‖sent − its own‖² / ‖sent‖²``: near 0 where the
-      window explains the gradient, near 1 and more where noise does.
+      ``Inverted``. ``distance`` is ``‖sent − reconstructed‖² / ‖sent‖²``: near 0 if the
+      window explains the gradient, near 1 or above if noise dominates.
 
     Raises:
-      ValueError: if ``steps`` or ``restarts`` is below 1, or ``gradient`` is no tree
+      ValueError: if ``steps`` or ``restarts`` is below 1, or ``gradient`` is not a tree
         like ``params``.
 
     Example:
@@ -132,11 +132,11 @@ def invert_gradient(
     for name, value in (("steps", steps), ("restarts", restarts)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value!r}.")
-    own, sent = jax.tree.map(jnp.shape, params), jax.tree.map(jnp.shape, gradient)
-    if own != sent:
+    wanted, got = jax.tree.map(jnp.shape, params), jax.tree.map(jnp.shape, gradient)
+    if wanted != got:
         raise ValueError(
-            f"gradient must be a tree like params, {own}, got {sent}; pass what "
-            "jax.grad(loss_fn)(params, ...) has."
+            f"gradient must be a tree like params, {wanted}, got {got}; pass the "
+            "result of jax.grad(loss_fn)(params, ...)."
         )
     shapes = (tuple(window_shape), tuple(label_shape))
     return _invert(loss_fn, shapes, steps, restarts, key, params, gradient)
@@ -150,8 +150,8 @@ def _invert(loss_fn, shapes, steps, restarts, key, params, gradient):
 
     def distance(dummy):
         window, logits = dummy
-        own = jax.grad(loss_fn)(params, window, jax.nn.softmax(logits))
-        return _squared_norm(jax.tree.map(jnp.subtract, own, gradient)) / norm
+        mine = jax.grad(loss_fn)(params, window, jax.nn.softmax(logits))
+        return _squared_norm(jax.tree.map(jnp.subtract, mine, gradient)) / norm
 
     def step(carry, _):
         dummy, state, best, least = carry
@@ -171,9 +171,9 @@ def _invert(loss_fn, shapes, steps, restarts, key, params, gradient):
         (_, _, best, least), _ = jax.lax.scan(step, carry, length=steps)
         return best, least
 
-    found, distances = jax.vmap(start)(jax.random.split(key, restarts))
+    dummies, distances = jax.vmap(start)(jax.random.split(key, restarts))
     closest = jnp.argmin(distances)
-    window, logits = jax.tree.map(lambda leaf: leaf[closest], found)
+    window, logits = jax.tree.map(lambda leaf: leaf[closest], dummies)
     return Inverted(window, jax.nn.softmax(logits), distances[closest])
 
 
@@ -182,19 +182,20 @@ def _squared_norm(tree):
 
 
 def dense_input(gradient, size: int) -> jax.Array | None:
-    """What went into a dense layer with biases, from the gradient of one example.
+    """Recovers the input of a dense layer with bias from one example's gradient.
 
-    The gradient of the kernel is what went in times that of the biases, so one follows
-    from the other, whatever comes behind the layer: exactly, or by least squares where
-    there is noise. Of the mean over several examples it is a mixture of what went in.
+    The kernel's gradient is the outer product of the input and the bias's gradient.
+    The input follows exactly, or by least squares under noise, for any later layers.
+    A mean gradient yields a mixture of the examples' inputs.
 
     Args:
-      gradient: tree in which a dense layer is a dict of ``kernel`` ``float[size, n]``
-        and ``bias`` ``float[n]``, as Flax has them; the first such layer counts.
-      size: numbers that go into the layer.
+      gradient: tree in which a dense layer is a dict of ``kernel``, ``float[size, n]``,
+        and ``bias``, ``float[n]``, as in Flax. The first such layer is used.
+      size: number of inputs of the layer.
 
     Returns:
-      ``float[size]``; zeros if no bias has a gradient; None without such a layer.
+      ``float[size]``. It is zero if the bias's gradient is zero, and None if there is
+      no such layer.
 
     Example:
       >>> x, slope = jnp.array([1.0, -2.0]), jnp.array([0.5, 0.0, 2.0])
@@ -217,17 +218,17 @@ def dense_input(gradient, size: int) -> jax.Array | None:
 
 
 def correlation(window, rebuilt) -> jax.Array:
-    """Pearson's correlation of two windows, over all their values.
+    """Computes Pearson's correlation of two windows over all their values.
 
     Args:
       window: ``float[...]``.
-      rebuilt: of the same shape.
+      rebuilt: array of the same shape.
 
     Returns:
       ``float[]`` in [-1, 1]; 0 if either is constant.
 
     Raises:
-      ValueError: if shapes differ.
+      ValueError: if the shapes differ.
 
     Example:
       >>> correlation(jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 0.0, 3.0]))
@@ -235,7 +236,7 @@ def correlation(window, rebuilt) -> jax.Array:
     """
     if jnp.shape(window) != jnp.shape(rebuilt):
         raise ValueError(
-            f"window and rebuilt must be of one shape, got {jnp.shape(window)} and "
+            f"window and rebuilt must have one shape, got {jnp.shape(window)} and "
             f"{jnp.shape(rebuilt)}."
         )
     one, other = (_centred(jnp.ravel(x)) for x in (window, rebuilt))
@@ -245,7 +246,7 @@ def correlation(window, rebuilt) -> jax.Array:
 
 
 def _centred(x):
-    """What is off the mean, in a unit in which no square is lost or infinite."""
+    """Subtracts the mean, after scaling so that squares neither overflow nor vanish."""
     _, exponent = jnp.frexp(jnp.max(jnp.abs(x), initial=0))
-    x = jnp.ldexp(x, -exponent)  # By a power of two, which keeps all digits.
+    x = jnp.ldexp(x, -exponent)  # Powers of two are exact.
     return x - jnp.mean(x)

@@ -1,4 +1,4 @@
-"""Linkage: who windows come from, where their subjects were never in training."""
+"""Linkage of anonymized windows and streams to subjects unseen in training."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from jaxanon.attacks import attacker_data, attackers
 
 
 class Linked(NamedTuple):
-    """Evidence for the subjects of some of the test windows."""
+    """Evidence for the subjects of the scored test windows."""
 
-    rows: np.ndarray  # int[n], the test windows that were scored
+    rows: np.ndarray  # int[n], indices of the scored test windows
     evidence: np.ndarray  # float32[n, num_subjects]
 
 
@@ -27,27 +27,27 @@ def link_unseen_subjects(
 ) -> list[Linked]:
     """Links anonymized windows of new subjects to earlier ones of the same people.
 
-    The attacker has seen who sent the first half, in time, of every (subject,
-    activity) among the anonymized test windows, and names the sender of the last
-    40 %. Where test subjects did occur in training, ``reidentify`` is the protocol.
-    Attackers that are networks train for all anonymizers in one program.
+    The attacker knows the subjects of the first half, in time, of each (subject,
+    activity) among the anonymized test windows. It predicts the subjects of the last
+    40 %. Use ``reidentify`` instead if test subjects occur in training. Attackers that
+    are networks train for all anonymizers in one program.
 
     Args:
       keys: typed PRNG keys, one per anonymizer.
       attacker: a name of ``attackers.ATTACKERS``.
-      safe_tests: per anonymizer ``float[M, time, channels]``, the test windows,
-        anonymized, standardised, in order of time within each (subject, activity).
+      safe_tests: per anonymizer ``float[M, time, channels]``, the anonymized test
+        windows. Standardized, and in order of time within each (subject, activity).
       subjects: ``int[M]``.
       activities: ``int[M]``, the public attribute.
-      num_subjects: number of subjects that there may be.
-      overlap: which windows share samples, as ``attacker_data.halves`` takes it; those
-        that share some with known ones are not scored.
+      num_subjects: maximum number of subjects.
+      overlap: whether two windows share samples; see ``attacker_data.halves``. Windows
+        that share samples with known ones are not scored.
 
     Returns:
       ``Linked`` for each anonymizer.
 
     Raises:
-      ValueError: for an unknown attacker, and if fewer than two subjects have three
+      ValueError: if the attacker is unknown, or fewer than two subjects have three
         windows of one activity.
 
     Example:
@@ -62,7 +62,7 @@ def link_unseen_subjects(
       (array([ 6,  7,  8,  9, 16, 17, 18, 19]), array([0, 0, 0, 0, 1, 1, 1, 1]))
 
     References:
-      None; this protocol is our own.
+      This protocol is specific to jaxanon.
     """
     kind = attackers.get(attacker)
     subjects = np.asarray(subjects)
@@ -74,22 +74,24 @@ def link_unseen_subjects(
         )
     count = len(safe_tests)
     seen = [safe[known] for safe in safe_tests]
-    reads = kind.fit_sets(keys, seen, [subjects[known]] * count, [num_subjects] * count)
-    pairs = zip(reads, safe_tests, strict=True)
-    return [Linked(scored, read(safe[scored])) for read, safe in pairs]
+    infer_fns = kind.fit_sets(
+        keys, seen, [subjects[known]] * count, [num_subjects] * count
+    )
+    pairs = zip(infer_fns, safe_tests, strict=True)
+    return [Linked(scored, infer(safe[scored])) for infer, safe in pairs]
 
 
 def profile_streams(evidence, rows, subjects) -> np.ndarray:
-    """What each subject's windows look like to an attacker, on average.
+    """Averages an attacker's evidence over the windows of each subject.
 
     Args:
-      evidence: ``float[M, n]``, what the attacker says of every window: its likeness to
-        each of the people whom he knows, or any features of it.
-      rows: ``int[m]``, the windows of the streams.
+      evidence: ``float[M, n]``, evidence of each window for each known person, or any
+        other features.
+      rows: ``int[m]``, indices of the windows of the streams.
       subjects: ``int[M]``.
 
     Returns:
-      ``float64[streams, n]``, in ascending order of the subjects among ``rows``.
+      ``float64[streams, n]``, in ascending order of the subjects in ``rows``.
 
     Example:
       >>> evidence = np.array([[0.0, 1.0], [2.0, 3.0], [5.0, 5.0]])
@@ -98,28 +100,32 @@ def profile_streams(evidence, rows, subjects) -> np.ndarray:
              [1., 2.]])
 
     References:
-      None; to match streams by such profiles is our own.
+      Matching streams by such profiles is specific to jaxanon.
     """
-    own = np.asarray(subjects)[rows]
+    stream_subjects = np.asarray(subjects)[rows]
     seen = np.asarray(evidence, np.float64)[rows]
-    return np.stack([seen[own == subject].mean(0) for subject in np.unique(own)])
+    profiles = [
+        seen[stream_subjects == subject].mean(0)
+        for subject in np.unique(stream_subjects)
+    ]
+    return np.stack(profiles)
 
 
 def compare_streams(first, second) -> np.ndarray:
-    """How alike two lists of streams are, each with each.
+    """Computes the similarity of each pair of streams from two lists.
 
-    The cosine of the profiles, after each of their entries was standardised over all
-    streams of both lists: what everybody has in common says nothing.
+    Profile entries are standardized over all streams, which removes what all streams
+    have in common. The similarity is the cosine of two standardized profiles.
 
     Args:
-      first: ``float[streams, n]`` of ``profile_streams``.
-      second: ``float[others, n]``, of the same attacker.
+      first: ``float[streams, n]`` from ``profile_streams``.
+      second: ``float[others, n]`` of the same attacker.
 
     Returns:
-      ``float64[streams, others]`` in [-1, 1]; 0 for a profile that is the mean of all.
+      ``float64[streams, others]`` in [-1, 1]; 0 for a profile that equals the mean.
 
     Raises:
-      ValueError: if there are no two streams in either, or entries differ.
+      ValueError: if a list has fewer than two streams, or the entries differ.
 
     Example:
       >>> likeness = compare_streams([[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.9], [0.9, 0.0]])
@@ -127,7 +133,7 @@ def compare_streams(first, second) -> np.ndarray:
       array([0, 1])
 
     References:
-      None; to match streams by such profiles is our own.
+      Matching streams by such profiles is specific to jaxanon.
     """
     first, second = (np.asarray(x, np.float64) for x in (first, second))
     tables = first.ndim == second.ndim == 2 and first.shape[1] == second.shape[1]
@@ -137,8 +143,8 @@ def compare_streams(first, second) -> np.ndarray:
             f"got shapes {first.shape} and {second.shape}; test on more people."
         )
     both = np.concatenate([first, second])
-    spread = both.std(0)
-    both = (both - both.mean(0)) / np.where(spread > 0, spread, 1.0)
+    std = both.std(0)
+    both = (both - both.mean(0)) / np.where(std > 0, std, 1.0)
     length = np.linalg.norm(both, axis=1, keepdims=True)
     both = both / np.where(length > 0, length, 1.0)
     return both[: len(first)] @ both[len(first) :].T
@@ -146,20 +152,20 @@ def compare_streams(first, second) -> np.ndarray:
 
 LENGTHS = (1, 5, 30, 100)
 
-LEAST = np.log(1e-3)  # No single window counts for more than this.
+LEAST = np.log(1e-3)  # Floor of log-probabilities, so that no single window decides.
 
 
 def runs(persons, length: int) -> np.ndarray:
-    """Consecutive windows of one person, cut into runs that do not overlap.
+    """Divides each person's consecutive windows into runs that do not overlap.
 
     Args:
-      persons: ``int[N]``, who each window comes from; a person's windows are in order
-        of time, whatever lies between them.
-      length: windows per run, at least 1. What is left over at a person's end is
-        dropped.
+      persons: ``int[N]``, the person of each window. Each person's windows are in order
+        of time, possibly interleaved with others'.
+      length: number of windows per run, at least 1. A person's last windows are dropped
+        if they do not fill a run.
 
     Returns:
-      ``int[runs, length]``, numbers of windows; no runs if nobody has enough.
+      ``int[runs, length]``, indices of windows; empty if all persons have too few.
 
     Raises:
       ValueError: if ``length`` is below 1.
@@ -173,49 +179,49 @@ def runs(persons, length: int) -> np.ndarray:
     if length < 1:
         raise ValueError(f"length must be at least 1, got {length!r}.")
     persons = np.asarray(persons)
-    found = [np.zeros((0, length), np.int64)]
+    pieces = [np.zeros((0, length), np.int64)]
     for person in np.unique(persons):
         rows = np.flatnonzero(persons == person)
-        found.append(rows[: len(rows) // length * length].reshape(-1, length))
-    return np.concatenate(found)
+        pieces.append(rows[: len(rows) // length * length].reshape(-1, length))
+    return np.concatenate(pieces)
 
 
 def majority_vote(evidence) -> np.ndarray:
-    """How many of a run's windows are read as each class.
+    """Counts the windows of a run that are predicted as each class.
 
-    Of equally many votes, those with more evidence behind them win.
+    Ties are broken by the evidence behind the votes.
 
     Args:
       evidence: ``float[runs, length, classes]``, log-probabilities.
 
     Returns:
-      ``float64[runs, classes]``, shares of the votes, of equals told apart by less than
+      ``float64[runs, classes]``, fractions of the votes plus a tie-breaker of less than
       one vote.
 
     Example:
-      Two windows of three say class 0, if only just.
+      Two windows of three narrowly favor class 0.
 
       >>> evidence = np.log([[[0.6, 0.4], [0.6, 0.4], [0.1, 0.9]]])
       >>> majority_vote(evidence).argmax(1), mean_log_odds(evidence).argmax(1)
       (array([0]), array([1]))
 
     References:
-      None; that a private attribute does not change, so that windows may vote on it, is
-      our own attack.
+      Voting is specific to jaxanon; it works because a private attribute does not
+      change within a stream.
     """
     evidence = np.asarray(evidence)
     classes = evidence.shape[-1]
     votes = (evidence.argmax(-1)[..., None] == np.arange(classes)).mean(1)
-    # Less than one vote, so that it settles ties and overrules nobody.
+    # The tie-breaker is less than one vote, so it never changes a majority.
     return votes + 1 / (1 + np.exp(-mean_log_odds(evidence))) / evidence.shape[1]
 
 
 def mean_log_odds(evidence) -> np.ndarray:
-    """What all windows of a run say together: the mean of their log-odds.
+    """Combines the windows of a run as the mean of their log-odds.
 
-    If windows told independently, the sum of log-odds would be that of the run; it is
-    divided by the length, for which windows that overlap do not. A probability below
-    0.001 or above 0.999 counts as that.
+    For independent windows, the run's log-odds would be the sum. The sum is divided by
+    the length because overlapping windows are not independent. Probabilities are
+    clipped to [0.001, 0.999].
 
     Args:
       evidence: ``float[runs, length, classes]``, log-probabilities.
@@ -228,7 +234,7 @@ def mean_log_odds(evidence) -> np.ndarray:
       array([[ 0.55, -0.55]])
 
     References:
-      None; as ``majority_vote``, our own.
+      Specific to jaxanon, as ``majority_vote``.
     """
-    own = np.clip(np.asarray(evidence, np.float64), LEAST, np.log1p(-np.exp(LEAST)))
-    return (own - np.log1p(-np.exp(own))).mean(1)
+    clipped = np.clip(np.asarray(evidence, np.float64), LEAST, np.log1p(-np.exp(LEAST)))
+    return (clipped - np.log1p(-np.exp(clipped))).mean(1)

@@ -1,4 +1,4 @@
-"""Membership inference: whether an example was among those a client trained on."""
+"""Membership inference: whether an example was in a client's training data."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,15 +12,15 @@ from jaxanon.kernels.checks import one_of
 
 SPREADS = ("own", "pooled")
 
-RATES = (1e-3, 1e-2, 1e-1)  # Of false positives, at which true ones are told.
+RATES = (1e-3, 1e-2, 1e-1)  # False positive rates of reported true positive rates.
 
 
 class Membership(NamedTuple):
-    """What an attacker can tell, on runs that he did not learn from."""
+    """Result of membership inference on runs that were not used to learn it."""
 
-    evidence: np.ndarray  # float64[2, runs, examples]; log ratios, without and with it
+    evidence: np.ndarray  # float64[2, runs, examples], log ratios without and with it
     auc: float
-    true_positives: dict[float, float]  # by rate of false positives
+    true_positives: dict[float, float]  # by false positive rate
     epsilon: float  # lower bound
 
 
@@ -30,22 +30,22 @@ def shadow(
     """Repeats a training with and without each example, as one compiled program.
 
     Args:
-      key: typed PRNG key; every run has one of its own, so that runs are independent.
-      observe: ``(key, example, member) -> tree of float[statistics]``, what somebody
-        makes of what he saw of one run; ``example`` is an ``int32[]`` below
-        ``num_examples``, ``member`` a ``bool[]``, whether it was in.
-      num_examples: examples in question, one in each run.
-      runs: of each example and side, >= 1.
-      chunk: runs side by side (``vmap``); None is all of them.
+      key: typed PRNG key. Each run uses its own key, so runs are independent.
+      observe: ``(key, example, member) -> tree of float[statistics]``, the attacker's
+        statistics of one run. The index ``example``, ``int32[]``, is below
+        ``num_examples``. The run includes the example if ``member``, ``bool[]``.
+      num_examples: number of examples. Each run has one.
+      runs: number of runs for each example and side, >= 1.
+      chunk: number of runs in parallel (``vmap``). None runs all in parallel.
 
     Returns:
       Tree of ``float[2, runs, examples, statistics]``: without, then with the example.
 
     Raises:
-      ValueError: for a number below 1.
+      ValueError: if a number is below 1.
 
     Example:
-      An onlooker who sees the sum of an example and noise:
+      An attacker that sees the sum of an example and noise:
 
       >>> examples = jnp.array([1.0, 8.0])
       >>> def observe(key, example, member):
@@ -69,7 +69,7 @@ def shadow(
     def program(key):
         number = jnp.arange(total)
         member, example = number >= total // 2, number % num_examples
-        one = lambda given: observe(jax.random.fold_in(key, given[0]), *given[1:])
+        one = lambda indices: observe(jax.random.fold_in(key, indices[0]), *indices[1:])
         width = total if chunk is None else min(chunk, total)
         return jax.lax.map(one, (number, example, member), batch_size=width)
 
@@ -78,18 +78,18 @@ def shadow(
 
 
 def alignments(moved: dict, gradient: dict) -> jax.Array:
-    """How far a client moved along an example's gradient, layer by layer.
+    """Measures how far a client moved along an example's gradient in each layer.
 
-    The best a linear onlooker can do against Gaussian noise: its deviation in here does
-    not depend on the gradient.
+    This is the optimal linear statistic against Gaussian noise. Its noise has the same
+    standard deviation for all gradients.
 
     Args:
-      moved: dict of layers, a client's parameters before less those after.
-      gradient: of the example's loss, likewise.
+      moved: dict of layers, a client's parameters before minus after training.
+      gradient: dict of layers, the gradient of the example's loss.
 
     Returns:
-      ``float32[layers]`` by ascending name: inner products over the gradient's norm, 0
-      where that is 0.
+      ``float32[layers]`` in order of names: inner products divided by the norm of the
+      gradient, or 0 if the norm is 0.
 
     Example:
       >>> moved = {"a": jnp.array([3.0, 1.0]), "b": jnp.ones(2)}
@@ -102,25 +102,26 @@ def alignments(moved: dict, gradient: dict) -> jax.Array:
       learning, ICLR 2024.
     """
     wide = lambda tree: [jnp.float32(leaf).ravel() for leaf in jax.tree.leaves(tree)]
-    found = []
+    projections = []
     for name in sorted(gradient):
         pairs = list(zip(wide(moved[name]), wide(gradient[name]), strict=True))
         product = sum(one @ other for one, other in pairs)
         norm = jnp.sqrt(sum(other @ other for _, other in pairs))
-        found.append(jnp.where(norm > 0, product / jnp.where(norm > 0, norm, 1), 0))
-    return jnp.stack(found)
+        scale = jnp.where(norm > 0, norm, 1)
+        projections.append(jnp.where(norm > 0, product / scale, 0))
+    return jnp.stack(projections)
 
 
 def log_odds(logits, label) -> jax.Array:
-    """A model's confidence in the right class, on a scale where it is near a Gaussian.
+    """Returns a model's confidence in the right class on a near-Gaussian scale.
 
     Args:
       logits: ``float[classes]``.
       label: ``int32[]``.
 
     Returns:
-      ``float[]``, log p / (1 - p) of the class's probability p; exact where p is 1 but
-      for rounding.
+      ``float[]``, log p / (1 - p) for the probability p of the class; accurate even
+      where p rounds to 1.
 
     Example:
       >>> log_odds(jnp.array([2.0, 0.5]), 0)
@@ -134,24 +135,25 @@ def log_odds(logits, label) -> jax.Array:
 
 
 def likelihood_ratios(known, seen, *, spread: str = "own") -> np.ndarray:
-    """LiRA: how much likelier what was seen is with an example than without it.
+    """Computes LiRA's log-likelihood ratios of statistics with and without an example.
 
-    What shadow runs have of each example, with and without it, is taken for a Gaussian
-    in each statistic; logarithms of ratios of densities add up over statistics.
+    Each statistic of the shadow runs is modelled as a Gaussian for each example and
+    side. Log ratios of the densities are summed over statistics.
 
     Args:
-      known: ``float[2, runs, examples, statistics]`` as of ``shadow``, at least 2 runs.
-      seen: likewise, of runs in question.
-      spread: "own", a deviation for each side; "pooled", one for both, better known,
-        and all there is where noise is added whose scale nothing has a part in.
+      known: ``float[2, runs, examples, statistics]`` from ``shadow``, at least 2 runs.
+      seen: statistics of the runs in question. Same form.
+      spread: "own" estimates a standard deviation for each side; "pooled" estimates one
+        for both. Pooling is more accurate if added noise of fixed scale dominates.
 
     Returns:
-      ``float64[2, runs, examples]``, of ``seen``. No variance counts for less than all
-      there is of that statistic over the number of known runs: what was never met may
-      happen that often. A statistic that never varies says nothing.
+      ``float64[2, runs, examples]`` for ``seen``. A variance is at least the total
+      variance of the statistic divided by the number of known runs, because rarer
+      events may not have occurred. A constant statistic contributes nothing.
 
     Raises:
-      ValueError: for other shapes, too few runs, what is not finite, or another spread.
+      ValueError: if shapes differ, runs are too few, values are not finite, or
+        ``spread`` is unknown.
 
     Example:
       >>> known = np.array([[-1.0, 1.0], [1.0, 3.0]])[:, :, None, None]
@@ -167,7 +169,7 @@ def likelihood_ratios(known, seen, *, spread: str = "own") -> np.ndarray:
     known, seen = _checked("known", known, 2), _checked("seen", seen, 1)
     if known.shape[2:] != seen.shape[2:]:
         raise ValueError(
-            "known and seen must be of the same examples and statistics, got shapes "
+            "known and seen must have the same examples and statistics, got shapes "
             f"{known.shape} and {seen.shape}."
         )
     means, variances = known.mean(1), known.var(1)
@@ -178,8 +180,8 @@ def likelihood_ratios(known, seen, *, spread: str = "own") -> np.ndarray:
     safe = np.where(variances > 0, variances, 1.0)
 
     def density(side):
-        own = (seen - means[side]) ** 2 / safe[side] + np.log(safe[side])
-        return -0.5 * np.where(every > 0, own, 0.0).sum(-1)
+        terms = (seen - means[side]) ** 2 / safe[side] + np.log(safe[side])
+        return -0.5 * np.where(every > 0, terms, 0.0).sum(-1)
 
     return density(1) - density(0)
 
@@ -187,22 +189,22 @@ def likelihood_ratios(known, seen, *, spread: str = "own") -> np.ndarray:
 def infer_members(
     statistics, *, delta: float, spread: str = "own", confidence: float = 0.95
 ) -> Membership:
-    """Learns from the first half of the runs, and tells members in the second.
+    """Learns from the first half of the runs and infers members in the second half.
 
     Args:
-      statistics: ``float[2, runs, examples, statistics]`` of ``shadow``, 4 runs or more
-        of each example and side.
+      statistics: ``float[2, runs, examples, statistics]`` from ``shadow``, with at
+        least 4 runs for each example and side.
       delta: δ at which ε is bounded.
-      spread: as ``likelihood_ratios`` takes it.
-      confidence: of the bound.
+      spread: estimate of standard deviations; see ``likelihood_ratios``.
+      confidence: confidence of the bound.
 
     Returns:
-      ``Membership``. Its ``epsilon`` is the bound of ``metrics.epsilon_lower_bound``,
-      with the threshold from the first half; a mechanism that keeps ε and δ for each
-      example keeps them for the mean over examples.
+      ``Membership``. Its ``epsilon`` is ``metrics.epsilon_lower_bound`` with the
+      threshold from the first half. It is averaged over examples, which is valid for a
+      mechanism with (ε, δ) for each example.
 
     Raises:
-      ValueError: as ``likelihood_ratios`` and ``metrics.epsilon_lower_bound``.
+      ValueError: see ``likelihood_ratios`` and ``metrics.epsilon_lower_bound``.
 
     Example:
       >>> noise = np.random.default_rng(0).normal(size=(2, 2000, 1, 1))
@@ -213,14 +215,14 @@ def infer_members(
     statistics = _checked("statistics", statistics, 4)
     half = statistics.shape[1] // 2
     known, rest = statistics[:, :half], statistics[:, half:]
-    own = likelihood_ratios(known, known, spread=spread)
-    found = likelihood_ratios(known, rest, spread=spread)
-    member = np.repeat([False, True], found[0].size)
-    flat = found.reshape(-1)
+    first = likelihood_ratios(known, known, spread=spread)
+    second = likelihood_ratios(known, rest, spread=spread)
+    member = np.repeat([False, True], second[0].size)
+    flat = second.reshape(-1)
     rates = {rate: metrics.true_positive_rate(member, flat, rate) for rate in RATES}
     area = metrics.auc(member.astype(int), np.stack([-flat, flat], 1))[1]
-    bound = metrics.epsilon_lower_bound(own, found, delta, confidence=confidence)
-    return Membership(found, float(area), rates, bound)
+    bound = metrics.epsilon_lower_bound(first, second, delta, confidence=confidence)
+    return Membership(second, float(area), rates, bound)
 
 
 def _checked(name, statistics, least):
@@ -228,36 +230,36 @@ def _checked(name, statistics, least):
     shape = statistics.shape
     if statistics.ndim != 4 or shape[0] != 2 or shape[1] < least or 0 in shape:
         raise ValueError(
-            f"{name} must be float[2, runs, examples, statistics] of {least} runs or "
-            f"more, got shape {shape}."
+            f"{name} must be float[2, runs, examples, statistics] with at least "
+            f"{least} runs, got shape {shape}."
         )
     if not np.isfinite(statistics).all():
         raise ValueError(
-            f"{name} must be finite; did a run diverge? Lower its step size."
+            f"{name} must be finite; did a run diverge? Lower its learning rate."
         )
     return statistics
 
 
 class MembershipResult(NamedTuple):
-    """How well training windows are told from others."""
+    """Result of ``score_membership``."""
 
-    auc: float  # 0.5 tells nothing
-    interval: tuple[float, float]  # that has it, were windows independent
-    true_positives: dict[float, float]  # by rate of false positives
+    auc: float  # 0.5 is chance level
+    interval: tuple[float, float]  # confidence interval for independent windows
+    true_positives: dict[float, float]  # by false positive rate
 
 
 def score_membership(members, others, *, confidence: float = 0.95) -> MembershipResult:
-    """How well evidence tells windows that a generator was trained on from others.
+    """Scores how well evidence distinguishes a generator's training windows.
 
     Args:
-      members: ``float[N]``, evidence of training windows, at least two; the larger, the
-        more they seem to be. Any rising function of it does the same.
-      others: ``float[M]``, of windows of the same kind that it was not trained on.
-      confidence: of the interval.
+      members: ``float[N]``, evidence of at least two training windows; larger values
+        indicate membership. Increasing transformations do not change the result.
+      others: ``float[M]``, evidence of comparable windows outside the training data.
+      confidence: confidence of the interval.
 
     Raises:
-      ValueError: for fewer than two on a side, evidence that is NaN or of another rank,
-        or another confidence.
+      ValueError: if a side has fewer than two windows, evidence is NaN or has another
+        rank, or ``confidence`` is out of range.
 
     Example:
       >>> found = score_membership([3.0, 1.0], [2.0, 0.0])
@@ -268,29 +270,29 @@ def score_membership(members, others, *, confidence: float = 0.95) -> Membership
     for name, side in zip(("members", "others"), sides, strict=True):
         if side.ndim != 1 or len(side) < 2:
             raise ValueError(
-                f"{name} must be float[N], a number for each of two windows or more, "
-                f"got shape {side.shape}."
+                f"{name} must be float[N] with at least two windows, got shape "
+                f"{side.shape}."
             )
-    own = np.repeat([True, False], [len(side) for side in sides])
+    member = np.repeat([True, False], [len(side) for side in sides])
     evidence = np.concatenate(sides)
-    interval = metrics.auc_interval(own, evidence, confidence)
-    area = metrics.auc(own.astype(int), np.stack([-evidence, evidence], 1))[1]
-    rates = {rate: metrics.true_positive_rate(own, evidence, rate) for rate in RATES}
+    interval = metrics.auc_interval(member, evidence, confidence)
+    area = metrics.auc(member.astype(int), np.stack([-evidence, evidence], 1))[1]
+    rates = {rate: metrics.true_positive_rate(member, evidence, rate) for rate in RATES}
     return MembershipResult(float(area), interval, rates)
 
 
 def nearness(windows, synthetic) -> np.ndarray:
-    """Evidence of whoever sees what a generator makes, and nothing else.
+    """Computes membership evidence from a generator's output alone.
 
     Args:
-      windows: ``float[N, time, channels]``, standardised, in question.
-      synthetic: ``float[M, time, channels]``, what it made, of the same classes.
+      windows: ``float[N, time, channels]``, standardized windows in question.
+      synthetic: ``float[M, time, channels]``, generated windows of the same classes.
 
     Returns:
-      ``float64[N]``, less the distance to the synthetic window that is nearest.
+      ``float64[N]``, the negative distance to the nearest synthetic window.
 
     Raises:
-      ValueError: as ``metrics.nearest_distances``.
+      ValueError: see ``metrics.nearest_distances``.
 
     Example:
       >>> nearness(np.full((1, 4, 1), 2.0), np.array([0.0, 1.5]).reshape(2, 1, 1) *
@@ -304,24 +306,24 @@ def nearness(windows, synthetic) -> np.ndarray:
 
 
 def match(key, members, others, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """As many training windows as others of each kind, so that nothing else differs.
+    """Draws equally many training windows and other windows of each kind.
 
-    Who they are of, and what they show, tells training windows from others where there
-    are more of some in training.
+    Matching prevents subjects or classes that are more frequent in training from
+    revealing membership.
 
     Args:
       key: typed PRNG key.
-      members: ``int[N, columns]``, what kinds training windows are of, such as their
-        subject and their class.
-      others: ``int[M, columns]``, likewise.
-      most: windows of either side, >= 1.
+      members: ``int[N, columns]``, the kind of each training window. Columns are, for
+        example, subject and class.
+      others: ``int[M, columns]``, the kind of each other window.
+      most: maximum number of windows per side, >= 1.
 
     Returns:
-      Rows of ``members`` and of ``others``, ``int[k]`` each and ``k`` at most ``most``,
-      of one kind at each place.
+      Row indices of ``members`` and of ``others``, ``int[k]`` each with ``k <= most``.
+      Entries at the same index have the same kind.
 
     Raises:
-      ValueError: if no kind is on both sides, or ``most`` is below 1.
+      ValueError: if the sides have no kind in common, or ``most`` is below 1.
 
     Example:
       >>> own, other = match(
@@ -338,14 +340,14 @@ def match(key, members, others, most: int) -> tuple[np.ndarray, np.ndarray]:
     pairs = []
     for kind in np.unique(kinds):
         rows = [generator.permutation(np.flatnonzero(side == kind)) for side in sides]
-        number = min(map(len, rows))
-        pairs.append(np.stack([own[:number] for own in rows], 1))
-    found = np.concatenate(pairs)
-    if not len(found):
+        count = min(map(len, rows))
+        pairs.append(np.stack([side[:count] for side in rows], 1))
+    matched = np.concatenate(pairs)
+    if not len(matched):
         raise ValueError(
-            "no window is of the same person and class as a training window, and "
-            "others differ from those in more than that a generator has not seen them; "
-            "split by time, not by person."
+            "no window outside the training data has the same person and class as a "
+            "training window, so membership cannot be separated from other "
+            "differences; split by time, not by person."
         )
-    own, other = generator.permutation(found)[:most].T
-    return own, other
+    rows, other_rows = generator.permutation(matched)[:most].T
+    return rows, other_rows

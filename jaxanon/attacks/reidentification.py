@@ -1,4 +1,4 @@
-"""Re-identification: the attacker who trains on the anonymizer's own output."""
+"""Re-identification: attackers that train on the anonymizer's own output."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,40 +10,40 @@ from jaxanon.attacks import attacker_data, attackers
 
 
 class Target(NamedTuple):
-    """One attribute behind one anonymizer, and what the attacker owns to read it.
+    """One attribute behind one anonymizer, with the data of the attacker.
 
-    ``anonymize(key, windows) -> float[N, time, channels]`` gives standardised windows;
-    the attacker may run it himself, for it is on every device.
+    ``anonymize(key, windows) -> float[N, time, channels]`` returns standardized
+    windows. The attacker can run it because every device contains it.
     """
 
     anonymize: Callable
-    windows: np.ndarray  # training windows, in whatever units ``anonymize`` takes
+    windows: np.ndarray  # training windows, in the units that ``anonymize`` takes
     labels: np.ndarray  # int[N] of the attribute under attack
     num_classes: int
-    safe_test: np.ndarray  # float[M, time, channels], anonymized and standardised
-    attribute: str = "labels"  # its name, for messages
+    safe_test: np.ndarray  # float[M, time, channels], anonymized and standardized
+    attribute: str = "labels"  # name of the attribute, for messages
 
 
 class Known(NamedTuple):
-    """The attacker's training set: anonymized windows, and the truth about them."""
+    """The attacker's training set of anonymized windows with labels."""
 
-    windows: np.ndarray  # float[n, time, channels], standardised
+    windows: np.ndarray  # float[n, time, channels], standardized
     labels: np.ndarray  # int[n]
 
 
 def know(keys, target: Target, share: float, *, rows=None, at_least: int = 0) -> Known:
-    """What an attacker knows who has the labels of a share of the training windows.
+    """Returns the training set of an attacker that knows a share of the labels.
 
     Args:
-      keys: two typed PRNG keys: which windows, and their anonymization.
-      target: whom he attacks.
-      share: of each class, in (0, 1].
-      rows: ``int[n]`` ascending, the training windows to draw from; None is all.
-      at_least: windows of each class that he knows where the share is fewer.
+      keys: two typed PRNG keys. They choose and anonymize windows.
+      target: attribute and anonymizer under attack.
+      share: fraction of each class, in (0, 1].
+      rows: ``int[n]`` ascending, the training windows to draw from. None uses all.
+      at_least: minimum number of windows of each class, if the share is smaller.
 
     Raises:
-      ValueError: as ``attacker_data.pick``, and for labels beyond ``num_classes``;
-        before anything is anonymized.
+      ValueError: see ``attacker_data.pick``; also if labels exceed ``num_classes``.
+        Raised before anything is anonymized.
 
     Example:
       >>> windows, labels = np.ones((20, 4, 1)), np.arange(20) % 2
@@ -66,30 +66,29 @@ def know(keys, target: Target, share: float, *, rows=None, at_least: int = 0) ->
 def reidentify(
     keys, attacker: str, targets: Sequence[Target], *, share: float = 0.2
 ) -> list[np.ndarray]:
-    """What a retrained attacker reads out of anonymized test windows.
+    """Trains attackers on anonymized windows and applies them to the test windows.
 
-    He owns the anonymizer, a share of the *training* windows and their labels. He
-    anonymizes those, trains on the output with early stopping on a part that he holds
-    back, and reads *all* anonymized test windows. Attackers that are networks train for
-    all targets (attributes, seeds, methods) in one program.
+    The attacker has the anonymizer and a labelled share of the *training* windows. It
+    anonymizes them, trains on the output with early stopping on held-back windows, and
+    predicts *all* anonymized test windows. Attackers that are networks train for all
+    targets (attributes, seeds, methods) in one program.
 
     Args:
-      keys: typed PRNG keys, ``[targets]``: which windows he knows, their
-        anonymization, his training.
+      keys: typed PRNG keys, ``[targets]``. Each chooses windows, anonymizes and trains.
       attacker: a name of ``attackers.ATTACKERS``.
-      targets: whom he attacks.
-      share: of each class's training windows that he knows, in (0, 1].
+      targets: attributes and anonymizers under attack.
+      share: fraction of each class's training windows with known labels, in (0, 1].
 
     Returns:
-      Per target ``float32[M, num_classes]``, his evidence for each class of each test
-      window; the largest is his guess.
+      Per target ``float32[M, num_classes]``, the evidence for each class of each test
+      window. The class with the largest evidence is the prediction.
 
     Raises:
-      ValueError: for an unknown attacker, labels beyond ``num_classes``, and as
+      ValueError: if the attacker is unknown or labels exceed ``num_classes``; see also
         ``attacker_data.pick``.
 
     Example:
-      An anonymizer that flips the sign fools nobody who may run it himself.
+      Flipping the sign does not hide anything from an attacker with the anonymizer.
 
       >>> labels = np.arange(200) % 2
       >>> windows = np.float32(2 * labels - 1).repeat(8).reshape(200, 8, 1)
@@ -100,8 +99,8 @@ def reidentify(
 
     References:
       Hajihassani, Ardakanian, Khazaei, Anonymizing sensor data on the edge, section 3
-      (the attack) and 6.3.1 (20 % of the training windows); here scored on windows that
-      he did not train on.
+      (the attack) and 6.3.1 (20 % of the training windows). Here, unlike in the paper,
+      the test windows are not used for training.
     """
     kind = attackers.get(attacker)
     keys = _split(keys, 3)
@@ -109,8 +108,9 @@ def reidentify(
         know(own, target, share)
         for own, target in zip(keys[:, :2], targets, strict=True)
     ]
-    reads = _fit(kind, keys[:, 2], known, targets)
-    return [read(one.safe_test) for read, one in zip(reads, targets, strict=True)]
+    infer_fns = _fit(kind, keys[:, 2], known, targets)
+    pairs = zip(infer_fns, targets, strict=True)
+    return [infer(target.safe_test) for infer, target in pairs]
 
 
 def reidentify_by_class(
@@ -122,27 +122,27 @@ def reidentify_by_class(
     *,
     share: float = 0.2,
 ) -> list[np.ndarray]:
-    """As ``reidentify``, by one attacker for each class of the public attribute.
+    """Runs ``reidentify`` with one attacker for each class of the public attribute.
 
-    Which class a window is of the attacker takes as known: an anonymizer keeps it.
-    Each of his classifiers has then less to tell apart, and fewer windows to learn it
-    from. All of them train in one program.
+    The attacker is assumed to know each window's public class, because an anonymizer
+    preserves it. Each classifier has an easier task, but fewer windows to train on. All
+    train in one program.
 
     Args:
-      keys, attacker, targets, share: as ``reidentify``.
+      keys, attacker, targets, share: see ``reidentify``.
       train_classes: ``int[N]``, public class of each training window of every target.
-      test_classes: ``int[M]``, likewise of the test windows. Windows of a class that
-        does not occur in training are read by nobody: their evidence is all 0.
+      test_classes: ``int[M]``, public class of each test window. If a class does not
+        occur in training, the evidence of its windows is 0.
 
     Returns:
       Per target ``float32[M, num_classes]``.
 
     Raises:
-      ValueError: as ``reidentify``; a class of the attribute needs two windows within
-        every public class in which it occurs, which is looked at before any work.
+      ValueError: see ``reidentify``. Each class of the attribute needs two windows
+        within each public class in which it occurs; this is checked first.
 
     Example:
-      What is a sign in one class and its opposite in the other needs two attackers.
+      An attribute with opposite signs in the two public classes needs two attackers.
 
       >>> labels, public = np.arange(200) % 2, np.arange(200) // 2 % 2
       >>> level = np.float32((2 * labels - 1) * (2 * public - 1))
@@ -154,7 +154,7 @@ def reidentify_by_class(
       1.0
 
     References:
-      ``reidentify``'s for the attack; one attacker for each class is our own.
+      See ``reidentify``. One attacker per class is specific to jaxanon.
     """
     kind = attackers.get(attacker)
     train_classes, test_classes = np.asarray(train_classes), np.asarray(test_classes)
@@ -168,25 +168,25 @@ def reidentify_by_class(
         rows = np.flatnonzero(train_classes == public)
         known.append(know(own, target, share, rows=rows))
     owners = [target for target, _ in pairs]
-    reads = iter(_fit(kind, keys[:, 2], known, owners))
-    found = []
+    infer_fns = iter(_fit(kind, keys[:, 2], known, owners))
+    all_evidence = []
     for target in targets:
-        told = np.zeros((len(target.safe_test), target.num_classes), np.float32)
+        evidence = np.zeros((len(target.safe_test), target.num_classes), np.float32)
         for public in classes:
             rows = np.flatnonzero(test_classes == public)
-            told[rows] = next(reads)(target.safe_test[rows])
-        found.append(told)
-    return found
+            evidence[rows] = next(infer_fns)(target.safe_test[rows])
+        all_evidence.append(evidence)
+    return all_evidence
 
 
 def check_by_class(labels, public, share: float, attribute: str) -> None:
-    """ValueError as ``reidentify_by_class`` raises where a share is too small.
+    """Raises ValueError if a share is too small for ``reidentify_by_class``.
 
     Args:
-      labels: ``int[N]`` of the attribute under attack, of the training windows.
-      public: ``int[N]``, their public class.
-      share: of each class of the attribute within a public class, in (0, 1].
-      attribute: its name, for the message.
+      labels: ``int[N]``, the attribute under attack of each training window.
+      public: ``int[N]``, the public class of each training window.
+      share: fraction of each class of the attribute within a public class, in (0, 1].
+      attribute: name of the attribute, for the message.
 
     Example:
       >>> labels, public = np.array([0, 0, 1, 1, 0, 0, 1]), np.array([0] * 4 + [1] * 3)
@@ -196,15 +196,15 @@ def check_by_class(labels, public, share: float, attribute: str) -> None:
       ValueError: side within public class 1, class 1 has one training window, and ...
     """
     labels, public = np.asarray(labels), np.asarray(public)
-    for number in np.unique(public):
-        named = f"{attribute} within public class {number},"
-        attacker_data.check_counts(labels[public == number], share, named)
+    for public_class in np.unique(public):
+        named = f"{attribute} within public class {public_class},"
+        attacker_data.check_counts(labels[public == public_class], share, named)
 
 
 class OwnShare(NamedTuple):
-    """Evidence on the very windows that an attacker trained on."""
+    """Evidence on the windows that an attacker trained on."""
 
-    rows: np.ndarray  # int[n] ascending, of the test windows
+    rows: np.ndarray  # int[n] ascending, indices of test windows
     evidence: np.ndarray  # float32[n, num_classes]
 
 
@@ -216,26 +216,25 @@ def reidentify_as_released(
     *,
     share: float = 0.2,
 ) -> list[OwnShare]:
-    """Training accuracy, which the published programs report as re-identification.
+    """Computes training accuracy, as the published programs report it.
 
-    The attacker trains on a share of the anonymized *test* windows, holding nothing
-    back, and is scored on that same share. Where anonymization is random this is far
-    above what he reads of any other window; it serves to compare with published tables
-    and for nothing else.
+    The attacker trains on a share of the anonymized *test* windows without holding any
+    back, and predicts the same windows. With random anonymization the result is far
+    above the accuracy on new windows. Use it only to compare with published tables.
 
     Args:
-      keys, attacker, targets: as ``reidentify``.
+      keys, attacker, targets: see ``reidentify``.
       test_labels: per target ``int[M]`` of its attribute.
-      share: of each class's test windows, in (0, 1].
+      share: fraction of each class's test windows, in (0, 1].
 
     Returns:
       Per target ``OwnShare``.
 
     Raises:
-      ValueError: as ``reidentify``.
+      ValueError: see ``reidentify``.
 
     Example:
-      Windows that are noise tell nothing, yet a tree knows nearly all of its own.
+      Windows of noise reveal nothing, but a tree memorizes its training windows.
 
       >>> safe = np.float32(np.random.default_rng(0).normal(size=(400, 8, 1)))
       >>> labels = np.arange(400) % 2
@@ -247,22 +246,22 @@ def reidentify_as_released(
 
     References:
       Hajihassani, Ardakanian, Khazaei, Anonymizing sensor data on the edge, section
-      6.3.2: its 98.8 % and 77.2 % are of this kind by the programs that its authors
-      released with ObscureNet, IoTDI 2021.
+      6.3.2. Its 98.8 % and 77.2 % are training accuracies, according to the programs
+      that the authors released with ObscureNet, IoTDI 2021.
     """
     kind = attackers.get(attacker)
     keys = _split(keys, 2)
     rows, known = [], []
     for key, target, labels in zip(keys[:, 0], targets, test_labels, strict=True):
-        own = attacker_data.pick(key, labels, share, target.attribute, side="test")
-        rows.append(own)
-        known.append(Known(target.safe_test[own], np.asarray(labels)[own]))
+        chosen = attacker_data.pick(key, labels, share, target.attribute, side="test")
+        rows.append(chosen)
+        known.append(Known(target.safe_test[chosen], np.asarray(labels)[chosen]))
         attacker_data.check_labels(
             known[-1].labels, target.num_classes, target.attribute
         )
-    reads = _fit(kind, keys[:, 1], known, targets, hold_back=False)
-    seen = zip(rows, reads, known, strict=True)
-    return [OwnShare(own, read(one.windows)) for own, read, one in seen]
+    infer_fns = _fit(kind, keys[:, 1], known, targets, hold_back=False)
+    trained = zip(rows, infer_fns, known, strict=True)
+    return [OwnShare(chosen, infer(one.windows)) for chosen, infer, one in trained]
 
 
 def _split(keys, count):

@@ -1,4 +1,4 @@
-"""The attacker with hardly any labels: a support vector machine that trains itself."""
+"""Self-training: a support vector machine that needs very few labels."""
 
 import jax
 import numpy as np
@@ -9,39 +9,40 @@ from sklearn.svm import SVC
 from jaxanon.attacks import attacker_data
 from jaxanon.attacks.attackers import LEAST, features, log_shares
 
-MOST = 2000  # Windows without labels that it trains on; it reads all of them.
+MOST = 2000  # Maximum unlabelled windows to train on; all are predicted.
 
 
 def self_train(
     key, windows, labels, unlabelled, num_classes: int, *, rounds: int = 8
 ) -> np.ndarray:
-    """Reads windows that came without labels, starting from a few that have some.
+    """Predicts unlabelled windows from a few labelled ones by self-training.
 
-    A support vector machine learns the labelled windows and names the others; in each
-    round a larger share of those called each class, the surest first, are taken for
-    true and learned as well, in the last round all. What gives away a class need not be
-    labelled often: it is enough that its windows hang together.
+    A support vector machine learns the labelled windows and predicts the others. In
+    each round it adds a larger share of the windows predicted as each class, the most
+    confident first, to its training set; the last round adds all. A few labels suffice
+    if the windows of a class form a cluster.
 
     Args:
-      key: typed PRNG key: which 2,000 unlabelled windows train, if there are more.
-      windows: ``float[n, time, channels]``, anonymized and standardised.
-      labels: ``int[n]`` in ``[0, num_classes)``, at least two classes among them.
-      unlabelled: ``float[M, time, channels]``, likewise.
+      key: typed PRNG key. It draws 2,000 unlabelled windows if there are more.
+
+      windows: ``float[n, time, channels]``, anonymized and standardized.
+      labels: ``int[n]`` in ``[0, num_classes)`` with at least two classes.
+      unlabelled: ``float[M, time, channels]``, anonymized and standardized.
       num_classes: number of classes.
-      rounds: of self-training; 0 learns the labelled windows alone.
+      rounds: number of rounds of self-training. With 0, only labelled windows are used.
 
     Returns:
       ``float32[M, num_classes]``, evidence for each class of the unlabelled windows.
 
     Raises:
-      ValueError: if the labels are of fewer than two classes, or of one that there is
-        not, or ``rounds`` < 0.
+      ValueError: if labels have fewer than two classes or exceed ``num_classes``, or
+        ``rounds`` < 0.
 
     Example:
       >>> level = np.float32([-1, 1] + [-1.2, 0.9, 1.1])
       >>> windows = level[:, None, None] * np.ones((1, 4, 1), np.float32)
-      >>> read = self_train(jax.random.key(0), windows[:2], [0, 1], windows[2:], 2)
-      >>> read.argmax(1)
+      >>> evidence = self_train(jax.random.key(0), windows[:2], [0, 1], windows[2:], 2)
+      >>> evidence.argmax(1)
       array([0, 1, 1])
 
     References:
@@ -52,7 +53,7 @@ def self_train(
     labels = np.asarray(labels)
     if len(np.unique(labels)) < 2:
         raise ValueError(
-            f"labels must be of at least 2 classes, got {np.unique(labels).tolist()}; "
+            f"labels must have at least 2 classes, got {np.unique(labels).tolist()}; "
             "label a window of each."
         )
     attacker_data.check_labels(labels, num_classes)
@@ -66,10 +67,10 @@ def self_train(
     pool = every[chosen]
     model = _fit(known, labels)
     for number in range(1, rounds + 1):
-        said = log_shares(model, pool)
-        # Their labels may change: none but those that were given is final.
-        rows = _surest(said, number / rounds)
-        guesses = model.classes_[said[rows].argmax(1)]
+        scores = log_shares(model, pool)
+        # Only given labels are final; predicted ones can change in later rounds.
+        rows = _surest(scores, number / rounds)
+        guesses = model.classes_[scores[rows].argmax(1)]
         model = _fit(
             np.concatenate([known, pool[rows]]), np.concatenate([labels, guesses])
         )
@@ -83,12 +84,12 @@ def _fit(rows, labels):
     return model.fit(rows, labels)
 
 
-def _surest(said, share):
-    """Of the windows called each class the surest ``share``, at least one."""
-    guesses, surety = said.argmax(1), said.max(1)
+def _surest(scores, share):
+    """Returns the most confident ``share`` of the windows of each predicted class."""
+    guesses, confidence = scores.argmax(1), scores.max(1)
     chosen = []
     for label in np.unique(guesses):
         rows = np.flatnonzero(guesses == label)
         count = max(1, round(share * len(rows)))
-        chosen.append(rows[np.argsort(-surety[rows], kind="stable")[:count]])
+        chosen.append(rows[np.argsort(-confidence[rows], kind="stable")[:count]])
     return np.concatenate(chosen)

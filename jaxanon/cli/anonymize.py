@@ -68,7 +68,7 @@ def anonymize(
         raise ValueError(
             "a budget is of noise that nobody knows; leave --seed out, or --budget."
         )
-    writing.refuse_unwritable(output, overwrite)
+    writing.check_writable(output, overwrite)
 
     import jax
 
@@ -100,7 +100,7 @@ def anonymize(
     if budget is None:
         with console.working(doing):
             safe = run.anonymize(key, windows)
-        told = release.told(run, windows, known_seed=seed is not None)
+        told = release.describe_release(run, windows, known_seed=seed is not None)
     else:
         account = release.open_budget(run, budget, budget_total)
         with console.working(doing):

@@ -139,12 +139,12 @@ def _run(argv):
         "anonymize": anonymize.anonymize,
         "sample": sample.sample,
         "sweep": sweep.command(method if verb == "sweep" else None),
-        "serve": serve.command(method if verb == "serve" else None),
+        "server": serve.command(method if verb == "server" else None),
         "client": serve.client,
         "export": export.export,
-        "live": export.live,
+        "dashboard": export.dashboard,
         "datasets": datasets.show_all,
-        "inferences": datasets.inferences,
+        "list-inferences": datasets.list_inferences,
         "privacy": _privacy(method if verb == "privacy" else None),
     }
     if verb not in verbs and not verb.startswith("-"):
@@ -179,7 +179,7 @@ def _by_parser(ended):
 
 def _how_to_say_it(argv):
     """Whose --help tells more, and that names of one option have commas between."""
-    deep = argv[:1] in (["privacy"], ["train"], ["sweep"], ["serve"])
+    deep = argv[:1] in (["privacy"], ["train"], ["sweep"], ["server"])
     deep |= argv[:1] == ["datasets"] and argv[1:2] in (["export"], ["import"])
     first = itertools.takewhile(lambda word: not word.startswith("-"), argv)
     verbs = [*itertools.islice(first, 1 + deep)]
@@ -197,7 +197,7 @@ def _how_to_say_it(argv):
 
 
 def _how_to_go_on(argv):
-    if argv[:1] not in (["train"], ["serve"], ["sweep"]):
+    if argv[:1] not in (["train"], ["server"], ["sweep"]):
         return "The same command starts again."
     words = argv if "--resume" in argv else [*argv, "--resume"]
     return f"Go on with: {shlex.join(['jaxanon', *words])}"

@@ -22,7 +22,7 @@ class DataOptions:
     preset: Name = None
     """how recordings are cut into windows; default: the data set's first"""
     public: Name = None
-    """attribute that anonymized windows keep, or an inference of `jaxanon inferences`;
+    """attribute to preserve, or an inference of `jaxanon list-inferences`;
     default: by data set"""
     private: Names = None
     """attributes or inferences that they hide, comma-separated; default: by data set"""

@@ -21,7 +21,7 @@ def show_all() -> None:
 
     rows = datasets.describe()
     console.datasets(
-        rows, {row["name"]: datasets.whereabouts(row["name"]) for row in rows}
+        rows, {row["name"]: datasets.data_locations(row["name"]) for row in rows}
     )
 
 
@@ -56,7 +56,7 @@ def export(
     from jaxanon import datasets
     from jaxanon.datasets import writing
 
-    writing.refuse_unwritable(output, overwrite)
+    writing.check_writable(output, overwrite)
     options = cli_data.DataOptions(
         dataset=name,
         preset=preset,
@@ -118,7 +118,7 @@ def import_csv(
     import numpy as np
 
     from jaxanon import datasets
-    from jaxanon.datasets import own
+    from jaxanon.datasets import custom
 
     path = datasets.import_csv(
         paths,
@@ -134,7 +134,7 @@ def import_csv(
         stride=stride,
         overwrite=overwrite,
     )
-    arrays = own.read_arrays(path)
+    arrays = custom.read_arrays(path)
     for name, classes in arrays.items():
         if name.endswith("_names"):
             counts = np.bincount(arrays[name.removesuffix("_names")])
@@ -146,10 +146,10 @@ def import_csv(
     )
 
 
-def inferences() -> None:
-    """Lists what sensors are known to tell, and which data sets here label it.
+def list_inferences() -> None:
+    """Lists known inferences from sensor data, and the data sets that label them.
 
-    Each name can be given wherever an attribute can: `--public`, `--private`.
+    `--public` and `--private` accept these names in place of attributes.
     """
     from rich.table import Table
 

@@ -71,7 +71,7 @@ def evaluate(
             raise ValueError("nobody attacks a street of homes; leave --attacks out.")
         if split_seed is not None:
             raise ValueError("--split-seed is of windows, and a street has none.")
-        writing.refuse_unwritable(folder / "report.json", overwrite)
+        writing.check_writable(folder / "report.json", overwrite)
         _homes(folder, seed, dataset=dataset, source=source)
         return
     written = "report.json" if epsilons is None else "budget.json"
@@ -81,7 +81,7 @@ def evaluate(
                 "--join is of learners, --epsilons of deeprotect; give one."
             )
         written = "newcomers/report.json"
-    writing.refuse_unwritable(folder / written, overwrite)
+    writing.check_writable(folder / written, overwrite)
     names = None if attacks is None else cli_data.names(attacks, "attacks")
     chosen = attackers.choose(names)
     if epsilons is not None and chosen.attacks:

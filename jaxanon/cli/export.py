@@ -1,4 +1,4 @@
-"""``jaxanon export``: a trained anonymizer as a file for a device."""
+"""``jaxanon export`` and ``jaxanon dashboard``: files and a page for devices."""
 
 import importlib.util
 import pathlib
@@ -19,43 +19,43 @@ def export(
     weights: str = "float32",
     attackers: arguments.File = None,
     samples: arguments.File = None,
-    own: arguments.File = None,
-    own_rounds: int = 80,
+    finetune_data: arguments.File = None,
+    finetune_rounds: int = 80,
     seed: int = 0,
     dataset: arguments.Path = None,
     source: arguments.Path = None,
     split_seed: arguments.Whole = None,
     overwrite: bool = False,
 ) -> None:
-    """Writes a run's anonymizer as a file that needs no JAX, with a card and a digest.
+    """Exports a run's anonymizer as a file that runs without JAX, with a model card.
 
-    It is compared with JAX on 1,000 test windows of the run's data first. What it
-    draws is an input: `jaxanon-edge run` draws it from the operating system.
+    The file is first compared with JAX on 1,000 test windows of the run's data. Its
+    random numbers are inputs: `jaxanon-edge run` draws them from the operating system.
 
     Args:
-      folder: the run, as `jaxanon train --output-dir` wrote it
-      output: file to write, whose name ends in .onnx if its format is onnx, and else
-        does not; its digest goes to OUTPUT.sha256, its card to OUTPUT.md
+      folder: run folder of `jaxanon train --output-dir`
+      output: file to write; ends in .onnx if and only if the format is onnx. Its digest
+        goes to OUTPUT.sha256 and its model card to OUTPUT.md
       format: onnx, or stablehlo for jax.export
-      weights: float32; float16, half the size; int8, a quarter (onnx), calibrated on
-        training windows
-      attackers: a further .onnx to write, of attackers that are trained now, for
-        `jaxanon-edge live`
-      samples: a CSV file to write, five minutes of test windows end to end, to try
-        `jaxanon-edge` with
-      own: .npz with a wearer's own labelled windows, to train on alone first; nothing
-        else is done with them
-      own_rounds: rounds of that
-      seed: of training attackers, or on a wearer's own windows
-      dataset: where the run's data is now, if it moved
-      source: where the original files are; needed where training had --source
-      split_seed: that Python's jaxanon.load was given, of a run that was trained there
-      overwrite: replace the files that are there
+      weights: float32; float16 halves the size; int8 (onnx) quarters it and is
+        calibrated on training windows
+      attackers: second .onnx to write, with attackers trained now, for
+        `jaxanon-edge dashboard`
+      samples: CSV file to write, with five minutes of test windows, to try
+        `jaxanon-edge`
+      finetune_data: .npz with a wearer's labelled windows, to fine-tune the run locally
+        before export
+      finetune_rounds: number of fine-tuning rounds
+      seed: random seed of attackers and of fine-tuning
+      dataset: current path of the run's data, if it moved
+      source: path of the original files; required if training had --source
+      split_seed: split_seed of jaxanon.load, for a run trained in Python
+      overwrite: replace existing files
     """
     from jaxanon.datasets import writing
 
     for path in filter(None, (output, attackers, samples)):
-        writing.refuse_unwritable(path, overwrite)
+        writing.check_writable(path, overwrite)
 
     from jaxanon import exporting
     from jaxanon.exporting import files
@@ -66,9 +66,11 @@ def export(
     run = cli_data.open_run(folder)
     console.unfinished(run)
     data = cli_data.recall(run, dataset=dataset, source=source, split_seed=split_seed)
-    if own is not None:
-        run = exporting.personalised(run, own, num_rounds=own_rounds, seed=seed)
-    told = exporting.export(
+    if finetune_data is not None:
+        run = exporting.personalised(
+            run, finetune_data, num_rounds=finetune_rounds, seed=seed
+        )
+    exported = exporting.export(
         run,
         output,
         format=format,
@@ -78,28 +80,29 @@ def export(
         overwrite=overwrite,
     )
     console.say(
-        f"{told.path}: {told.size / 1e6:.2f} MB, weights in {weights}, compared with "
-        f"JAX on {told.windows} test windows."
+        f"{exported.path}: {exported.size / 1e6:.2f} MB, weights in {weights}, "
+        f"compared with JAX on {exported.windows} test windows."
     )
     if weights != "int8":
         console.say(
-            f"{100 * told.share:.1f} % of them agree within 0.001 standard deviations."
+            f"{100 * exported.share:.1f} % of them agree within 0.001 standard "
+            "deviations."
         )
     if weights != "float32":
-        console.say(f"{exporting.moved(told.rounding)}.")
-    console.say(f"SHA-256: {told.digest}")
+        console.say(f"{exporting.moved(exported.rounding)}.")
+    console.say(f"SHA-256: {exported.digest}")
     if attackers is not None:
-        with console.pieces() as tell:
+        with console.pieces() as progress:
             exporting.export_attackers(
-                run, data, attackers, seed=seed, overwrite=overwrite, progress=tell
+                run, data, attackers, seed=seed, overwrite=overwrite, progress=progress
             )
         console.say(f"Attackers: {attackers}")
     if samples is not None:
         rows = exporting.write_samples(data, samples)
-        console.say(f"{rows} rows of samples: {samples}")
+        console.say(f"Samples: {samples} ({rows} rows)")
 
 
-def live(
+def dashboard(
     model: Annotated[tyro.conf.Positional[pathlib.Path], tyro.conf.arg(metavar="F")],
     /,
     *,
@@ -107,26 +110,25 @@ def live(
     attackers: arguments.File = None,
     port: int = 8700,
 ) -> None:
-    """Draws what a sensor tells beside what leaves, live, and what attackers infer.
+    """Serves a page with raw and anonymized samples and attackers' inferences.
 
-    The page is for this machine alone. A device has it without JAX: `jaxanon-edge
-    live`, which has further options.
+    The page is reachable only from this machine. `jaxanon-edge dashboard` has more
+    options and does not need JAX.
 
     Args:
-      model: as `jaxanon export` wrote it
-      input: samples to stream, as `jaxanon export --samples` wrote them, or - for a
-        pipe of rows
-      attackers: as `jaxanon export --attackers` wrote them
-      port: to listen at, 0 for any that is free
+      model: file of `jaxanon export`
+      input: CSV samples, such as from `jaxanon export --samples`, or - for standard
+        input
+      attackers: file of `jaxanon export --attackers`
+      port: port to listen at; 0 for any free port
     """
     if importlib.util.find_spec("onnxruntime") is None:
         raise ImportError(
-            "jaxanon live needs onnxruntime; install it with pip install "
-            "'jaxanon[edge]'."
+            "jaxanon dashboard requires onnxruntime; pip install 'jaxanon[edge]'."
         )
     from jaxanon.edge import command
 
-    words = ["live", str(model), "--input", str(input), "--port", str(port)]
+    words = ["dashboard", str(model), "--input", str(input), "--port", str(port)]
     if attackers is not None:
         words += ["--attackers", str(attackers)]
     status = command.main(words)

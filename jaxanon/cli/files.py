@@ -15,9 +15,9 @@ def refuse_folder(output_dir: pathlib.Path, resume: bool) -> None:
     from jaxanon.datasets import writing
     from jaxanon.training import processes, run_folder
 
-    run_folder.refuse_taken(output_dir, resume=resume)
+    run_folder.check_available(output_dir, resume=resume)
     if processes.first():  # The others only read it.
-        writing.refuse_unwritable_folder(output_dir)
+        writing.check_writable_folder(output_dir)
 
 
 def read_windows(path: pathlib.Path):
@@ -32,7 +32,7 @@ def read_windows(path: pathlib.Path):
     """
     import numpy as np
 
-    from jaxanon.datasets.own import read_arrays
+    from jaxanon.datasets.custom import read_arrays
 
     if path.suffix == ".npz":
         arrays = read_arrays(path)

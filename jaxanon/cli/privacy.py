@@ -372,7 +372,7 @@ def tell(learner: str, config, found) -> None:
     if learner == "dp_fedavg":
         _counts(table, config, found)
     console.table(table)
-    for sentence in guaranteed(found.told(found.rounds)):
+    for sentence in guaranteed(found.report(found.rounds)):
         console.say(sentence)
 
 
@@ -381,6 +381,6 @@ def _counts(table, config, found):
     from jaxanon.learners.private import count_stddev
 
     stddev = count_stddev(config, found.noise_multiplier)
-    left = kernels.noise_multiplier_beside_counts(found.noise_multiplier, stddev)
+    left = kernels.noise_multiplier_with_counts(found.noise_multiplier, stddev)
     table.add_row("of it, sums of moves", f"{float(left):.4g}")
     table.add_row("of it, counts (in clients)", f"{stddev:.4g}")

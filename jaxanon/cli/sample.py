@@ -56,7 +56,7 @@ def sample(
         raise ValueError(f"--output must end in .npz, got {str(output)!r}.")
     if count < 1:
         raise ValueError(f"--count must be >= 1, got {count}.")
-    writing.refuse_unwritable(output, overwrite)
+    writing.check_writable(output, overwrite)
 
     import jax
     import numpy as np

@@ -1,4 +1,4 @@
-"""``jaxanon serve``: a training whose clients are other processes, over Flower."""
+"""``jaxanon server`` and ``jaxanon client``: training over Flower."""
 
 import pathlib
 from typing import Annotated
@@ -14,21 +14,21 @@ Pem = Annotated[pathlib.Path | None, arguments.optional("PEM")]
 
 
 def command(method: str | None):
-    """The function behind ``jaxanon serve METHOD``, with the method's settings."""
+    """Returns the function of ``jaxanon server METHOD``, with the method's settings."""
     settings_class = settings_of(method)
 
-    def serve(
+    def server(
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
         output_dir: arguments.Folder = None,
         address: Annotated[str, tyro.conf.arg(metavar="HOST:PORT")] = "127.0.0.1:9092",
-        clients: int,
-        min_clients: int = 1,
+        min_available_clients: int,
+        min_replies: int = 1,
         max_message_norm: arguments.Real = None,
         timeout_s: float = 60.0,
         wait_s: float = 600.0,
-        rows: arguments.Whole = None,
+        max_windows: arguments.Whole = None,
         certificate: Pem = None,
         private_key: Pem = None,
         client_keys: arguments.File = None,
@@ -41,54 +41,55 @@ def command(method: str | None):
         resume: bool = False,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
-        """Trains a method over clients that are processes of their own.
+        """Trains a method over clients in separate processes.
 
-        Each runs `jaxanon client`, on this machine or elsewhere. The run's folder is
-        that of `jaxanon train`, and with the same --seed so are its numbers. Of the
-        data set only the spec is read, and how many windows a client has at most.
+        Each client runs `jaxanon client` on this or another machine. The run folder and
+        its numbers are those of `jaxanon train` with the same --seed. The server reads
+        only the spec of the data set and the maximum number of windows per client.
 
         Args:
-          method: what to train, such as fedavg, atlas or blinder; comes first
+          method: name of the method, such as fedavg, atlas or blinder; comes first
           output_dir: folder for settings, checkpoints and metrics; default: runs/METHOD
-          address: where to listen
-          clients: so many must be there before the first round
-          min_clients: so many must answer a round well, or it is tried again
-          max_message_norm: of what a client's message changes; default: ten times the
-            round's median, if three or more answered
-          timeout_s: seconds that a client has for an answer
-          wait_s: seconds that clients have to come
-          rows: windows that no client has more of; default: the most in the data set
-          certificate: of this server, for TLS
-          private_key: of the certificate
-          client_keys: who may take part: lines of a client's number and its ECDSA
-            public key, as ssh-keygen writes it; needs TLS
-          insecure: listen beyond this machine without TLS
-          secure_aggregation: refused; see the README
-          recipe: whose settings are the defaults: recommended, paper, fast, or official
-            where there is one
-          epochs: passes over the data; a finished run may be served with more
-          seed: of everything random
-          resume: go on with the run in --output-dir
+          address: address to listen at
+          min_available_clients: connected clients required before the first round
+          min_replies: valid replies required per round; with fewer, it is tried again
+          max_message_norm: norm above which a client's update is rejected; default:
+            ten times the round's median, if three or more replied
+          timeout_s: seconds to wait for a client's reply
+          wait_s: seconds to wait for clients to connect
+          max_windows: maximum number of windows per client; default: the maximum in the
+            data set
+          certificate: TLS certificate of this server
+          private_key: private key of the certificate
+          client_keys: file with a line per admitted client: its index and its ECDSA
+            public key, as ssh-keygen writes it; requires TLS
+          insecure: accept other machines without TLS
+          secure_aggregation: not supported; raises an error with the reason
+          recipe: named settings to start from: recommended, paper, fast, or official
+            where available
+          epochs: passes over the data; raise it to continue a finished run
+          seed: random seed
+          resume: continue the run in --output-dir
         """
         if secure_aggregation:
             raise ValueError(
-                "--secure-aggregation is not to be had: Flower's SecAgg+ is of its "
-                "old strategies, whose messages are not these, and a server that sees "
-                "sums alone can refuse no bad message; let noise hide clients, as "
-                "atlas --guarantee client does."
+                "--secure-aggregation is not supported: Flower's SecAgg+ requires "
+                "other strategies, and a server that sees only sums cannot reject bad "
+                "messages; use noise to protect clients, as in atlas --guarantee "
+                "client."
             )
         from jaxanon.flower.server import serve as start
         from jaxanon.flower.settings import Serving
 
-        path = lambda given: None if given is None else str(given)
+        path = lambda file: None if file is None else str(file)
         serving = Serving(
             address=address,
-            clients=clients,
-            min_clients=min_clients,
-            max_norm=max_message_norm,
+            min_available_clients=min_available_clients,
+            min_replies=min_replies,
+            max_message_norm=max_message_norm,
             timeout_s=timeout_s,
             wait_s=wait_s,
-            rows=rows,
+            max_windows=max_windows,
             certificate=path(certificate),
             private_key=path(private_key),
             client_keys=path(client_keys),
@@ -98,7 +99,7 @@ def command(method: str | None):
         built = recipe, settings
         _serve(method, data, built, serving, start, epochs, seed, folder, resume)
 
-    return serve
+    return server
 
 
 def _serve(method, options, built, serving, start, epochs, seed, output_dir, resume):
@@ -116,7 +117,7 @@ def _serve(method, options, built, serving, start, epochs, seed, output_dir, res
         seed=seed,
         output_dir=output_dir,
         resume=resume,
-        tell=console.say,
+        log=console.say,
         on_claim=lambda: cli_data.remember(output_dir, options),
     )
     console.losses(run)
@@ -141,31 +142,31 @@ def client(
     wait_s: float = 90.0,
     data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
 ) -> None:
-    """Takes part in a training that `jaxanon serve` serves.
+    """Takes part in a training of `jaxanon server`.
 
-    It trains on the training windows of one subject of a data set, or of a file of its
-    own. They never leave it, nor do layers that it keeps; the server's code never
-    runs here, only numbers and settings come.
+    Trains on the training windows of one subject of a data set or of a local file.
+    Windows and personal layers never leave this process. It receives only numbers and
+    settings, and runs no code of the server.
 
     Args:
-      server: where `jaxanon serve` listens
-      client: its number, from 0: of a learner its subject's, of a method its place
-        among the subjects that have training windows
-      all_rows: all training windows are its own, whatever subject they name
-      digest: of the server's settings, which it prints; another one is refused.
-        Default: any
-      budget: counts the rounds that it answers, also when it starts again; made if it
-        is not there, and needed where noise is to protect its windows
-      root_certificate: PEM that the server's certificate follows from, for TLS
-      private_key: ECDSA key whose public half is in the server's --client-keys
-      insecure: talk to another machine without TLS
+      server: address of `jaxanon server`
+      client: index of this client, from 0: a learner's clients are all subjects, a
+        method's are the subjects with training windows
+      all_rows: use all training windows, of any subject
+      digest: digest of the server's settings, which the server prints; others are
+        rejected. Default: any
+      budget: file that counts the answered rounds across restarts; created if missing;
+        required if noise protects the windows
+      root_certificate: PEM that verifies the server's certificate, for TLS
+      private_key: ECDSA key whose public key is in the server's --client-keys
+      insecure: connect to another machine without TLS
       wait_s: seconds without a server after which to give up
     """
     from jaxanon.flower.client import credentials, join
 
-    credentials(server, root_certificate, private_key, insecure)  # Before data are.
+    credentials(server, root_certificate, private_key, insecure)  # Before data load.
     loaded = cli_data.load(data)
-    console.say(f"Client {client} asks {server} what to do.")
+    console.say(f"Client {client} connects to {server}.")
     why = join(
         server,
         client,

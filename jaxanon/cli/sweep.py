@@ -74,7 +74,7 @@ def command(method: str | None):
             whole(name, value, least=1)
         train.settings_of(method)  # Not checked yet, if it did not come first.
         folder = output_dir or pathlib.Path("runs") / f"{method}-sweep"
-        writing.refuse_unwritable_folder(folder)  # Now, and not after all the work.
+        writing.check_writable_folder(folder)  # Now, and not after all the work.
 
         from jaxanon.sweeps import folder as sweeps_folder
         from jaxanon.sweeps import runner, summary

@@ -180,9 +180,8 @@ def command(method: str | None):
         ):
             joined(num_processes, process_id, coordinator_address, num_devices)
         folder = output_dir or pathlib.Path("runs") / method
-        more = {"resume": resume, "profile": profile, "num_devices": num_devices}
-        more["recipe"] = recipe
-        train_run(method, data, settings, epochs, seed, folder, **more)
+        more = {"profile": profile, "num_devices": num_devices, "recipe": recipe}
+        train_run(method, data, settings, epochs, seed, folder, resume, **more)
         if (process_id or 0) == 0:
             console.say(f"Next: jaxanon evaluate {folder}")
 
@@ -227,7 +226,7 @@ def train_run(
     """Remembers where the data came from, and trains."""
     from jaxanon.training import processes
 
-    with processes.leaving_on_errors():
+    with processes.exit_on_error():
         run, data = _trained(
             method,
             options,

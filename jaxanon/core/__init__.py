@@ -1,1 +1,1 @@
-"""The contract of a method, runs, releases and the checks that all packages share."""
+"""The method contract, runs, releases and checks shared by all packages."""

@@ -1,4 +1,4 @@
-"""Checks at the door, whose messages name the value and the remedy."""
+"""Argument checks with error messages that give the value and the remedy."""
 
 import math
 
@@ -10,13 +10,13 @@ from jaxanon.kernels.checks import whole
 def seed(value) -> None:
     """Raises unless ``value`` is a whole number in [0, 2**32).
 
-    Of others JAX's keys know the last 32 bits alone, and would be those of another.
+    JAX uses only the lowest 32 bits of a seed, so larger seeds would collide.
 
     Example:
       >>> seed(3)
     """
     if not 0 <= whole("seed", value, least=-math.inf) < 2**32:
-        raise ValueError(f"seed must be from 0 to {2**32 - 1}, got {value}.")
+        raise ValueError(f"seed must be between 0 and {2**32 - 1}, got {value}.")
 
 
 def labels(name: str, values, count: int, classes: tuple, where="labels") -> None:
@@ -34,13 +34,13 @@ def labels(name: str, values, count: int, classes: tuple, where="labels") -> Non
     wrong = values[(values < 0) | (values >= len(classes))]
     if len(wrong):
         raise ValueError(
-            f"{where}[{name!r}] must lie in [0, {len(classes)}), got {wrong[0]}; name "
+            f"{where}[{name!r}] must be in [0, {len(classes)}), got {wrong[0]}; list "
             f"every class in spec.classes, which has {classes}."
         )
 
 
 def no_lone(name: str, values, classes: tuple[str, ...]) -> None:
-    """Raises ValueError if a class has one window: of one nothing general is learned.
+    """Raises ValueError if a class has exactly one window, too few to learn from.
 
     Example:
       >>> no_lone("side", np.array([0, 2, 2, 0]), ("left", "both", "right"))
@@ -48,8 +48,8 @@ def no_lone(name: str, values, classes: tuple[str, ...]) -> None:
     lone = np.flatnonzero(np.bincount(values) == 1)
     if len(lone):
         raise ValueError(
-            f"{name} class {classes[lone[0]]!r} has one training window, and needs 2 "
-            "at least to be kept or hidden; leave out or merge that class."
+            f"{name} class {classes[lone[0]]!r} must have at least 2 training windows, "
+            "got 1; drop that class or merge it with another."
         )
 
 
@@ -73,19 +73,19 @@ def numbers(name: str, values, count: int) -> None:
 
 
 def windows(array, time: int, channels: tuple[str, ...]) -> np.ndarray:
-    """``array`` as float32 windows of that shape.
+    """Returns windows as float32 and checks their shape.
 
     Args:
-      array: anything that NumPy takes; should be ``[N, time, channels]``, N may be 0.
+      array: array-like of shape ``[N, time, channels]``; N may be 0.
       time: samples per window.
-      channels: names of the channels, in order.
+      channels: channel names, in order.
 
     Returns:
       ``float32[N, time, channels]``.
 
     Raises:
       TypeError: if the values are not real numbers.
-      ValueError: for another shape, or a NaN or infinity.
+      ValueError: if the shape differs, or a value is NaN or infinite.
 
     Example:
       >>> windows([[[1, 2]]], 1, ("x", "y")).dtype
@@ -100,28 +100,32 @@ def windows(array, time: int, channels: tuple[str, ...]) -> np.ndarray:
     if array.shape[1:] != (time, len(channels)) or array.ndim != 3:
         raise ValueError(
             f"windows must be float[N, {time}, {len(channels)}] (samples by channels "
-            f"{', '.join(channels)}), got shape {array.shape}; a single window is "
-            "windows[None], a recording is cut into windows first."
+            f"{', '.join(channels)}), got shape {array.shape}; pass a single window as "
+            "windows[None], and cut a recording into windows first."
         )
-    with np.errstate(over="ignore"):  # Too large for float32 is refused below.
+    with np.errstate(over="ignore"):  # Overflow of float32 raises below.
         array = array.astype(np.float32)
     bad = np.flatnonzero(~np.isfinite(array).all(axis=(1, 2)))
     if len(bad):
         raise ValueError(
-            f"windows must be finite, but {len(bad)} of {len(array)} hold a NaN or an "
-            f"infinity as float32, the first at index {bad[0]}; drop or repair them."
+            f"windows must be finite as float32, got NaN or infinity in {len(bad)} of "
+            f"{len(array)}, first at index {bad[0]}; drop or repair them."
         )
     return array
 
 
 def host_and_port(
-    address: str, what: str = "an address", whose: str = ""
+    address: str, name: str = "an address", owner: str = ""
 ) -> tuple[str, int]:
-    """``("10.0.0.2", 9092)`` of ``"10.0.0.2:9092"``; ValueError if it is none.
+    """Splits ``"10.0.0.2:9092"`` into ``("10.0.0.2", 9092)``.
 
     Args:
-      address: what was given.
-      what, whose: of the sentence that refuses it.
+      address: host and port; an IPv6 host in brackets.
+      name: argument name in the error message.
+      owner: continuation of ``HOST:PORT`` in the error message.
+
+    Raises:
+      ValueError: if ``address`` is not ``HOST:PORT``.
 
     Example:
       >>> host_and_port("localhost:9092"), host_and_port("[::1]:80")
@@ -129,12 +133,12 @@ def host_and_port(
     """
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise ValueError(f"{what} must be HOST:PORT{whose}, got {address!r}.")
+        raise ValueError(f"{name} must be HOST:PORT{owner}, got {address!r}.")
     return host.strip("[]"), int(port)
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or what kind it is where it has none.
+    """Returns the first line of an error's message, or its type if it has none.
 
     Example:
       >>> first_line(ValueError("one\\ntwo")), first_line(KeyError())

@@ -1,4 +1,4 @@
-"""The contract of a method: a core of pure functions, and optional capabilities."""
+"""The method contract: a core of pure functions and optional capabilities."""
 
 import dataclasses
 import math
@@ -16,43 +16,43 @@ from jaxanon.kernels.bounds import declared
 class Schedule(NamedTuple):
     """Rounds and phases of a method's training.
 
-    ``phases`` names the settings that give the lengths of the phases before the last
-    one, which begins after ``min_epochs - 1`` epochs and ``min_rounds`` rounds.
+    ``phases`` names the settings that hold the lengths of all phases but the last. The
+    last phase begins after ``min_epochs - 1`` epochs and ``min_rounds`` rounds.
     """
 
     rounds_per_epoch: Callable  # (data) -> int
     work_per_round: Callable  # (data) -> int, in ``unit``
-    unit: str = "client updates"  # of the work, and of the speed that is reported
+    unit: str = "client updates"  # unit of the work and of the reported speed
     phases: tuple[str, ...] = ()
     min_epochs: int = 1
-    min_rounds: int = 0  # where phases are counted in rounds
-    # (history, *, ended) -> None; raises if further training is useless or, at the end,
-    # if the run is.
+    min_rounds: int = 0  # if phases are counted in rounds
+    # (history, *, ended) -> None; raises if further training cannot help, or if the
+    # finished run is useless.
     check_history: Callable | None = None
     round_name: str = "round"
-    epochs: int | None = None  # that the settings ask for; None leaves it to ``train``
+    epochs: int | None = None  # fixed by the settings; None leaves it to ``train``
 
 
 class Prediction(NamedTuple):
     """Capability of a learner: each client's model predicts the public attribute."""
 
-    # (key, state, data, client) -> layers that client number ``client`` predicts with,
-    # given what ``prepare`` made of training windows.
+    # (key, state, data, client) -> layers of the model of client index ``client``;
+    # ``data`` is the result of ``prepare``.
     model: Callable
-    network: Any  # ``network.apply(layers, standardised)``: logits, or the target
+    network: Any  # ``network.apply(layers, standardized)``: logits or target values
 
 
 class Generation(NamedTuple):
     """Capability of a generator: windows of given classes."""
 
     # (key, state, {attribute: int32[n]}, samples=None, avoid=None) -> windows, or
-    # streams of ``samples``; ``avoid`` holds classes that guidance leads away from.
+    # streams of ``samples``; negative guidance steers away from the classes ``avoid``.
     sample: Callable
-    # (state, {attribute: int[n]}) -> None; raises if those cannot be sampled.
+    # (state, {attribute: int[n]}) -> None; raises if a class cannot be sampled.
     check: Callable | None = None
-    # (key, state, windows, labels) -> {name: float[n]}, losses of each window.
+    # (key, state, windows, labels) -> {name: float[n]}, losses per window.
     losses: Callable | None = None
-    # (Clients) -> bool[clients, n], the windows that training uses; None: all.
+    # (Clients) -> bool[clients, n], mask of the training windows; None: all.
     learned: Callable | None = None
 
 
@@ -60,80 +60,80 @@ class Federation(NamedTuple):
     """Capability of a method that trains by a federated algorithm."""
 
     algorithm: Any  # ``FederatedAlgorithm``
-    # (state) -> (loss_fn, params): what a client's steps on its public classifier take
-    # gradients of, as ``attacks.invert_gradient`` takes it.
+    # (state) -> (loss_fn, params) of a client's steps on its public classifier, in the
+    # form that ``attacks.invert_gradient`` expects.
     client_loss: Callable | None = None
-    pads: bool = False  # whether more padding of clients changes no draw
+    pads: bool = False  # whether extra client padding leaves all draws unchanged
 
 
 class Adjustable(NamedTuple):
     """Names that ``Run.adjusted`` may change after training."""
 
-    hyper: tuple[str, ...] = ()  # hyper-parameters that only rewriting uses
-    # Settings of which the same is true; changing them takes a registered method.
+    hyper: tuple[str, ...] = ()  # hyper-parameters used only to anonymize
+    # Settings used only to anonymize; changing them requires a registered method.
     settings: tuple[str, ...] = ()
 
 
 class Release(NamedTuple):
     """Capability of a method whose released windows have a local guarantee.
 
-    ``epsilon`` is that of each window, ``None`` without noise. The arithmetic in which
-    the guarantee holds is part of the claim.
+    ``epsilon`` is the ε of each window, ``None`` without noise. The claim includes the
+    arithmetic in which the guarantee holds.
     """
 
     epsilon: float | None
-    # (state) -> words for the windows that a release does not distinguish; raises
-    # ValueError if nothing is guaranteed.
+    # (state) -> description of the windows that a release makes indistinguishable;
+    # raises ValueError without a guarantee.
     neighbours: Callable
-    # (windows) -> words for what was clipped to the public range.
+    # (windows) -> description of the values clipped to the public range.
     clipped: Callable
-    before: str = ""  # what precedes the claim, such as a caveat
-    after: str = ""  # what follows it
+    before: str = ""  # text before the claim, such as a caveat
+    after: str = ""  # text after the claim
 
 
 class OwnData(NamedTuple):
-    """Capability of a method that learns from other data than windows of clients.
+    """Capability of a method that learns from data other than client windows.
 
-    ``prepare`` takes the data themselves, which have a ``spec``.
+    ``prepare`` receives the data object itself, which has a ``spec``.
     """
 
-    check: Callable  # (data) -> None; raises if the method cannot learn from them
-    arrays: Callable  # (data) -> list of all their arrays, for a fingerprint
+    check: Callable  # (data) -> None; raises if the method cannot learn from the data
+    arrays: Callable  # (data) -> list of all arrays, for a fingerprint
 
 
 class DevicePlacement(NamedTuple):
-    """Where a run's rounds are computed."""
+    """The devices that compute a run's rounds."""
 
     call: Callable  # (key, state, data, num) -> (state, mean info, bad)
-    data: Any  # what it reads
-    put: Callable  # (tree) -> tree, of a key or a state, where ``call`` wants it
-    collect: Callable = lambda tree: tree  # what ``put`` did to a state undone
+    data: Any  # training data, placed for ``call``
+    place: Callable  # (tree) -> tree; places a key or a state for ``call``
+    collect: Callable = lambda tree: tree  # inverse of ``place`` for a state
 
 
 class StateByLeaves:
-    """Base of states of which a checkpoint holds ``(round, leaves)``, none empty."""
+    """Base of states that a checkpoint stores as ``(round, non-empty leaves)``."""
 
 
 class Method(NamedTuple):
     """A system for the windows of one data set, in the manner of Optax.
 
-    The first seven fields are the core, which training needs; each later field is a
-    capability, ``None`` where a method lacks it. An anonymizer has ``anonymize``, a
-    learner ``predict``, a controller ``own_data``.
+    Training needs the first seven fields, the core. Each later field is a capability,
+    ``None`` if the method lacks it. An anonymizer has ``anonymize``, a learner
+    ``predict``, a controller ``own_data``.
 
-    The state is a tree of arrays with ``round`` (``int32[]``, rounds done), ``params``,
-    ``average`` (their running mean, or None) and ``hyper`` (dict of ``float[]``).
-    ``init`` and ``update`` may be vmapped over keys and hyper-parameters, so seeds and
-    a grid are one program. ``anonymize`` draws by ``jaxanon.kernels.portable``, or it
-    cannot be exported. A method of a registered name can be pickled.
+    The state is a tree of arrays with ``round`` (``int32[]``, completed rounds),
+    ``params``, ``average`` (running mean of ``params``, or None) and ``hyper`` (dict of
+    ``float[]``). ``init`` and ``update`` can be vmapped over keys and hyper-parameters,
+    so that one program trains a grid of seeds. Export requires that ``anonymize`` draws
+    by ``jaxanon.kernels.portable``. Registered methods can be pickled.
     """
 
     name: str
-    config: Any  # frozen dataclass of static settings, JSON-able; None without any
+    config: Any  # frozen JSON-able dataclass of static settings, or None
     spec: Any  # ``jaxanon.datasets.Spec`` of the windows
     prepare: Callable  # (Clients) -> data on the device, once
     init: Callable  # (key, **hyper) -> state
-    update: Callable  # (key, state, data) -> (state, info), one round; key of the run
+    update: Callable  # (run key, state, data) -> (state, info), one round
     schedule: Schedule
     # (key, state, windows) -> windows, both in physical units.
     anonymize: Callable | None = None
@@ -141,23 +141,22 @@ class Method(NamedTuple):
     generate: Generation | None = None
     federation: Federation | None = None
     adjustable: Adjustable = Adjustable()
-    guarantee: Any = None  # of ``privacy.guarantee``, by noise in training
+    guarantee: Any = None  # from ``privacy.guarantee``, for noise in training
     release: Release | None = None
     own_data: OwnData | None = None
     place: Callable | None = None  # (data, devices) -> ``DevicePlacement``
-    tokens: bool = False  # whether windows may hold tokens of events
-    recipe: str = registry.RECOMMENDED  # whose settings ``config`` began from
+    tokens: bool = False  # whether windows may contain event tokens
+    recipe: str = registry.RECOMMENDED  # name of the recipe that ``config`` began from
 
     @property
     def stages(self):
-        """Stages of a round, which several devices may share; None without them."""
-        return None if self.federation is None else self.federation.algorithm.acts
+        """Stages of a round for several devices; None if rounds cannot be shared."""
+        return None if self.federation is None else self.federation.algorithm.stages
 
     def __reduce__(self):
-        """Pickles name, spec, config and recipe, from which the registry rebuilds it.
+        """Pickles name, spec, config and recipe if the registry rebuilds the method.
 
-        A method that the registry does not build so is pickled field by field, which
-        takes functions that can be pickled.
+        Other methods are pickled field by field, which requires picklable functions.
         """
         parts = self.name, self.spec, self.config, self.recipe
         try:
@@ -169,9 +168,9 @@ class Method(NamedTuple):
 
 
 def _functions(part):
-    """The code of every function of a method and its capabilities, and plain values.
+    """Returns the code of a method's functions and its plain values, recursively.
 
-    Functions of the same code that close over other values count as the same.
+    Functions with the same code compare equal even if their closures differ.
     """
     if isinstance(part, tuple):
         return tuple(map(_functions, part))
@@ -180,11 +179,14 @@ def _functions(part):
 
 
 class Incompatible(ValueError):
-    """Of settings that may each be, and not together; a sweep leaves them out."""
+    """Raised for settings that are valid separately but not together.
+
+    A sweep skips such combinations.
+    """
 
 
 def generation(method) -> Generation:
-    """Returns the generation capability; raises TypeError for a method without it.
+    """Returns the generation capability, or raises TypeError without one.
 
     Example:
       >>> import jaxanon as ja
@@ -198,28 +200,28 @@ def generation(method) -> Generation:
 
 
 def check_measured(method) -> None:
-    """Refuses to rewrite windows whose numbers stand for something.
+    """Checks that an anonymizer's windows are measurements, not event tokens.
 
     Raises:
-      ValueError: if ``method`` anonymizes, its spec has ``tokens``, and it does not say
-        that it takes them.
+      ValueError: if ``method`` anonymizes, its spec has ``tokens``, and the method does
+        not declare ``tokens=True``.
     """
     if method.anonymize is None or method.tokens:
         return
     if method.spec.tokens:
         raise ValueError(
-            f"{method.name} rewrites what was measured, and windows of "
-            f"{method.spec.name} ({method.spec.preset}) hold numbers that stand for "
-            "events; train a learner such as fedavg on them."
+            f"data must be measurements for {method.name}, got {method.spec.name} "
+            f"({method.spec.preset}), whose numbers stand for events; train a learner "
+            "such as fedavg on it."
         )
 
 
 def epochs_needed(method, rounds: int | None = None) -> int:
-    """How many epochs it takes for a method's last phase to begin.
+    """Returns the number of epochs that reaches a method's last phase.
 
     Args:
       method: ``Method``.
-      rounds: of an epoch, where they are known: phases may be counted in rounds.
+      rounds: rounds per epoch, if known; some phases are counted in rounds.
     """
     schedule = method.schedule
     if rounds is None:
@@ -228,30 +230,30 @@ def epochs_needed(method, rounds: int | None = None) -> int:
 
 
 def warn_of_epochs(method, epochs: int, rounds: int | None = None) -> None:
-    """Warns where training ends before a method's last phase begins.
+    """Warns if training ends before a method's last phase begins.
 
     Args:
       method: ``Method``.
-      epochs: that were asked for.
-      rounds: of an epoch, where they are known: phases may be counted in rounds.
+      epochs: requested number of epochs.
+      rounds: rounds per epoch, if known; some phases are counted in rounds.
     """
     least = epochs_needed(method, rounds)
     if epochs < least:
         names = ", ".join(method.schedule.phases)
         warnings.warn(
-            f"{method.name} trains in phases, and the last one begins after epoch "
-            f"{least - 1}; until epoch {epochs} it learns nothing of it: ask for more, "
-            f"or make the phases before it shorter ({names}).",
+            f"epochs should be >= {least} for {method.name}, got {epochs}: training "
+            f"ends before its last phase begins, after epoch {least - 1}; raise epochs "
+            f"or shorten the earlier phases ({names}).",
             UserWarning,
-            stacklevel=4,  # Behind who called what called this, and ``single``.
+            stacklevel=4,  # The caller of ``train``, behind ``single``.
         )
 
 
 def check_hyper(method: Method, hyper: dict) -> None:
-    """Refuses hyper-parameters as the method's settings of the same names would be.
+    """Checks hyper-parameters by the bounds of the settings of the same names.
 
     Raises:
-      ValueError: for a value that is no finite number, or out of its range.
+      ValueError: if a value is not a finite number or is out of range.
     """
     checked = set() if method.config is None else declared(type(method.config))
     known = {}

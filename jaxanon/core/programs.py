@@ -1,4 +1,4 @@
-"""Many rounds of a method as one program, in single precision."""
+"""Runs many rounds of a method as one compiled program, in single precision."""
 
 import functools
 from collections.abc import Callable
@@ -10,53 +10,57 @@ import jax.numpy as jnp
 
 @functools.lru_cache(maxsize=8)
 def rounds_program(update):
-    """``(key, state, data, num) -> (state, mean info, bad)``; ``num`` rounds.
+    """Returns a program ``(key, state, data, num) -> (state, mean info, bad)``.
 
-    ``bad`` is the first round, of those, whose info is not finite, else the last one if
-    it left a state that is not ``sound``, else ``num``.
+    The program runs ``num`` rounds. ``bad`` is the index of the first round with
+    non-finite info. Otherwise it is the last index if the final state is not
+    ``state_is_finite``, and ``num`` if it is.
     """
 
-    a_round = jax.jit(update, inline=True)  # Traced once for its shape and the loop.
+    # Traced once, for the shapes of info and for the loop.
+    one_round = jax.jit(update, inline=True)
 
     @functools.partial(jax.jit, donate_argnums=1)
     def call(key, state, data, num):
-        _, like = jax.eval_shape(a_round, key, state, data)
-        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
+        _, info_shapes = jax.eval_shape(one_round, key, state, data)
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info_shapes)
 
         def body(index, carry):
             state, total, bad = carry
-            state, info = a_round(key, state, data)
+            state, info = one_round(key, state, data)
             finite = _all_finite(jax.tree.leaves(info))
             bad = jnp.where(finite, bad, jnp.minimum(bad, index))
             return state, jax.tree.map(jnp.add, total, info), bad
 
         carry = (state, zeros, jnp.asarray(num, jnp.int32))
         state, total, bad = jax.lax.fori_loop(0, num, body, carry)
-        # Info is of the parameters before a step; nobody has seen the last ones yet.
-        bad = jnp.where(sound(state), bad, jnp.minimum(bad, num - 1))
+        # Info describes the parameters before each step, so check the last ones here.
+        bad = jnp.where(state_is_finite(state), bad, jnp.minimum(bad, num - 1))
         return state, jax.tree.map(lambda leaf: leaf / num, total), bad
 
     return call
 
 
-def sound(state):
-    """``bool[]``: whether parameters, and their average, have finite squares.
+def state_is_finite(state):
+    """Returns ``bool[]``: whether the squares of a state's parameters are finite.
 
-    Beyond that they are NaN, infinite, or make the next product infinite.
+    Covers the parameters, their running average and personal models. A parameter whose
+    square overflows makes the next product infinite.
 
     Example:
       >>> from jaxanon.federated.engine.algorithm import State
-      >>> [bool(sound(State(0, {"w": jnp.float32(w)}, {}, {}))) for w in (1.0, 1e30)]
+      >>> states = [State(0, {"w": jnp.float32(w)}, {}, {}) for w in (1.0, 1e30)]
+      >>> [bool(state_is_finite(state)) for state in states]
       [True, False]
     """
-    kept = getattr(state, "own", None)  # Of clients that keep models of their own.
-    leaves = jax.tree.leaves((state.params, state.average, kept))
+    personal = getattr(state, "own", None)  # Models that clients do not share.
+    leaves = jax.tree.leaves((state.params, state.average, personal))
     leaves = [x for x in leaves if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
     return _all_finite([jnp.sum(jnp.square(x)) for x in leaves])
 
 
 def _all_finite(numbers):
-    """True of none: a method may have nothing to tell, or to learn."""
+    """Returns whether all numbers are finite; True for an empty list."""
     return jnp.all(jnp.array([jnp.isfinite(number) for number in numbers], bool))
 
 
@@ -64,10 +68,10 @@ F = TypeVar("F", bound=Callable)
 
 
 def single(fn: F) -> F:
-    """``fn``, for whose thread ``jax_enable_x64`` is switched off as long as it runs.
+    """Wraps ``fn`` to run with ``jax_enable_x64`` disabled in the current thread.
 
-    Windows are float32, and so are the networks that learn of them; a program of both
-    types would not compile. Warnings from within have one frame more to their caller.
+    Windows and networks are float32; a program that mixes them with float64 would not
+    compile. The wrapper adds one stack frame, which ``stacklevel`` has to count.
 
     Example:
       >>> with jax.enable_x64(True):

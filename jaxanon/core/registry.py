@@ -1,4 +1,4 @@
-"""The registry: names of methods, learners, controllers and data sets."""
+"""Registry of methods, learners, controllers and data sets by name."""
 
 import dataclasses
 import functools
@@ -35,8 +35,8 @@ class Entry(NamedTuple):
     builder: Callable  # (spec, config) -> Method
     config: type | None  # frozen dataclass of the settings
     kind: str  # one of ``KINDS``
-    epochs: int = 20  # that it is trained for by default
-    spec: type = Spec  # of ``builder``, with ``from_json``
+    epochs: int = 20  # default number of training epochs
+    spec: type = Spec  # class of the builder's ``spec``, with ``from_json``
     # By name, ``RECOMMENDED`` first.
     recipes: Mapping[str, Recipe] = types.MappingProxyType({})
 
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 _DEFAULTS = Recipe("The defaults of the method's settings.")
 _ENTRIES: dict[str, Entry] = {}
 _PLUGINS: list[str] = []
-_LOADED = False  # Whether entry points are.
+_LOADED = False  # Whether the entry points have been imported.
 _BUILT_IN = ("jaxanon.methods", "jaxanon.learners", "jaxanon.energy")
 
 
@@ -61,26 +61,26 @@ def register(
     """Registers a method, a learner, a controller or a data set under a name.
 
     A registered method trains, resumes, reopens, sweeps, evaluates and exports like a
-    built-in one, from Python and from the command line. Another distribution registers
-    in a module that an entry point of the group ``jaxanon.plugins`` names.
+    built-in one, from Python and from the command line. Other distributions register in
+    a module that they list in the entry-point group ``jaxanon.plugins``.
 
     Args:
-      name: as ``build`` and the command line take it; letters, digits and underscores.
-      builder: ``(spec, config) -> Method``, whose ``name`` is this one; of kind
-        ``"dataset"`` a ``jaxanon.datasets.description.Dataset``. Without it, the
-        result is a decorator of the builder.
+      name: name for ``build`` and the command line; letters, digits and underscores.
+      builder: ``(spec, config) -> Method`` with the same ``name``; for the kind
+        ``"dataset"`` a ``jaxanon.datasets.description.Dataset``. If it is None,
+        ``register`` returns a decorator for the builder.
       config: frozen dataclass of the settings, each with a default; ``None`` for a
         method without settings.
       kind: ``"anonymizer"``, ``"learner"``, ``"controller"`` or ``"dataset"``.
-      epochs: that the method is trained for by default.
-      spec: class of the specs that ``builder`` takes, with ``to_json`` and
-        ``from_json``; controllers have other data than windows.
+      epochs: default number of training epochs.
+      spec: class of the builder's specs, with ``to_json`` and ``from_json``;
+        controllers use other data than windows.
       recipes: named sets of settings. ``"recommended"`` applies unless another one is
         chosen; without an entry of that name it has the config's defaults.
 
     Returns:
       ``(spec, *, recipe="recommended", **settings) -> Method``, where single settings
-      override those of the recipe; of a data set, its description.
+      override those of the recipe; for a data set, its description.
 
     Raises:
       ValueError: if the kind is unknown, or the name is taken or not an identifier.
@@ -108,18 +108,17 @@ def register(
     if kind == "dataset":
         return datasets.register(name, cast(datasets.Dataset, builder))
     if builder is None:
-        given = {"config": config, "kind": kind, "epochs": epochs, "spec": spec}
-        given["recipes"] = recipes
-        return functools.partial(register, name, **given)
+        options = {"config": config, "kind": kind, "epochs": epochs, "spec": spec}
+        return functools.partial(register, name, recipes=recipes, **options)
     if not callable(builder):
         raise TypeError(f"builder must be (spec, config) -> Method, got {builder!r}.")
     if not str(getattr(builder, "__module__", "")).startswith("jaxanon."):
-        _load()  # A built-in name is taken, whoever comes first.
+        _load()  # Built-in names take precedence.
     old = _ENTRIES.get(name)
     if old is not None and _origin(old.builder) != _origin(builder):
         raise ValueError(
-            f"name must be new, got {name!r}, which {_origin(old.builder)} has; choose "
-            "another name."
+            f"name must be new, got {name!r}, which {_origin(old.builder)} already "
+            "uses; choose another name."
         )
     recipes = {RECOMMENDED: _DEFAULTS} | (recipes or {})
     for recipe in recipes.values():
@@ -130,7 +129,7 @@ def register(
     def build(spec, **settings):
         return _built(_ENTRIES[name], spec, settings)
 
-    del build.__wrapped__  # Its signature is its own.
+    del build.__wrapped__  # Show the signature of ``build``, not of the builder.
     return build
 
 
@@ -140,11 +139,10 @@ def _origin(builder):
 
 
 def configured(config_class, settings):
-    """The dataclass of these settings.
+    """Builds a config from settings.
 
     Raises:
-      TypeError: for a name that is none of its fields, with those that there are; and
-        whatever the class itself refuses.
+      TypeError: if a setting is not a field of the class; the message lists the fields.
 
     Example:
       >>> @dataclasses.dataclass
@@ -200,27 +198,27 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 def registered(kind: str) -> tuple[str, ...]:
-    """Returns the names of a kind that are registered so far; loads no package."""
+    """Returns the names of a kind registered so far, without importing packages."""
     return tuple(each.name for each in _ENTRIES.values() if each.kind == kind)
 
 
 def entry(name: str, *kinds: str) -> Entry:
-    """Returns what is registered under a name.
+    """Returns the entry of a name.
 
     Args:
-      name: of a method, a learner or a controller.
-      *kinds: that the entry may be of; none: any.
+      name: name of a method, a learner or a controller.
+      *kinds: allowed kinds; any kind if omitted.
 
     Raises:
-      ValueError: if the name is unknown, or of another kind.
+      ValueError: if the name is unknown or has another kind.
     """
     _load()
     kinds = kinds or KINDS
     known = sorted(each.name for each in _ENTRIES.values() if each.kind in kinds)
     if name not in known:
-        what = "method" if "anonymizer" in kinds else kinds[0]
+        kind = "method" if "anonymizer" in kinds else kinds[0]
         raise ValueError(
-            f"{what} must be one of {known}, got {name!r}.{did_you_mean(name, known)}"
+            f"{kind} must be one of {known}, got {name!r}.{did_you_mean(name, known)}"
         )
     return _ENTRIES[name]
 
@@ -265,7 +263,7 @@ def build(name: str, spec, *, recipe: str = RECOMMENDED, **settings):
     """Builds the method of a name for windows of ``spec``.
 
     Args:
-      name: of ``names``.
+      name: registered name; see ``names``.
       spec: ``jaxanon.datasets.Spec``.
       recipe: of the method's recipes.
       **settings: fields of the method's config, which override the recipe's.
@@ -292,8 +290,8 @@ def settings_of(name: str, recipe: str = RECOMMENDED):
       ValueError: if the name or the recipe is unknown.
 
     Example:
-      >>> settings_of("orf").share
-      0.5
+      >>> settings_of("blinder", "paper").gamma
+      0.2
     """
     own = entry(name)
     return _configured(own.name, own.config, recipe_of(own, recipe).settings)
@@ -302,7 +300,7 @@ def settings_of(name: str, recipe: str = RECOMMENDED):
 def _built(own, spec, settings):
     settings = dict(settings)
     recipe = settings.pop("recipe", RECOMMENDED)
-    settings = recipe_of(own, recipe).settings | settings
+    settings = dict(recipe_of(own, recipe).settings) | settings
     if not isinstance(spec, own.spec):
         raise ValueError(
             f"spec must be a {own.spec.__name__} for {own.name}, got a "
@@ -313,28 +311,29 @@ def _built(own, spec, settings):
 
 
 def rebuild(name: str, spec, config, recipe: str = RECOMMENDED):
-    """Builds a method again from its name, spec, config and the recipe's name.
+    """Rebuilds a method from its name, spec, config and recipe name.
 
     Raises:
-      ValueError: if no method is registered under the name, or with another config.
+      ValueError: if the name is unknown or is registered with another config class.
     """
-    own = entry(name)
-    if type(config) is not (own.config or type(None)):
+    registered_entry = entry(name)
+    expected = registered_entry.config or type(None)
+    if type(config) is not expected:
         raise ValueError(
-            f"{name} is registered with {own.config}, got a {type(config).__name__}; "
-            "register your method under a name of its own."
+            f"config must be {expected.__name__} for {name}, got a "
+            f"{type(config).__name__}; register your method under another name."
         )
-    return own.builder(spec, config)._replace(recipe=recipe)
+    return registered_entry.builder(spec, config)._replace(recipe=recipe)
 
 
 def load_plugins(*modules: str) -> None:
     """Imports the entry points of the group ``jaxanon.plugins`` and named modules.
 
     Args:
-      *modules: dotted names, whose import registers.
+      *modules: dotted names of modules that register methods on import.
 
     Raises:
-      ImportError: if one cannot be imported.
+      ImportError: if a module cannot be imported.
     """
     _load()
     for module in modules:
@@ -349,7 +348,7 @@ def plugins() -> tuple[str, ...]:
 
 
 def _load():
-    """Imports the packages of the built-in names, and once all entry points."""
+    """Imports the built-in packages and, the first time, all entry points."""
     global _LOADED
     for package in _BUILT_IN:
         importlib.import_module(package)

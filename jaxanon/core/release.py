@@ -1,4 +1,4 @@
-"""Releases with a guarantee: their ε, what was clipped for it, and its budget."""
+"""Releases with a privacy guarantee: epsilon, clipping and budget."""
 
 import dataclasses
 import os
@@ -16,10 +16,10 @@ from jaxanon.privacy import epsilon_per_hour
 
 
 def secret_key() -> jax.Array:
-    """A typed PRNG key of 64 bits from the system's entropy, another at every call.
+    """Returns a new typed PRNG key with 64 bits of the system's entropy.
 
-    Noise hides nothing from whoever can draw it again. ``jax.random.key`` of a whole
-    number has 32 bits unless 64 are switched on, which a machine goes through.
+    An attacker who can draw the noise again can subtract it. ``jax.random.key(seed)``
+    has only 32 bits unless x64 is enabled, which a machine can enumerate.
 
     Example:
       >>> secret_key() == secret_key()
@@ -30,21 +30,21 @@ def secret_key() -> jax.Array:
 
 
 def epsilon_of(run: Run) -> float | None:
-    """The ε of each window that a run releases; None where it guarantees nothing.
+    """Returns the ε of each released window, or None without a guarantee.
 
     Args:
-      run: of ``train`` or ``open_run``.
+      run: ``Run``, returned by ``train`` or ``open_run``.
     """
     release = run.method.release
     return None if release is None else release.epsilon
 
 
 def with_epsilon(run: Run, epsilon: float | None = None) -> Run:
-    """The run, releasing windows with another ε; nothing is trained anew.
+    """Returns a run that releases windows with another ε, without retraining.
 
     Args:
-      run: of DEEProtect.
-      epsilon: of each window, > 0; None: as it was trained.
+      run: ``Run`` of DEEProtect.
+      epsilon: ε of each window, > 0; None keeps the trained value.
 
     Raises:
       ValueError: if the run's releases have no ε, or ``epsilon`` is not > 0 and finite.
@@ -58,24 +58,25 @@ def with_epsilon(run: Run, epsilon: float | None = None) -> Run:
 
 
 def neighbours(run: Run) -> str:
-    """Returns the windows that a run's releases do not distinguish, in words.
+    """Returns a description of the windows that a release makes indistinguishable.
 
     Args:
-      run: of a method with the capability ``release``, such as DEEProtect.
+      run: ``Run`` of a method with the capability ``release``, such as DEEProtect.
 
     Raises:
-      ValueError: as ``with_epsilon``, and if the state guarantees nothing.
+      ValueError: if the run's releases or its state have no guarantee.
     """
     return _guaranteed(run)[0].neighbours(run.state)
 
 
 def _guaranteed(run) -> tuple[Release, float]:
-    """A run's release and its ε; ValueError if it has none."""
+    """Returns a run's release and its ε; raises ValueError if it has none."""
     release = run.method.release
     if release is None or release.epsilon is None:
         raise ValueError(
-            f"{run.method.name} gives no guarantee, as it was trained, and so has no "
-            "epsilon; train deeprotect, with a mechanism other than none."
+            f"epsilon must come from a run with a guarantee, got a run of "
+            f"{run.method.name} without one; train deeprotect with a mechanism other "
+            "than none."
         )
     return release, release.epsilon
 
@@ -83,73 +84,75 @@ def _guaranteed(run) -> tuple[Release, float]:
 def open_budget(
     run: Run, path: str | os.PathLike, total: float | None = None
 ) -> Budget:
-    """A budget in a file for a run's releases: a new one, or the one that is there.
+    """Opens or creates the budget file of a run's releases.
 
     Args:
-      run: of DEEProtect.
-      path: of the file.
-      total: ε that the stream may cost in all; of a file that is there, what it was
-        made with, or None.
+      run: ``Run`` of DEEProtect.
+      path: path of the budget file.
+      total: total ε of the stream; for an existing file the same value, or None.
 
     Raises:
-      ValueError, FileNotFoundError, TimeoutError: as ``jaxanon.edge.Budget``, which
-        waits for a minute here; and as ``neighbours``.
+      ValueError: if the run has no guarantee, or the file is of another budget.
+      FileNotFoundError: if a known budget file is missing.
+      TimeoutError: if another process holds the file for a minute.
     """
     return Budget(path, total, neighbours(run), wait_s=60.0)
 
 
 def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[str]]:
-    """Windows that may leave, once a budget has paid for them.
+    """Anonymizes windows and charges them to a budget.
 
-    They are made first and paid for then, so that windows which could not be made cost
-    nothing; whoever is killed after paying has paid for what did not leave.
+    The charge follows the computation, so failed windows cost nothing. A process killed
+    after the charge has spent it without releasing the windows.
 
     Args:
-      run: of DEEProtect.
-      key: typed PRNG key that nobody knows, another one for every release.
-      windows: ``float[N, time, channels]``, as ``Run.anonymize`` takes them.
-      budget: of ``open_budget``.
+      run: ``Run`` of DEEProtect.
+      key: secret typed PRNG key, a new one for every release.
+      windows: ``float[N, time, channels]``, as for ``Run.anonymize``.
+      budget: ``Budget`` from ``open_budget``.
 
     Returns:
-      ``(safe, told)``: the windows, and sentences that say what they cost.
+      ``(safe, statements)``: the windows, and sentences about the cost.
 
     Raises:
-      ValueError, TypeError: as ``neighbours``, ``Budget.charge`` and
-        ``Run.anonymize``.
-      jaxanon.edge.Exhausted: if too little is left; nothing is taken from it.
-      FileNotFoundError, TimeoutError: as ``Budget.charge``.
+      ValueError: if the run has no guarantee, the budget is of other neighbours, or
+        windows are invalid.
+      TypeError: if key or windows have the wrong type.
+      jaxanon.edge.Exhausted: if the budget is too small; nothing is charged.
+      FileNotFoundError: if the budget file is missing.
+      TimeoutError: if another process holds the budget file.
     """
     budget.check_neighbours(neighbours(run))
     _, epsilon = _guaranteed(run)
-    budget.check(epsilon, len(np.atleast_1d(windows)))  # Before there is work to lose.
+    budget.check(epsilon, len(np.atleast_1d(windows)))  # Fail before the computation.
     safe = run.anonymize(key, windows)
     left = budget.charge(epsilon, len(safe))
     spent = f"{budget.epsilon - left:g} of {budget.epsilon:g} is spent in {budget.path}"
-    return safe, [*told(run, windows), f"{spent}, {left:g} is left."]
+    return safe, [*describe_release(run, windows), f"{spent}, {left:g} is left."]
 
 
 def headline(run, windows) -> list[str]:
-    """Returns what a report says first of a run's release; nothing without one."""
+    """Returns a report's opening lines about a release; empty without one."""
     if not isinstance(run, Run) or run.method.release is None:
         return []
-    what, *rest = told(run, windows)
-    claim = what.startswith("epsilon")
-    return [f"Guarantee: {what}" if claim else what, *rest]
+    statement, *rest = describe_release(run, windows)
+    claim = statement.startswith("epsilon")
+    return [f"Guarantee: {statement}" if claim else statement, *rest]
 
 
-def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:
-    """What a release guarantees and what it clipped, in sentences.
+def describe_release(run: Run, windows, *, known_seed: bool = False) -> list[str]:
+    """Returns sentences about a release's guarantee and clipping.
 
     Args:
-      run: any; of one that never guarantees anything nothing is said.
-      windows: what it was given.
-      known_seed: whether its noise can be drawn again, and so taken off.
+      run: any ``Run``; the list is empty if the method has no release.
+      windows: input windows of the release.
+      known_seed: whether the noise can be drawn again and subtracted.
     """
     release, spec = run.method.release, run.spec
     if release is None:
         return []
     if release.epsilon is None or known_seed:
-        why = "the noise of a known seed can be taken off" if known_seed else "no noise"
+        why = "noise of a known seed can be subtracted" if known_seed else "no noise"
         return [f"No guarantee: {why}."]
     seconds = spec.time / spec.rate_hz
     hour = epsilon_per_hour(release.epsilon, seconds)

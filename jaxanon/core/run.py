@@ -1,4 +1,4 @@
-"""A trained method: what ``train`` returns and ``open_run`` finds again."""
+"""Trained methods, as returned by ``train`` and ``open_run``."""
 
 import dataclasses
 import functools
@@ -22,11 +22,11 @@ BATCH = 1024  # Windows per call; the last call is padded, so one program serves
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A method with the state it was trained to. A class, so that it can be asked.
+    """A method with its trained state.
 
     ``history`` has one dict per call of the training program: ``round``, ``epoch``,
-    ``losses``, a speed such as ``client_updates_per_second``. ``config`` is what
-    ``config.json`` holds; ``folder`` is None for a run that was not saved.
+    ``losses``, a speed such as ``client_updates_per_second``. ``config`` is the content
+    of ``config.json``; ``folder`` is None for a run that was not saved.
     """
 
     method: Method
@@ -37,33 +37,33 @@ class Run:
     config: dict
 
     def __repr__(self):
-        """In one line: arrays of a state would fill a notebook."""
+        """Returns one line, without the arrays of the state."""
         folder = None if self.folder is None else str(self.folder)
-        # Not a number while its arrays are traced.
-        round_ = getattr(self.state, "round", None)
+        round_ = getattr(self.state, "round", None)  # A tracer under ``jit``.
         return f"Run({self.method.name!r}, round={round_}, folder={folder!r})"
 
     @property
     def unfinished(self) -> dict | None:
-        """Epochs ``done`` and ``asked`` for, of a run that was interrupted; else None.
+        """Epochs ``done`` and ``asked`` of an interrupted run.
 
-        None, too, where its metrics do not say.
+        None for a finished run, and if the metrics do not record the last round.
         """
         last = self.history[-1] if self.history else {}
         asked = self.config.get("epochs")
         if last.get("round") != int(self.state.round) or asked is None:
             return None
         done = last.get("epoch", asked)
-        if not isinstance(done, int | float):  # Somebody changed the file.
+        if not isinstance(done, int | float):  # The file was edited.
             return None
         return {"done": done, "asked": asked} if done < asked else None
 
     @property
     def client_loss(self) -> Callable | None:
-        """``() -> (loss_fn, params)``: what a client's steps take gradients of.
+        """``() -> (loss_fn, params)`` of a client's steps, for gradient inversion.
 
-        The loss of one standardised window and its public class, one-hot, as
-        ``attacks.invert_gradient`` takes it; None of a method whose clients send none.
+        ``loss_fn`` is the loss of one standardized window and its one-hot public class,
+        in the form that ``attacks.invert_gradient`` expects. None if the method's
+        clients send no gradients.
         """
         federation = self.method.federation
         if federation is None or federation.client_loss is None:
@@ -71,20 +71,20 @@ class Run:
         return functools.partial(federation.client_loss, self.state)
 
     def adjusted(self, **hyper) -> "Run":
-        """The same run with other weights where it rewrites; nothing is trained anew.
+        """Returns a run with other anonymization settings, without retraining.
 
         Args:
-          **hyper: of those that ``method.adjustable.hyper`` names, such as
-            ``guidance`` and ``negative_guidance`` of ``cloak``: what is kept against
-            what is hidden; or of ``method.adjustable.settings``, such as
+          **hyper: hyper-parameters in ``method.adjustable.hyper``, such as
+            ``guidance_scale`` and ``negative_guidance_scale`` of ``cloak``, which trade
+            utility for privacy; or settings in ``method.adjustable.settings``, such as
             ``num_inference_steps``.
 
         Returns:
-          ``Run``; this one is as it was.
+          A new ``Run``.
 
         Raises:
-          ValueError: for another hyper-parameter, or a value out of its range.
-          TypeError: for a setting of another type.
+          ValueError: if a name is not adjustable or a value is out of range.
+          TypeError: if a setting has the wrong type.
 
         Example:
           >>> import jaxanon as ja
@@ -100,51 +100,46 @@ class Run:
         weights, settings = method.adjustable
         wrong = sorted({*hyper} - {*weights, *settings})
         if wrong:
-            known = [*weights, *settings] or "nothing"
+            known = [*weights, *settings]
             raise ValueError(
-                f"{method.name}, as this run was trained, may be told {known} anew, "
-                f"got {wrong}; train it with others, or leave out what it lacks."
+                f"hyper must be adjustable after training, one of {known} for this run "
+                f"of {method.name}, got {wrong}; omit it or retrain."
             )
         arrays = {name: hyper[name] for name in weights if name in hyper}
         check_hyper(method, arrays)
         if fields := {name: hyper[name] for name in settings if name in hyper}:
             config = dataclasses.replace(method.config, **fields)
             method = registry.rebuild(method.name, self.spec, config, method.recipe)
-        kept = self.state.hyper
-        arrays = {name: jnp.asarray(v, kept[name].dtype) for name, v in arrays.items()}
-        state = self.state._replace(hyper=kept | arrays)
+        old = self.state.hyper
+        arrays = {name: jnp.asarray(v, old[name].dtype) for name, v in arrays.items()}
+        state = self.state._replace(hyper=old | arrays)
         return dataclasses.replace(self, method=method, state=state)
 
     @single
     def anonymize(self, key, windows) -> np.ndarray:
-        """Rewrites windows so that they can be shared.
+        """Anonymizes windows so that they can be shared.
 
-        The same key and windows give the same result, and a window's result does not
-        depend on the windows that follow it.
+        The result is deterministic in key and windows. A window's result does not
+        depend on the windows after it.
 
         Args:
           key: typed PRNG key.
-          windows: ``float[N, time, channels]`` in the dataset's own units and channel
-            order; any N, 0 included.
+          windows: ``float[N, time, channels]`` in the dataset's units and channel
+            order; N may be 0.
 
         Returns:
           ``float32[N, time, channels]`` in the same units.
 
         Raises:
-          TypeError: for a key or windows of another type, or a run of a learner.
-          ValueError: for windows of another shape, or not finite.
-          FloatingPointError: if what the method made of them is not finite, as
-            DEEProtect's release is when its guarantee would not hold.
+          TypeError: if key or windows have the wrong type, or the method is a learner.
+          ValueError: if windows have the wrong shape or are not finite.
+          FloatingPointError: if the result is not finite; DEEProtect returns NaN where
+            its guarantee would not hold.
         """
         if self.method.anonymize is None:
-            does = (
-                ""
-                if self.method.predict is None
-                else f"predicts {self.spec.public} and "
-            )
             raise TypeError(
-                f"{self.method.name} {does}rewrites no "
-                "windows; train a method of jaxanon.methods to anonymize."
+                f"{self.method.name} cannot anonymize windows; train a method of "
+                "jaxanon.methods."
             )
         typed_key(key)
         windows = checks.windows(windows, self.spec.time, self.spec.channels)
@@ -153,153 +148,152 @@ class Run:
         for number, start in enumerate(range(0, len(windows), BATCH)):
             batch = windows[start : start + BATCH]
             padding = [(0, BATCH - len(batch)), (0, 0), (0, 0)]
-            made = anonymize(
+            padded = anonymize(
                 jax.random.fold_in(key, number), self.state, np.pad(batch, padding)
             )
-            safe[start : start + BATCH] = np.asarray(made)[: len(batch)]
+            safe[start : start + BATCH] = np.asarray(padded)[: len(batch)]
         return self._finite(safe)
 
     @single
     def sample(
         self, key, classes, *, seconds: float | None = None, avoid=None
     ) -> np.ndarray:
-        """Makes windows, or longer streams, of named classes from nothing.
+        """Generates synthetic windows, or longer streams, of given classes.
 
         Args:
           key: typed PRNG key; the same key and classes give the same windows.
-          classes: dict of ``int[N]`` by attribute, places in ``spec.classes``, of each
-            that is to be told; the public one must be there. N at least 1.
-          seconds: how long each is, a window's length at least; None is a window's.
-          avoid: a dict likewise, of classes that windows are led away from, by
-            ``negative_guidance``, such as private ones; None leads away from nothing.
+          classes: dict of ``int[N]`` by attribute, indices into ``spec.classes``, N at
+            least 1. It must contain the public attribute.
+          seconds: length of each stream, at least a window's; None generates windows.
+          avoid: dict in the form of ``classes``; ``negative_guidance`` steers windows
+            away from these classes, such as private ones.
 
         Returns:
-          ``float32[N, samples, channels]``, in the dataset's own units.
+          ``float32[N, samples, channels]``, in the dataset's units.
 
         Raises:
-          TypeError: for a key of another type, classes or avoid that are no dict, or a
-            method that makes none.
-          ValueError: for classes that there are not, of which there was no window to
-            learn from, or to avoid where the method cannot; for streams shorter than a
-            window, or without an end.
-          FloatingPointError: if what was made is not finite.
+          TypeError: if key, classes or avoid have the wrong type, or the method cannot
+            generate windows.
+          ValueError: if a class is unknown or had no training window, the method cannot
+            avoid classes, or ``seconds`` is not finite or shorter than a window.
+          FloatingPointError: if the result is not finite.
         """
         generate = generation(self.method)
         typed_key(key)
         avoid = {} if avoid is None else avoid
-        for name, own in {"classes": classes, "avoid": avoid}.items():
-            if not isinstance(own, Mapping):
+        for name, labels in {"classes": classes, "avoid": avoid}.items():
+            if not isinstance(labels, Mapping):
                 raise TypeError(
                     f"{name} must be a dict of int[N] by attribute, such as "
-                    f"{{{self.spec.public!r}: [0, 1]}}, got {type(own).__name__}; "
-                    "numbers are places in spec.classes."
+                    f"{{{self.spec.public!r}: [0, 1]}}, got {type(labels).__name__}; "
+                    "numbers are indices into spec.classes."
                 )
-            if flat := [each for each in own if np.ndim(own[each]) != 1]:
+            if flat := [each for each in labels if np.ndim(labels[each]) != 1]:
                 raise ValueError(f"{name}[{flat[0]!r}] must be int[N], one per window.")
         number = len(next(iter(classes.values()), ()))
         if not number:
-            raise ValueError("classes must be int[N] of an attribute, N at least 1.")
+            raise ValueError("classes must hold int[N] of an attribute, N at least 1.")
         unknown = sorted({*avoid} - {self.spec.public, *self.spec.private})
         if unknown:
             known = [self.spec.public, *self.spec.private]
-            raise ValueError(f"avoid must be of {known}, got {unknown}.")
-        for own in (classes, avoid):
-            self._check_labels(own, number)
+            raise ValueError(f"avoid must have keys in {known}, got {unknown}.")
+        for labels in (classes, avoid):
+            self._check_labels(labels, number)
         if generate.check is not None:
             generate.check(self.state, classes)
-        for own in (classes, avoid):
-            self._check_seen(own)
+        for labels in (classes, avoid):
+            self._check_seen(labels)
         time = self.spec.time
         if seconds is not None and not math.isfinite(seconds):
             raise ValueError(f"seconds must be finite, got {seconds!r}.")
         samples = time if seconds is None else round(seconds * self.spec.rate_hz)
         if samples < time:
             raise ValueError(
-                f"seconds must be a window's at least, {time / self.spec.rate_hz:g} s "
-                f"at {self.spec.rate_hz:g} Hz (rate_hz of the data, 1 where a file of "
-                f"one's own does not say), got {seconds!r}; leave it out for windows, "
-                "which may be cut."
+                f"seconds must be at least a window's {time / self.spec.rate_hz:g} s "
+                f"at {self.spec.rate_hz:g} Hz (rate_hz of the data, 1 if a custom file "
+                f"does not set it), got {seconds!r}; omit it to generate windows."
             )
         make = jax.jit(generate.sample, static_argnames="samples")
         size = min(number, max(1, BATCH * time // samples))
         parts = []
         for start in range(0, number, size):
-            # The last part is filled up, so that it compiles to nothing of its own.
-            here = np.arange(start, start + size) % number
-            own, other = (
-                {name: np.asarray(each)[here] for name, each in labels.items()}
+            # Fill up the last part, so that it reuses the compiled program.
+            rows = np.arange(start, start + size) % number
+            wanted, unwanted = (
+                {name: np.asarray(each)[rows] for name, each in labels.items()}
                 for labels in (classes, avoid)
             )
-            own_key = jax.random.fold_in(key, start)
-            more = {"avoid": other} if other else {}
-            made = make(own_key, self.state, own, samples=samples, **more)
-            parts.append(np.asarray(made)[: number - start])
+            part_key = jax.random.fold_in(key, start)
+            options = {"avoid": unwanted} if unwanted else {}
+            part = make(part_key, self.state, wanted, samples=samples, **options)
+            parts.append(np.asarray(part)[: number - start])
         return self._finite(np.concatenate(parts))
 
     @single
     def window_losses(self, key, windows, labels) -> dict[str, np.ndarray]:
-        """How badly a generator explains windows: who trained it on them can tell.
+        """Returns a generator's loss on each window, for membership inference.
 
         Args:
           key: typed PRNG key.
-          windows: ``float[N, time, channels]`` in the dataset's own units; N >= 1.
-          labels: ``int[N]`` of each attribute, as ``data.train.labels`` has them.
+          windows: ``float[N, time, channels]`` in the dataset's units; N >= 1.
+          labels: ``int[N]`` of each attribute, as in ``data.train.labels``.
 
         Returns:
-          ``float32[N]`` for each way of asking, such as a step of a diffusion. The
-          private classes and, trained without noise, a window's statistics are told.
+          ``float32[N]`` for each probe, such as a step of a diffusion. The losses are
+          conditioned on the private classes and, if training had no noise, on a
+          window's statistics.
 
         Raises:
-          TypeError: for a key of another type, or a method that explains no windows.
-          ValueError: for windows of another shape, or not finite, or no window; for
-            labels out of range, or not one for each window.
+          TypeError: if the key has the wrong type, or the method has no window losses.
+          ValueError: if windows are empty, not finite or of the wrong shape, or labels
+            are out of range or of another length.
         """
         generate = self.method.generate
         losses = None if generate is None else generate.losses
         if losses is None:
             raise TypeError(
-                f"{self.method.name} has no losses of windows; train privatehub, which "
-                "does."
+                f"{self.method.name} cannot compute losses of windows; train "
+                "privatehub."
             )
         typed_key(key)
         windows = checks.windows(windows, self.spec.time, self.spec.channels)
         if not len(windows):
-            raise ValueError("windows must be at least one, got none.")
+            raise ValueError("windows must have at least 1 row, got 0.")
         self._check_labels(labels, len(windows))
         size, take = min(BATCH, len(windows)), jax.jit(losses)
         parts = []
         for start in range(0, len(windows), size):
             rows = np.arange(start, start + size) % len(windows)
-            own = {name: np.asarray(each)[rows] for name, each in labels.items()}
-            found = take(jax.random.fold_in(key, start), self.state, windows[rows], own)
+            batch = {name: np.asarray(each)[rows] for name, each in labels.items()}
+            part_key = jax.random.fold_in(key, start)
+            part = take(part_key, self.state, windows[rows], batch)
             left = len(windows) - start
-            parts.append({name: np.asarray(x)[:left] for name, x in found.items()})
+            parts.append({name: np.asarray(x)[:left] for name, x in part.items()})
         return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
     def _check_labels(self, labels, count):
-        """ValueError for labels that do not fit; other names the method refuses."""
-        for name, own in labels.items():
+        """Raises ValueError for invalid labels; the method checks unknown names."""
+        for name, values in labels.items():
             if name in self.spec.classes:
-                checks.labels(name, own, count, self.spec.classes[name])
+                checks.labels(name, values, count, self.spec.classes[name])
 
     def _check_seen(self, labels):
-        """ValueError for classes of which there was no training window."""
-        for name, lacking in self.config.get("data", {}).get("unseen", {}).items():
+        """Raises ValueError for classes without a training window."""
+        for name, unseen in self.config.get("data", {}).get("unseen", {}).items():
             names = self.spec.classes[name]
             asked = {names[k] for k in np.unique(np.asarray(labels.get(name, ()), int))}
-            if wrong := sorted(asked & set(lacking)):
-                seen = [own for own in names if own not in lacking]
+            if wrong := sorted(asked & set(unseen)):
+                seen = [each for each in names if each not in unseen]
                 raise ValueError(
-                    f"of {name} {wrong} this run has seen no training window, so it "
-                    f"can neither make nor avoid any; name others, of {seen}, or train "
-                    "on data that have it."
+                    f"{name} must be one of the classes with training windows, {seen}, "
+                    f"got {wrong}; choose another class, or train on data with it."
                 )
 
     def _finite(self, windows):
-        """Windows that a method made, if all are finite."""
+        """Returns windows; raises FloatingPointError unless all are finite."""
         if not np.isfinite(windows).all():
             raise FloatingPointError(
-                f"{self.method.name} made windows that are not finite, and none of "
-                "them is returned; train it, for an epoch at least, or train it anew."
+                f"{self.method.name} computed windows that are not finite; train it "
+                "for at least one epoch, or retrain it with another seed."
             )
         return windows

@@ -1,7 +1,7 @@
-"""On the device: a stream of samples through an anonymizer; what fails never leaves.
+"""Runtime for devices: streams of sensor samples through an exported anonymizer.
 
-Needs the standard library, NumPy and onnxruntime, no JAX: on a phone, watch or hub
-``pip install --no-deps jaxanon`` and ``pip install numpy onnxruntime paho-mqtt`` do.
+Requires only the standard library, NumPy and onnxruntime. To install it without JAX,
+run ``pip install --no-deps jaxanon`` and ``pip install numpy onnxruntime paho-mqtt``.
 """
 
 from jaxanon.edge.budget import UNBOUNDED, Budget, Exhausted

@@ -1,4 +1,4 @@
-"""``python -m jaxanon.edge``: the command line of a device."""
+"""Entry point of ``python -m jaxanon.edge``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A privacy budget in a file: charged before a window leaves, across restarts."""
+"""Privacy budgets in files that survive restarts and crashes."""
 
 import contextlib
 import fractions
@@ -11,23 +11,23 @@ import pathlib
 import time
 
 DAMAGE = AttributeError, KeyError, OverflowError, RecursionError, TypeError
-FIELDS = "format", "epsilon", "neighbours", "releases"  # That the check is of.
+FIELDS = "format", "epsilon", "neighbours", "releases"  # Covered by the checksum.
 FORMAT = 2
-EPSILON, ROUNDS = "epsilon", "rounds"  # Units: a file that names none is of ε.
+EPSILON, ROUNDS = "epsilon", "rounds"  # Units; a file without one has epsilon.
 
 
 def exact(value) -> fractions.Fraction:
-    """The decimal number that a float is written as: 0.1 is a tenth, three are 0.3."""
+    """Returns a float's decimal repr as a fraction, so 0.1 is exactly a tenth."""
     return fractions.Fraction(repr(float(value)))
 
 
 def total(releases: dict[str, int]) -> fractions.Fraction:
-    """ε of all releases together."""
+    """Returns the total ε of all releases."""
     return sum((exact(name) * n for name, n in releases.items()), fractions.Fraction())
 
 
 def check_epsilon(epsilon, name: str) -> None:
-    """Raises ValueError unless ``epsilon`` is one that can be spent."""
+    """Raises ValueError unless ``epsilon`` is finite and > 0."""
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"{name} must be > 0 and finite, got {epsilon!r}.")
 
@@ -35,36 +35,36 @@ def check_epsilon(epsilon, name: str) -> None:
 def body(
     epsilon, neighbours: str, releases: dict[str, int], unit: str = EPSILON
 ) -> dict:
-    """What a file says, but for its check; ``epsilon`` counts units of ``unit``."""
+    """Returns a budget file's contents without checksum; ``epsilon`` is in ``unit``."""
     values = FORMAT, float(epsilon), neighbours, releases
     named = {} if unit == EPSILON else {"unit": unit}
     return dict(zip(FIELDS, values, strict=True)) | named
 
 
-def as_text(told: dict) -> str:
-    """A file that says ``told``, and a check by which a bit that flipped is seen."""
-    return json.dumps(told | {"check": _digest(told)}, indent=1) + "\n"
+def as_text(contents: dict) -> str:
+    """Returns the text of a budget file, with a checksum that detects bit flips."""
+    return json.dumps(contents | {"check": _digest(contents)}, indent=1) + "\n"
 
 
 def parsed(written: str) -> dict:
-    """What ``as_text`` wrote.
+    """Parses the text of ``as_text``.
 
     Raises:
-      ValueError: for what no budget says, be its check right.
+      ValueError: if the checksum or the contents are invalid.
 
     Example:
       >>> parsed(as_text(body(1.0, "any two windows", {"0.25": 3})))["releases"]
       {'0.25': 3}
     """
     try:
-        told = json.loads(written)
-        if told.get("format") != FORMAT and "releases" in told:
-            raise ValueError(f"of another version, format {told.get('format')}")
-        found = {name: told[name] for name in FIELDS}
-        if "unit" in told:
-            found["unit"] = told["unit"]
-        if told["check"] != _digest(found):
-            raise ValueError("its check does not match")
+        contents = json.loads(written)
+        if contents.get("format") != FORMAT and "releases" in contents:
+            raise ValueError(f"of another version, format {contents.get('format')}")
+        found = {name: contents[name] for name in FIELDS}
+        if "unit" in contents:
+            found["unit"] = contents["unit"]
+        if contents["check"] != _digest(found):
+            raise ValueError("the checksum does not match")
         releases, epsilon = found["releases"], found["epsilon"]
         whole = all(type(n) is int and n >= 0 for n in releases.values())
         kinds = type(epsilon) is float and isinstance(found["neighbours"], str)
@@ -72,49 +72,49 @@ def parsed(written: str) -> dict:
         for each in (epsilon, *map(float, releases)):
             check_epsilon(each, "epsilon")
         if not (whole and kinds and total(releases) <= exact(epsilon)):
-            raise ValueError("its numbers are none of a budget")
+            raise ValueError("the numbers are not those of a budget")
     except DAMAGE as error:
         raise ValueError(str(error) or type(error).__name__) from error
     return found
 
 
-def _digest(told):
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _digest(contents):
+    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
-MADE = b"made\n"  # In the lock: there was a budget; one that is gone was removed.
+MADE = b"made\n"  # Marks the lock once a budget exists, to detect its deletion.
 ANY = "any two windows"
 
 
 class Exhausted(ValueError):
-    """A charge that the budget does not allow; nothing was taken from it."""
+    """A charge that exceeds the budget; nothing was charged."""
 
 
 class Budget:
-    """ε that all windows of one stream may cost together, kept in a file.
+    """Privacy budget of all windows of one stream, kept in a file.
 
-    A class because the file is one. A charge is on the disk before it returns: a
-    process that is killed has never sent what it did not charge. Processes that charge
-    one file wait for one another. Beside the file a lock stays, named ``.lock``, that
-    knows whether there was a budget. ε's add up as the decimals that they are written
-    as: ten times 0.1 is 1.
+    A charge is on disk before ``charge`` returns, so a killed process has never
+    released an uncharged window. Concurrent processes wait for one another. The file
+    ``.lock`` next to it stays and records that a budget existed. Values of ε are added
+    as decimals: ten times 0.1 is 1.
 
     Args:
-      path: of the file, made if there is none; its folder exists.
-      epsilon: in all, > 0; of a file that is there, what it was made with, or None.
-      neighbours: which windows are not told apart, in words, for what other releases
-        protect does not add up; of a file that is there, what it was made with, or
-        None; of a new one None stands for ``ANY``.
-      wait_s: for other processes that charge the same file, in seconds.
-      unit: "epsilon", or "rounds" of a federated training, whose ε do not add up:
-        ``epsilon`` is the number of rounds then, and each charge is of 1.
+      path: path of the file, created if missing, in an existing folder.
+      epsilon: total ε, > 0. For an existing file, None or the value in the file.
+      neighbours: description of the windows that the noise makes indistinguishable.
+        Releases for different ones do not add up. None means the value in the file, or
+        ``ANY`` for a new file.
+      wait_s: seconds to wait for other processes that charge the same file.
+      unit: "epsilon" or "rounds". With "rounds", for a federated training whose ε does
+        not add up, ``epsilon`` is the number of rounds, and each charge is 1.
+
 
     Raises:
-      ValueError: for another ``unit`` or ``epsilon``, or other ``neighbours``, than the
-        file's, or if the file is damaged.
-      FileNotFoundError: if the folder, or the file that was there, is missing; if
-        there is no file, and no ``epsilon`` to make one with.
-      TimeoutError: if another process holds it for longer.
+      ValueError: if ``unit``, ``epsilon`` or ``neighbours`` differ from the file's, or
+        the file is damaged.
+      FileNotFoundError: if the folder or a former budget is missing, or there is no
+        budget and no ``epsilon`` to create one.
+      TimeoutError: if another process holds the file for longer than ``wait_s``.
 
     Example:
       >>> import tempfile
@@ -124,7 +124,7 @@ class Budget:
       >>> budget.charge(0.25, 3)
       Traceback (most recent call last):
       ...
-      jaxanon.edge.budget.Exhausted: 0.75 is asked for, and 0.25 of 1 is left in ...
+      jaxanon.edge.budget.Exhausted: charge must be at most 0.25, which is left of 1 ...
     """
 
     def __init__(
@@ -146,123 +146,122 @@ class Budget:
             raise IsADirectoryError(f"{self.path} is a folder; name a file.")
         if not self.path.parent.is_dir():
             raise FileNotFoundError(
-                f"{self.path.parent} is no folder that a budget could be in; make it."
+                f"the budget's folder {self.path.parent} does not exist; create it."
             )
         if epsilon is None and not (self.path.exists() or self._lock.exists()):
-            raise self._nothing()  # And no lock is left beside it.
-        with self._alone() as lock:
+            raise self._missing()  # Before a lock file is created.
+        with self._locked() as lock:
             was_there = os.pread(lock, len(MADE), 0) == MADE
             if not self.path.exists():
                 if was_there or epsilon is None:
-                    raise self._nothing(was_there)
+                    raise self._missing(was_there)
                 hidden = ANY if neighbours is None else neighbours
                 self._write(body(epsilon, hidden, {}, unit))
-            told = self._told()
+            contents = self._read()
             if not was_there:
                 os.pwrite(lock, MADE, 0)
                 os.fsync(lock)
-        self.epsilon: float = told["epsilon"]
-        self.neighbours: str = told["neighbours"]
+        self.epsilon: float = contents["epsilon"]
+        self.neighbours: str = contents["neighbours"]
         if epsilon is not None and float(epsilon) != self.epsilon:
             raise ValueError(
-                f"{self.path} is a budget of {self.epsilon:g} in all, not {epsilon:g}, "
-                "and keeps that; leave the total out (--budget-total, on a device "
-                "--epsilon), or name another file for another stream."
+                f"epsilon of {self.path} must be {self.epsilon:g}, as in the file, got "
+                f"{epsilon:g}; leave the total out (--budget-total, on a device "
+                "--epsilon), or use another file for another stream."
             )
         if neighbours is not None:
             self.check_neighbours(neighbours)
 
     def check_neighbours(self, neighbours: str) -> None:
-        """Raises ValueError for releases that protect others than the budget says."""
+        """Raises ValueError if releases protect other windows than the budget's."""
         if neighbours != self.neighbours:
             raise ValueError(
-                f"{self.path} is a budget of {self.neighbours}, and these releases "
-                f"hide {neighbours}: what they cost does not add up. Keep another file."
+                f"releases from {self.path} must hide {self.neighbours}, got "
+                f"{neighbours}: their epsilons do not add up. Use another file."
             )
 
     @property
     def releases(self) -> dict[str, int]:
-        """How many windows left, by the ε of each, as it is written."""
-        return self._own()["releases"]
+        """Number of released windows by the ε of each, as a decimal."""
+        return self._current()["releases"]
 
     @property
     def spent(self) -> float:
-        """ε so far."""
+        """Spent ε."""
         return float(total(self.releases))
 
     @property
     def left(self) -> float:
-        """ε that may still be spent."""
+        """Remaining ε."""
         return float(self._left(self.releases))
 
     def check(self, epsilon: float, count: int = 1) -> None:
-        """Raises what ``charge`` would, and takes nothing.
+        """Raises the errors of ``charge`` without charging.
 
-        What it lets pass another process may take meanwhile.
+        Another process may still charge before a subsequent ``charge``.
         """
-        self._after(self._own()["releases"], epsilon, count)
+        self._after(self._current()["releases"], epsilon, count)
 
     def charge(self, epsilon: float, count: int = 1) -> float:
-        """Takes what ``count`` windows cost, before they leave, or nothing at all.
+        """Charges ``count`` windows before their release, all or none.
 
         Args:
-          epsilon: of each, > 0.
-          count: of windows, >= 0.
+          epsilon: ε of each window, > 0.
+          count: number of windows, >= 0.
 
         Returns:
-          What is left then.
+          The remaining ε.
 
         Raises:
-          Exhausted: if less is left.
-          ValueError: for another argument, or if the file is damaged, or is another
-            budget by now.
-          OSError: if the file cannot be written; nothing may leave.
-          TimeoutError: if another process holds it for too long.
+          Exhausted: if the remaining ε is too small.
+          ValueError: if an argument is invalid, or the file is damaged or was replaced.
+          OSError: if the file cannot be written; then nothing may be released.
+          TimeoutError: if another process holds the file for too long.
         """
-        with self._alone():
-            releases = self._after(self._own()["releases"], epsilon, count)
-            own = self.epsilon, self.neighbours, releases, self._unit
-            self._write(body(*own))
+        with self._locked():
+            releases = self._after(self._current()["releases"], epsilon, count)
+            self._write(body(self.epsilon, self.neighbours, releases, self._unit))
         return float(self._left(releases))
 
     def _left(self, releases):
-        """What is left after these, exactly."""
+        """Returns the exact remaining ε."""
         return exact(self.epsilon) - total(releases)
 
     def _after(self, releases, epsilon, count):
-        """What was released with ``count`` windows more, which are not too many."""
+        """Returns the releases plus ``count``; raises if they exceed the budget."""
         check_epsilon(epsilon, "epsilon")
         whole = operator.index(count) if hasattr(count, "__index__") else -1
-        if whole < 0:  # A fraction would be lost.
-            raise ValueError(f"count must be whole and >= 0, got {count!r}.")
+        if whole < 0:  # A fraction would be truncated.
+            raise ValueError(f"count must be an integer >= 0, got {count!r}.")
         each, left = exact(epsilon), self._left(releases)
         if each * whole > left:
             raise Exhausted(
-                f"{float(each * whole):g} is asked for, and {float(left):g} of "
-                f"{self.epsilon:g} is left in {self.path}; give a smaller epsilon, or "
-                f"{left // each} windows at most."
+                f"charge must be at most {float(left):g}, which is left of "
+                f"{self.epsilon:g} in {self.path}, got {float(each * whole):g}; use a "
+                f"smaller epsilon, or at most {left // each} windows."
             )
         name = repr(float(epsilon))
         return releases | {name: releases.get(name, 0) + whole}
 
-    def _own(self):
-        """What the file says, if it is still the budget that was opened."""
-        told = self._told()
-        if (told["epsilon"], told["neighbours"]) != (self.epsilon, self.neighbours):
+    def _current(self):
+        """Returns the file's contents; raises if it is another budget by now."""
+        contents = self._read()
+        found = contents["epsilon"], contents["neighbours"]
+        if found != (self.epsilon, self.neighbours):
             raise ValueError(
-                f"{self.path} is another budget by now, of {told['epsilon']:g} in all "
-                f"and {told['neighbours']}; open it anew."
+                f"{self.path} was replaced by another budget, of {found[0]:g} for "
+                f"{found[1]}; open it again."
             )
-        return told
+        return contents
 
-    def _nothing(self, was_there=False):
+    def _missing(self, was_there=False):
         if was_there:
             return FileNotFoundError(
-                f"{self.path} was there and is gone, and with it what was spent; "
-                f"restore it, or remove {self._lock.name} to begin a new budget."
+                f"{self.path} was deleted, so its spent budget is unknown; restore it, "
+                f"or remove {self._lock.name} to begin a new budget."
             )
         return FileNotFoundError(
-            f"{self.path} holds no budget; make one by saying how large it shall be: "
+            f"{self.path} holds no budget; give its size to create one: "
             "Budget(path, epsilon), --budget-total, on a device --epsilon."
         )
 
@@ -271,23 +270,23 @@ class Budget:
         return self.path.with_name(f".{self.path.name}.lock")
 
     @contextlib.contextmanager
-    def _alone(self):
-        """Nobody else is in here for this file; the lock goes with its process."""
-        handle = self._locked()
+    def _locked(self):
+        """Holds the exclusive lock, which also ends with the process."""
+        handle = self._acquire()
         try:
             yield handle
         finally:
             os.close(handle)
 
-    def _locked(self):
-        import fcntl  # Not on Windows, where the rest of the runtime goes on.
+    def _acquire(self):
+        import fcntl  # Not on Windows, where everything else works.
 
         until = time.monotonic() + self._wait_s
         while True:
             handle = os.open(self._lock, os.O_CREAT | os.O_RDWR, 0o600)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # One that was removed meanwhile keeps nobody else out.
+                # A lock file that was deleted meanwhile does not exclude others.
                 if os.path.samestat(os.fstat(handle), self._lock.stat()):
                     return handle
             except (BlockingIOError, FileNotFoundError):
@@ -297,48 +296,48 @@ class Budget:
                 raise TimeoutError(f"another process holds {self._lock}; end it.")
             time.sleep(0.001)
 
-    def _told(self):
-        """What the file says, as ``body`` has it."""
+    def _read(self):
+        """Returns the contents of the file, as ``body``."""
         try:
-            told = parsed(self.path.read_text(encoding="utf-8"))
+            contents = parsed(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise FileNotFoundError(
-                f"{self.path} is gone, and with it what was spent; restore it."
+                f"{self.path} was deleted, so its spent budget is unknown; restore it."
             ) from None
         except ValueError as error:
             raise ValueError(
-                f"{self.path} is no budget, or damaged ({error}); nothing is released "
-                "from it. Restore it, or count its stream as spent."
+                f"{self.path} is not a budget or is damaged ({error}), so nothing can "
+                "be released; restore it, or treat its stream as spent."
             ) from error
-        if (unit := told.get("unit", EPSILON)) != self._unit:
+        if (unit := contents.get("unit", EPSILON)) != self._unit:
             raise ValueError(
                 f"{self.path} must be a budget of {self._unit}, got one of {unit}; "
-                "name another file."
+                "use another file."
             )
-        return told
+        return contents
 
-    def _write(self, told):
+    def _write(self, contents):
         partial = self.path.with_name(f".{self.path.name}.partial")
         with partial.open("w", encoding="utf-8") as file:
-            file.write(as_text(told))
+            file.write(as_text(contents))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(self.path)
         folder = os.open(self.path.parent, os.O_RDONLY)
         try:
-            os.fsync(folder)  # The new name, too, outlives a power cut.
+            os.fsync(folder)  # Makes the rename durable.
         finally:
             os.close(folder)
 
 
 class _Unbounded:
-    """A budget that allows everything and keeps no account."""
+    """A budget that allows all charges and keeps no account."""
 
     def check_neighbours(self, neighbours: str) -> None:
-        """All are the same to it."""
+        """Accepts all."""
 
     def charge(self, epsilon: float, count: int = 1) -> float:
-        """Nothing is taken."""
+        """Charges nothing."""
         return math.inf
 
     __repr__ = lambda self: "UNBOUNDED"

@@ -1,4 +1,4 @@
-"""The command line of a device: run a model over a stream, show its card or itself."""
+"""The command line of a device, ``jaxanon-edge``."""
 
 import argparse
 import contextlib
@@ -19,15 +19,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Args:
-      argv: words after the program's name; None takes them from the shell.
+      argv: words after the program's name. None reads them from the shell.
 
     Returns:
-      0; 2 for what was refused, failed or was lost on its way, a line on stderr says
-      why; 3 if there were rows and not one sample left; 130 if it was interrupted, by
-      Ctrl-C or SIGTERM.
+      The exit status. 0 means success, and 2 an error or lost data, with a line on
+      stderr. 3 means that no sample was released although there were rows. 130 means an
+      interrupt by Ctrl-C or SIGTERM.
 
     Raises:
-      SystemExit: after ``--help`` (0), and for words that are no option (2).
+      SystemExit: after ``--help`` (0), or for invalid options (2).
 
     Example:
       >>> main(["card", "nowhere.onnx"])
@@ -35,20 +35,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = _parser().parse_args(argv)
     try:
-        return words.verb(words)
+        return words.command(words)
     except KeyboardInterrupt:
         print("\njaxanon-edge: interrupted.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        print("jaxanon-edge: nobody reads what leaves any more.", file=sys.stderr)
+        print("jaxanon-edge: the output pipe was closed.", file=sys.stderr)
         return 2
     except REFUSALS as error:
         if os.environ.get("JAXANON_DEBUG"):
             raise
-        told = str(error)
-        if isinstance(error, OSError) and error.filename:  # Without Python's number.
-            told = f"{error.filename}: {error.strerror}"
-        message = " ".join(told.split()) or type(error).__name__
+        text = str(error)
+        if isinstance(error, OSError) and error.filename:  # Omits Python's errno.
+            text = f"{error.filename}: {error.strerror}"
+        message = " ".join(text.split()) or type(error).__name__
         print(f"jaxanon-edge: error: {message}", file=sys.stderr)
         return 2
 
@@ -56,62 +56,65 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser():
     parser = argparse.ArgumentParser(
         prog="jaxanon-edge",
-        description="An exported anonymizer on a device, without JAX.",
+        description="Runs exported anonymizers on a device, without JAX.",
     )
     parser.add_argument("--version", action="version", version=f"jaxanon {__version__}")
-    verbs = parser.add_subparsers(required=True, metavar="VERB")
-    run = verbs.add_parser("run", help="anonymize rows of CSV as they come")
-    card = verbs.add_parser("card", help="what a model hides, and from whom")
-    live = verbs.add_parser("live", help="a local page that draws raw and anonymized")
-    for verb, function in (run, _run), (card, _card), (live, _live):
-        verb.set_defaults(verb=function)
-        verb.add_argument("model", type=pathlib.Path, help="ONNX file")
-        verb.add_argument("--digest", help="its SHA-256; default: MODEL.sha256's")
-    for verb in run, live:
-        _stream_options(verb)
-    run.add_argument("--output", required=True, help="file, - or mqtt://HOST/TOPIC")
-    run.add_argument(
-        "--append", action="store_true", help="go on at the end of a file that is there"
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="anonymize CSV rows as they arrive")
+    card = commands.add_parser("card", help="print the model card")
+    dashboard = commands.add_parser(
+        "dashboard", help="serve a local page with raw and anonymized signals"
     )
+    for command, function in (run, _run), (card, _card), (dashboard, _dashboard):
+        command.set_defaults(command=function)
+        command.add_argument("model", type=pathlib.Path, help="ONNX file")
+        command.add_argument(
+            "--digest", help="SHA-256 of the model; default: from MODEL.sha256"
+        )
+    for command in run, dashboard:
+        _stream_options(command)
+    run.add_argument("--output", required=True, help="file, - or mqtt://HOST/TOPIC")
+    run.add_argument("--append", action="store_true", help="continue an existing file")
     run.add_argument(
         "--replay",
         action="store_true",
-        help="at the pace of the rows' own times, silences of more than 2 s left out",
+        help="keep the rows' recorded pace, except gaps of more than 2 s",
     )
-    live.add_argument("--attackers", type=pathlib.Path, help="ONNX file of attackers")
-    live.add_argument("--host", default="127.0.0.1", help="to listen at")
-    live.add_argument("--port", type=int, default=8700, help="0 for any that is free")
-    live.add_argument(
+    option = dashboard.add_argument
+    option("--attackers", type=pathlib.Path, help="ONNX file of attackers")
+    option("--host", default="127.0.0.1", help="address to listen at")
+    option("--port", type=int, default=8700, help="port to listen at; 0: any free port")
+    option(
         "--speed",
         type=float,
-        help="seconds of a file per second; default: 1, and a pipe as it comes",
+        help="recorded seconds per second; default: 1; for a pipe: as rows arrive",
     )
-    live.add_argument(
+    option(
         "--allow-other-hosts",
         action="store_true",
-        help="let --host be one that others reach: they see the raw signal",
+        help="allow a --host that other machines reach: they see the raw signal",
     )
     return parser
 
 
-def _stream_options(verb):
-    option = verb.add_argument
+def _stream_options(command):
+    option = command.add_argument
     option(
         "--input",
         required=True,
-        help="rows 'time,<channel> [unit],...' in a file, or - for a pipe",
+        help="CSV file with header 'time,<channel> [unit],...', or - for a pipe",
     )
-    option("--rate", type=float, help="of the rows, in Hz; default: the model's")
-    option("--hop", type=int, help="samples from a window to the next; default: half")
-    option("--deadline", type=float, default=1.0, help="s for one window (1)")
-    option("--budget", type=pathlib.Path, help="file with the privacy budget")
-    option("--epsilon", type=float, help="of a whole new budget")
-    option("--unbounded", action="store_true", help="no account of what is spent")
-    option("--reorder", action="store_true", help="put channels in the model's order")
+    option("--rate", type=float, help="rate of the rows in Hz; default: the model's")
+    option("--hop", type=int, help="samples between windows; default: half a window")
+    option("--deadline", type=float, default=1.0, help="seconds per window (1)")
+    option("--budget", type=pathlib.Path, help="file of the privacy budget")
+    option("--epsilon", type=float, help="total epsilon of a new budget")
+    option("--unbounded", action="store_true", help="do not count the spent epsilon")
+    option("--reorder", action="store_true", help="accept channels in another order")
 
 
 def _settings(words, loaded, rows):
-    """Of the stream, as the command line gives them."""
+    """Returns the stream's settings from the options."""
     return {
         "rate_hz": words.rate,
         "hop": words.hop,
@@ -128,12 +131,12 @@ def _budget(words, loaded):
 
     if words.budget is None and words.epsilon is not None:
         raise ValueError(
-            "--epsilon is all that a stream may spend; name the --budget that keeps it."
+            "--epsilon is the total of a budget; give its file with --budget."
         )
     if words.budget is not None and words.unbounded:
-        raise ValueError("--unbounded keeps no account; leave it out, or --budget.")
+        raise ValueError("--unbounded and --budget are mutually exclusive.")
     if words.budget is not None:
-        if loaded.epsilon is None:  # And no file is made.
+        if loaded.epsilon is None:  # Before a file is created.
             raise ValueError(guard.NO_CLAIM)
         return budget.Budget(words.budget, words.epsilon, budget.ANY)
     return budget.UNBOUNDED if words.unbounded else None
@@ -145,17 +148,17 @@ def _run(words):
     loaded = model.load(words.model, words.digest)
     with (
         contextlib.closing(csv_input.open_rows(words.input)) as rows,
-        _ended_politely(),
+        _sigterm_interrupts(),
     ):
-        counts, lost, interrupted = _through(words, loaded, rows)
+        counts, lost, interrupted = _stream_rows(words, loaded, rows)
         counts = {"malformed": 0} | counts
         counts["malformed"] = rows.malformed
     names = {"released": "windows released", "late windows": "windows late"}
-    told = [f"{n} {names.get(name, name)}" for name, n in counts.items() if n]
+    outcomes = [f"{n} {names.get(name, name)}" for name, n in counts.items() if n]
     if rows.malformed:
         first = f"line {rows.first_malformed} of {words.input}"
         print(f"jaxanon-edge: the first malformed row is {first}.", file=sys.stderr)
-    print(f"jaxanon-edge: {', '.join(told) or 'no rows'}", file=sys.stderr)
+    print(f"jaxanon-edge: {', '.join(outcomes) or 'no rows'}", file=sys.stderr)
     if lost:
         print(f"jaxanon-edge: error: {lost}", file=sys.stderr)
     if interrupted:
@@ -167,14 +170,14 @@ def _run(words):
 
 
 @contextlib.contextmanager
-def _ended_politely():
-    """Within, SIGTERM is as Ctrl-C, so that what is on its way still leaves."""
+def _sigterm_interrupts():
+    """Handles SIGTERM as Ctrl-C inside the context, so that the rest is released."""
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
-        yield  # Others may not say what a signal does.
+        yield  # Only the main thread can handle signals.
         return
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
@@ -183,11 +186,11 @@ def _ended_politely():
         signal.signal(signal.SIGTERM, before)
 
 
-def _through(words, loaded, rows):
+def _stream_rows(words, loaded, rows):
     """Streams rows through a model into an outlet.
 
-    Returns ``(counts, lost, interrupted)``: the stream's counts, what never left, in a
-    sentence, and whether somebody stopped it, who still gets what it held.
+    Returns ``(counts, lost, interrupted)``: the stream's counts, a sentence about lost
+    data or "", and whether it was interrupted. The rest is released in that case, too.
     """
     from jaxanon.edge.csv_input import paced
     from jaxanon.edge.outlets import open_outlet
@@ -212,8 +215,8 @@ def _through(words, loaded, rows):
     seen, rate = stream.seen_rate_hz, stream.signature.rate_hz
     if abs(seen / rate - 1) > 0.2:
         print(
-            f"jaxanon-edge: warning: rows come at {seen:.4g} Hz, and are taken for "
-            f"{rate:g} Hz; say --rate {seen:.4g} if they do.",
+            f"jaxanon-edge: warning: rows arrive at {seen:.4g} Hz instead of "
+            f"{rate:g} Hz; set --rate {seen:.4g} if that is their rate.",
             file=sys.stderr,
         )
     return stream.counts, outlet.lost(), interrupted
@@ -227,8 +230,8 @@ def _card(words):
     return 0
 
 
-def _live(words):
-    from jaxanon.edge import csv_input, live, model
+def _dashboard(words):
+    from jaxanon.edge import csv_input, dashboard, model
 
     loaded = model.load(words.model, words.digest)
     attackers = None
@@ -236,7 +239,7 @@ def _live(words):
         attackers = model.load_attackers(words.attackers)
     with contextlib.closing(csv_input.open_rows(words.input)) as rows:
         speed = 1.0 if words.speed is None and words.input != "-" else words.speed
-        live.serve(
+        dashboard.serve(
             loaded,
             rows,
             attackers=attackers,
@@ -244,7 +247,7 @@ def _live(words):
             port=words.port,
             speed=speed,
             allow_other_hosts=words.allow_other_hosts,
-            ready=lambda url: print(f"Until Ctrl-C the page is at {url}", flush=True),
+            ready=lambda url: print(f"Dashboard (until Ctrl-C): {url}", flush=True),
             **_settings(words, loaded, rows),
         )
     return 0

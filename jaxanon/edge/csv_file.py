@@ -1,4 +1,4 @@
-"""A CSV file that holds whole rows only, whatever happens to disk and process."""
+"""A CSV file that contains only whole rows, even after crashes and disk errors."""
 
 import errno
 import math
@@ -13,71 +13,68 @@ from jaxanon.edge import rows
 from jaxanon.edge.types import Block, Signature
 
 MENDABLE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.ENOBUFS}
-TAIL = 1 << 16  # Bytes at a file's end in which its last whole row must lie.
-INTERRUPTED = "the stream stopped here and was started again later"
+TAIL = 1 << 16  # Final bytes of a file that must include a whole row.
+INTERRUPTED = "the stream was interrupted here and resumed later"
 
 NO_FILE = (
-    "target {} is not a regular file; '-' writes to the standard output, which a shell "
-    "can lead anywhere."
+    "target {} must be a regular file; use '-' for standard output, which a shell can "
+    "redirect."
 )
 
 
 class CsvFile:
-    """An outlet that is a file.
+    """An outlet to a file.
 
-    A class because it remembers how far the file is whole. What the disk does not take
-    is cut back to the last whole row, and once there is room again a gap stands in its
-    place. Rows are handed to the operating system at once, so that a process that is
-    killed loses none; they are forced onto the disk (``fsync``) every ``sync_s``, which
-    bounds what a power cut can take.
+    If the disk rejects data, the file is cut back to its last whole row, and a gap
+    replaces the lost rows once there is space. Rows reach the operating system
+    immediately, so a killed process loses none. They are forced to disk (``fsync``)
+    every ``sync_s`` seconds, which bounds the loss at a power failure.
 
     Args:
-      path: of the file; it is made with the directory's default permissions.
+      path: path of the file, created with default permissions.
       wanted: ``Signature`` of the stream.
-      append: go on at the end of a file that is there already.
-      sync_s: seconds between two times that rows are forced onto the disk; 0 forces
-        every block.
+      append: whether to continue an existing file.
+      sync_s: interval of ``fsync`` in seconds. With 0, every block is synced.
 
     Raises:
-      FileExistsError: if there is such a file and ``append`` is not set.
-      BlockingIOError: if another process writes it.
-      ValueError: if it is not a regular file, or not of these columns.
-      OSError: if it cannot be made or read.
+      FileExistsError: if the file exists and ``append`` is False.
+      BlockingIOError: if another process writes the file.
+      ValueError: if it is not a regular file, or has other columns.
+      OSError: if it cannot be created or read.
     """
 
     def __init__(self, path, wanted: Signature, append=False, sync_s: float = 1.0):
         self.path, self._wanted, self._sync_s = pathlib.Path(path), wanted, sync_s
         self._closed = False
-        self._missing, self._why = 0, ""  # Rows that the disk did not take.
-        self._unsynced = 0  # Rows that it may still lose.
-        self._lost: tuple[float, str] | None = (
-            None  # (start, reason) of what is not in the file.
-        )
-        self._file = _opened(self.path, append)
+        self._missing, self._why = 0, ""  # Rows that were not written.
+        self._unsynced = 0  # Rows since the last fsync.
+        # (start, reason) of a gap that is not yet in the file
+        self._lost: tuple[float, str] | None = None
+        self._file = _open(self.path, append)
         try:
             self._whole = self._begin()
             os.fsync(self._file)
         except BaseException:
             os.close(self._file)
-            if not append:  # So it was made here.
+            if not append:  # The file was created here.
                 self.path.unlink(missing_ok=True)
             raise
         self._synced = self._whole, math.nan
         self._sync_at = time.monotonic() + sync_s
 
     def write(self, block: Block) -> None:
-        """Writes a block, or remembers it as a gap while the disk takes nothing.
+        """Writes a block, or records a gap while the disk rejects data.
 
         Args:
           block: ``Block``.
 
         Raises:
-          ValueError: as ``rows.checked``.
-          OSError: for what waiting does not mend.
+          ValueError: see ``rows.checked``.
+          OSError: if the error is permanent.
         """
-        own = rows.lines(self._wanted, block)
+        block_lines = rows.lines(self._wanted, block)
         gap = [] if self._lost is None else [rows.gap_line(self._wanted, *self._lost)]
-        new = gap + own
+        new = gap + block_lines
         if not new:
             return
         written, error = self._put("".join(line.text for line in new).encode())
@@ -86,31 +83,31 @@ class CsvFile:
             self._synced = self._synced[0], new[0].time
         if kept:
             self._lost = None
-        kept_own = max(0, kept - len(gap))
-        self._unsynced += kept_own
+        kept_lines = max(0, kept - len(gap))
+        self._unsynced += kept_lines
         if error is None:
             self._sync()
             return
         if self._lost is None:
             self._lost = new[kept].time, f"not written: {error.strerror}"
-        self._miss(len(own) - kept_own, error)
+        self._miss(len(block_lines) - kept_lines, error)
         if error.errno not in MENDABLE:
             raise error
 
     def lost(self) -> str:
-        """What is not in the file, in a sentence; nothing if all is."""
+        """Returns a sentence about rows that are not in the file, or ""."""
         if not self._missing:
             return ""
         return (
-            f"{self._missing} rows are not in {self.path} ({self._why}); see that its "
-            "disk has room and is sound."
+            f"{self._missing} rows are missing in {self.path} ({self._why}); check the "
+            "free space and health of its disk."
         )
 
     def _miss(self, number, error):
         self._missing, self._why = self._missing + number, error.strerror
 
     def close(self) -> None:
-        """Forces what is there onto the disk; a gap at the end is tried once more."""
+        """Syncs the file to disk; retries a gap at its end once."""
         if self._closed:
             return
         self._closed = True
@@ -126,10 +123,10 @@ class CsvFile:
             os.close(self._file)
 
     def _put(self, data):
-        """Bytes of whole rows that were written at the end, and what went wrong."""
+        """Appends whole rows; returns the number of written bytes and the error."""
         done, error = 0, None
         try:
-            os.ftruncate(self._file, self._whole)  # What an earlier cut left.
+            os.ftruncate(self._file, self._whole)  # Removes a partial row.
             while done < len(data):
                 done += os.pwrite(self._file, data[done:], self._whole + done)
         except OSError as caught:
@@ -140,17 +137,17 @@ class CsvFile:
             try:
                 os.ftruncate(self._file, self._whole)
             except OSError:
-                pass  # The next write cuts before it writes.
+                pass  # The next write truncates first.
         return done, error
 
     def _sync(self):
-        """Forces rows onto the disk if it is time; what may be lost becomes a gap."""
+        """Syncs if it is time; replaces rows that may be lost by a gap."""
         if time.monotonic() < self._sync_at:
             return
         try:
             os.fsync(self._file)
         except OSError as error:
-            # Rows since the last time may be gone, and asking again would not tell.
+            # Rows since the last sync may be lost, and a retry would not report it.
             self._whole, start = self._synced
             self._lost = start, f"not written: {error.strerror}"
             self._miss(self._unsynced, error)
@@ -161,11 +158,11 @@ class CsvFile:
         self._sync_at = time.monotonic() + self._sync_s
 
     def _begin(self):
-        """Writes the header, or finds where whole rows end; in bytes."""
+        """Writes the header, or finds the end of whole rows; returns the offset."""
         head = rows.header(self._wanted).encode()
         size = os.fstat(self._file).st_size
-        there = os.pread(self._file, len(head), 0)
-        if there != head and head.startswith(there):  # Empty, or cut off in its head.
+        start = os.pread(self._file, len(head), 0)
+        if start != head and head.startswith(start):  # Empty, or a partial header.
             os.ftruncate(self._file, 0)
             self._whole = 0
             _, error = self._put(head)
@@ -173,11 +170,10 @@ class CsvFile:
                 os.ftruncate(self._file, 0)
                 raise error
             return len(head)
-        if there != head:
+        if start != head:
             raise ValueError(
-                f"{self.path} is not of this stream: it begins with "
-                f"{there[:200].decode(errors='replace')!r}, and should with "
-                f"{head.decode()!r}; name another file."
+                f"{self.path} must begin with {head.decode()!r} for this stream, got "
+                f"{start[:200].decode(errors='replace')!r}; use another file."
             )
         whole, last = self._last_row(len(head), size)
         if last is not None:
@@ -186,35 +182,35 @@ class CsvFile:
         return whole
 
     def _last_row(self, head, size):
-        """Where the last whole row ends, and its time; None without a row."""
+        """Returns the end of the last whole row and its time; None without a row."""
         start = max(head, size - TAIL)
         tail = os.pread(self._file, size - start, start)
-        if start > head:  # Cut to the first row that begins in here.
+        if start > head:  # Skips to the first row that begins in the tail.
             skipped = tail.find(b"\n") + 1
             start, tail = start + skipped, tail[skipped:]
         while tail:
             whole = tail.rfind(b"\n", 0, len(tail)) + 1
             tail = tail[:whole]
             row = tail[tail.rfind(b"\n", 0, -1) + 1 :]
-            found = _time(row, len(self._wanted.channels))
-            if found is not None:
-                return start + whole, found
+            row_time = _time(row, len(self._wanted.channels))
+            if row_time is not None:
+                return start + whole, row_time
             tail = tail[: len(tail) - len(row)]
         if start > head:
             raise ValueError(
-                f"{self.path} has no whole row in its last {TAIL} bytes; name another "
+                f"{self.path} has no whole row in its last {TAIL} bytes; use another "
                 "file."
             )
         return head, None
 
 
-def _opened(path, append):
-    """A file descriptor that this process alone writes to."""
-    import fcntl  # Not on Windows, where the rest of the runtime goes on.
+def _open(path, append):
+    """Returns a file descriptor with an exclusive lock."""
+    import fcntl  # Not on Windows, where everything else works.
 
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"{path.parent} is no folder; make it, for {path.name}."
+            f"the folder {path.parent} does not exist; create it for {path.name}."
         )
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_NONBLOCK
     try:
@@ -224,8 +220,7 @@ def _opened(path, append):
             raise ValueError(NO_FILE.format(path)) from None
         raise FileExistsError(
             errno.EEXIST,
-            "it is there already; --append (append=True) goes on at its end, or name "
-            "another file",
+            "it exists; continue it with --append (append=True), or use another file",
             str(path),
         ) from None
     try:
@@ -240,7 +235,7 @@ def _opened(path, append):
     except BlockingIOError:
         os.close(file)
         raise BlockingIOError(
-            errno.EWOULDBLOCK, "another process writes this file; name another", path
+            errno.EWOULDBLOCK, "another process writes this file; use another", path
         ) from None
     except BaseException:
         os.close(file)
@@ -249,13 +244,13 @@ def _opened(path, append):
 
 
 def _whole_rows(new, written):
-    """How many of the lines lie within the bytes that were written."""
+    """Returns the number of lines within the written bytes."""
     ends = np.cumsum([len(line.text.encode()) for line in new])
     return int(np.searchsorted(ends, written, side="right"))
 
 
 def _time(row, channels):
-    """The time of a row, None if it is not a whole one."""
+    """Returns the time of a row, or None if the row is incomplete."""
     fields = row.rstrip(b"\n").split(b",")
     if not row.endswith(b"\n") or b"\0" in row or len(fields) < channels + 2:
         return None

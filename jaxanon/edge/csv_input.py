@@ -1,4 +1,4 @@
-"""Rows of CSV from a file or a pipe, as they come or at the pace of their own clock."""
+"""CSV rows from a file or a pipe, immediately or at their recorded pace."""
 
 import os
 import sys
@@ -10,28 +10,28 @@ import numpy as np
 
 from jaxanon.recordings.csv_rows import Rows
 
-PIECE_S = 0.1  # Rows come by as much, at most.
-LONGEST_WAIT_S = 2.0  # A longer silence in a recording is not waited out.
+PIECE_S = 0.1  # Maximum duration of a piece.
+LONGEST_WAIT_S = 2.0  # Longer gaps in a recording are skipped.
 
 
 def open_rows(source: str | os.PathLike) -> Rows:
-    """Opens a file of rows, or ``-``, the standard input; ``close`` it.
+    """Opens a CSV file, or ``-`` for standard input; the caller must close it.
 
     Raises:
-      FileNotFoundError: without the file.
-      ValueError: without a header.
+      FileNotFoundError: if the file does not exist.
+      ValueError: if there is no header.
 
     Example:
       >>> open_rows("nowhere.csv")
       Traceback (most recent call last):
       ...
-      FileNotFoundError: there is no file nowhere.csv; name one, or - to read a pipe.
+      FileNotFoundError: file nowhere.csv does not exist; name one, or - to read a pipe.
     """
     if str(source) == "-":
         return Rows(open(sys.stdin.fileno(), "rb", closefd=False), "the input")
     if not os.path.isfile(source):
         raise FileNotFoundError(
-            f"there is no file {source}; name one, or - to read a pipe."
+            f"file {source} does not exist; name one, or - to read a pipe."
         )
     file = open(source, "rb")
     try:
@@ -44,19 +44,18 @@ def open_rows(source: str | os.PathLike) -> Rows:
 def paced(
     rows: Iterable, rate_hz: float, speed: float | None, stop: threading.Event
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows in pieces of a tenth of a second, none before its time has come.
+    """Yields rows in pieces of a tenth of a second, each when its time has come.
 
-    The clock begins with the first row, and anew where times jump.
+    The clock starts at the first row, and restarts where times jump.
 
     Args:
-      rows: of ``(times float64[n] s, samples float[n, channels])``.
-      rate_hz: of the rows.
-      speed: seconds of the recording per second; None takes rows as they come, as
-        those of a sensor do.
-      stop: ends it.
+      rows: pairs ``(times float64[n] s, samples float[n, channels])``.
+      rate_hz: rate of the rows.
+      speed: recorded seconds per second. None yields rows immediately, for sensors.
+      stop: event that ends the iteration.
 
     Yields:
-      As ``rows``.
+      Pairs as in ``rows``.
 
     Example:
       >>> rows = [(np.arange(8) / 50, np.zeros((8, 1)))]
@@ -75,7 +74,7 @@ def paced(
                 if -LONGEST_WAIT_S < start + last - now < LONGEST_WAIT_S:
                     stop.wait(max(0.0, start + last - now))
                 else:
-                    start = now - last  # The clock jumped.
+                    start = now - last  # The recorded clock jumped.
             if stop.is_set():
                 return
             yield times[part], samples[part]

@@ -1,6 +1,6 @@
-"""What a model draws: every law from the operating system's entropy, and no other.
+"""Random draws of a model from the operating system's entropy.
 
-Nothing is kept between calls, so that a fork repeats nothing.
+Nothing is kept between calls, so a forked process repeats nothing.
 """
 
 import math
@@ -11,12 +11,12 @@ import numpy as np
 
 
 def _bits(count):
-    """``uint64[count]``, uniform."""
+    """Returns ``uint64[count]``, uniform."""
     return np.frombuffer(os.urandom(8 * count), np.uint64)
 
 
 def below(bounds) -> np.ndarray:
-    """Whole numbers exactly uniform in [0, bound), by rejection.
+    """Draws integers exactly uniform in [0, bound), by rejection.
 
     Args:
       bounds: ``uint64[N]``, each > 0.
@@ -29,7 +29,7 @@ def below(bounds) -> np.ndarray:
       array([0, 0, 0], dtype=uint64)
     """
     bounds = np.asarray(bounds, np.uint64)
-    # 2^64 mod bound: so many of the smallest are too many for equal shares.
+    # 2^64 mod bound: rejecting the smallest values makes all residues equally likely.
     surplus = (np.uint64(2**64 - 1) - bounds + np.uint64(1)) % bounds
     drawn = _bits(len(bounds)).copy()
     while (again := np.flatnonzero(drawn < surplus)).size:
@@ -38,7 +38,7 @@ def below(bounds) -> np.ndarray:
 
 
 def integers(shape, low: int, high: int) -> np.ndarray:
-    """``int32[shape]``, exactly uniform in [low, high).
+    """Draws ``int32[shape]``, exactly uniform in [low, high).
 
     Example:
       >>> integers((2,), 3, 4)
@@ -50,7 +50,7 @@ def integers(shape, low: int, high: int) -> np.ndarray:
 
 
 def uniform(shape) -> np.ndarray:
-    """``float32[shape]``, uniform on the multiples of 2^-24 in [0, 1).
+    """Draws ``float32[shape]``, uniform on the multiples of 2^-24 in [0, 1).
 
     Example:
       >>> bool(uniform((4,)).max() < 1)
@@ -61,12 +61,12 @@ def uniform(shape) -> np.ndarray:
 
 
 def _open_uniform(count):
-    """``float64[count]`` in (0, 1), on odd multiples of 2^-53."""
+    """Draws ``float64[count]`` in (0, 1), on odd multiples of 2^-53."""
     return ((_bits(count) >> np.uint64(12)).astype(np.float64) + 0.5) * 2**-52
 
 
 def normal(shape) -> np.ndarray:
-    """``float32[shape]``, standard normal by Box and Muller's transform in float64.
+    """Draws ``float32[shape]``, standard normal, by Box-Muller in float64.
 
     Example:
       >>> normal((1, 25)).shape
@@ -81,7 +81,7 @@ def normal(shape) -> np.ndarray:
 
 
 def gumbel(shape) -> np.ndarray:
-    """``float32[shape]``, standard Gumbel.
+    """Draws ``float32[shape]``, standard Gumbel.
 
     Example:
       >>> gumbel((1, 7)).dtype
@@ -92,10 +92,10 @@ def gumbel(shape) -> np.ndarray:
 
 
 def _heads(numerators, denominators):
-    """``bool[N]``, true with probability exp(-numerator / denominator), exactly.
+    """Draws ``bool[N]``, true with probability exp(-numerator / denominator), exactly.
 
-    Fractions in [0, 1]; how many Bernoulli(fraction / k), k = 1, 2, ..., succeed in a
-    row is even with that probability.
+    Fractions are in [0, 1]. The number of consecutive successes of Bernoulli(fraction /
+    k), k = 1, 2, ..., is even with that probability.
     """
     even = np.ones(len(numerators), bool)
     going, k = np.arange(len(numerators)), 1
@@ -108,7 +108,7 @@ def _heads(numerators, denominators):
 
 
 def _geometric(count):
-    """``uint64[count]``, successes of Bernoulli(1 / e) before the first failure."""
+    """Draws ``uint64[count]``, successes of Bernoulli(1 / e) before a failure."""
     total = np.zeros(count, np.uint64)
     going = np.arange(count)
     while going.size:
@@ -119,14 +119,14 @@ def _geometric(count):
 
 
 def discrete_laplace(shape, scale: int) -> np.ndarray:
-    """Whole numbers k with probability in proportion to exp(-abs(k) / scale), exactly.
+    """Draws integers k with probability proportional to exp(-abs(k) / scale), exactly.
 
-    Made of uniform whole numbers alone, no float. What int32 cannot hold is clipped,
-    after the fact and so at no cost in privacy.
+    Uses only uniform integers and no floats. Values outside int32 are clipped, which as
+    postprocessing does not affect privacy.
 
     Args:
-      shape: of the result.
-      scale: whole, in [1, 2^31).
+      shape: shape of the result.
+      scale: integer in [1, 2^31).
 
     Returns:
       ``int32[shape]``.
@@ -149,7 +149,7 @@ def discrete_laplace(shape, scale: int) -> np.ndarray:
         missing_now, offset = missing[taken], offset[taken]
         size = offset + np.uint64(scale) * _geometric(offset.size)
         minus = (_bits(offset.size) >> np.uint64(63)).astype(bool)
-        real = ~(minus & (size == 0))  # Else 0 would have two chances.
+        real = ~(minus & (size == 0))  # Otherwise 0 would be twice as likely.
         limit = np.uint64(2**31 - 1)
         signed = np.minimum(size, limit).astype(np.int64) * np.where(minus, -1, 1)
         drawn[missing_now[real]] = signed[real]
@@ -157,7 +157,7 @@ def discrete_laplace(shape, scale: int) -> np.ndarray:
     return drawn.astype(np.int32).reshape(shape)
 
 
-# Of each law: its function, its parameters beside the shape, and ONNX Runtime's type.
+# Law: function, parameters in addition to the shape, and type in ONNX Runtime.
 LAWS: dict[str, tuple[Callable, tuple[str, ...], str]] = {
     "integers": (integers, ("low", "high"), "tensor(int32)"),
     "normal": (normal, (), "tensor(float)"),
@@ -168,13 +168,13 @@ LAWS: dict[str, tuple[Callable, tuple[str, ...], str]] = {
 
 
 def checked(draw: Mapping) -> dict:
-    """A draw as a model file describes it, if it can be drawn.
+    """Returns a model file's description of a draw after checking it.
 
     Args:
-      draw: ``name``, ``law``, ``shape`` and the law's own parameters.
+      draw: ``name``, ``law``, ``shape`` and the law's parameters.
 
     Raises:
-      ValueError: for an unknown law, a missing parameter, or one out of its range.
+      ValueError: if the law is unknown, or a parameter is missing or out of range.
 
     Example:
       >>> checked({"name": "a", "law": "uniform", "shape": [1, 2]})["law"]
@@ -185,8 +185,8 @@ def checked(draw: Mapping) -> dict:
     name, law = draw["name"], draw.get("law")
     if not isinstance(law, str) or law not in LAWS:
         raise ValueError(
-            f"draw {name!r} is of law {law!r}, which this jaxanon does not know (it "
-            f"knows {sorted(LAWS)}); run pip install --upgrade jaxanon."
+            f"law of draw {name!r} must be one of {sorted(LAWS)}, got {law!r}; run pip "
+            "install --upgrade jaxanon."
         )
     parameters = LAWS[law][1]
     shape, values = draw.get("shape"), [draw.get(key) for key in parameters]
@@ -194,8 +194,8 @@ def checked(draw: Mapping) -> dict:
     if any(isinstance(v, bool) or not isinstance(v, int) for v in [*sizes, *values]):
         wanted = ", ".join(("shape", *parameters))
         raise ValueError(
-            f"draw {name!r} must have whole {wanted}, got {dict(draw)!r}; export the "
-            "model again."
+            f"draw {name!r} must have integers {wanted}, got {dict(draw)!r}; export "
+            "the model again."
         )
     low, high, scale = (draw.get(key, 0) for key in ("low", "high", "scale"))
     fits = law != "integers" or -(2**31) <= low < high <= 2**31
@@ -209,7 +209,7 @@ def checked(draw: Mapping) -> dict:
 
 
 def draw(described: Mapping) -> np.ndarray:
-    """A fresh draw, as ``checked`` returned it.
+    """Draws as described by the result of ``checked``.
 
     Example:
       >>> draw({"name": "a", "law": "integers", "shape": [1], "low": 5, "high": 6})

@@ -1,4 +1,4 @@
-"""Samples as they come, put on a regular grid; what is wrong with them, counted."""
+"""Resampling of a stream of timed samples onto a regular grid."""
 
 import collections
 import math
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-NEAR = 1e-6  # Of a period: so near to the grid a sample is on it.
-RECENT_S = 10.0  # So long a sample is known again that is sent again.
-PERIODS = 2.0**52  # From zero on; float64 can tell no more of them apart.
-BACK_S = 1.0  # So long the clock must run behind to be one that was set back.
+NEAR = 1e-6  # Tolerance of a sample's distance from the grid, in periods.
+RECENT_S = 10.0  # Time during which repeated samples are recognized.
+PERIODS = 2.0**52  # Maximum periods from zero that float64 distinguishes.
+BACK_S = 1.0  # Time of late samples after which the clock counts as set back.
 
 
 class Begin(NamedTuple):
-    """A segment begins: its first sample's time."""
+    """Start of a segment, at the time of its first sample."""
 
     start: float
 
@@ -25,30 +25,31 @@ class Samples(NamedTuple):
 
 
 class End(NamedTuple):
-    """A segment ends, and why."""
+    """End of a segment, with the reason."""
 
     reason: str
 
 
 class Grid:
-    """Puts a stream on a grid. A class because a stream has a past.
+    """State of resampling a stream onto a grid.
 
-    A segment's grid begins at its first sample. Samples on it within 1e-6 of a period
-    (or what float64 can tell of the time) pass as they are; grid points in between are
-    interpolated linearly. Times in no segment: neighbours more than ``max_gap`` periods
-    apart end one. ``counts`` counts what was dropped:
+    A segment's grid begins at its first sample. Samples within 1e-6 of a period of the
+    grid (or within float64's resolution of time) pass unchanged. Grid points between
+    samples are interpolated linearly. A gap of more than ``max_gap`` periods ends a
+    segment. ``counts`` counts dropped samples:
 
-    - ``invalid``: a NaN or infinity in any channel; a time that is one, or of which
-      float64 cannot tell the periods (from 1970 on in ns, say, and not in s);
-    - ``duplicate``: the time of the sample before, or time and values of one of the
-      last ten seconds;
-    - ``late``: earlier than a sample that came before. A second's worth of samples in a
-      row, each later than the one before, is a clock that was set back: a new segment.
+    - ``invalid``: NaN or infinity in a channel or the time, or a time at which float64
+      does not distinguish periods (such as Unix time in ns instead of s);
+
+    - ``duplicate``: the time of the previous sample, or time and values of a sample
+      within the last ten seconds;
+    - ``late``: earlier than a previous sample. A second of consecutive late samples
+      with increasing times means that the clock was set back, and starts a new segment.
 
     Args:
-      rate_hz: of the grid.
-      channels: of a sample.
-      max_gap: periods.
+      rate_hz: rate of the grid.
+      channels: number of channels.
+      max_gap: maximum gap within a segment, in periods.
 
     Example:
       >>> grid = Grid(50.0, 1, max_gap=3)
@@ -67,27 +68,27 @@ class Grid:
         self._behind: list[np.ndarray] = []
         self._most_recent = math.ceil(RECENT_S * rate_hz)
         self._recent_times, self._recent = np.zeros(0), np.zeros((0, channels))
-        self._last = -math.inf  # time of the newest sample
+        self._last = -math.inf  # time of the latest sample
         self._origin: float | None = None
         self._position, self._sample = -1.0, np.zeros(channels)
-        self._intervals, self._periods = 0, 0.0  # between neighbours, in segments
-        self._next = 0  # index, on the grid, of the next point
+        self._intervals, self._periods = 0, 0.0  # within segments
+        self._next = 0  # index of the next grid point
 
     @property
     def seen_rate_hz(self) -> float:
-        """The mean rate of the samples in segments so far; NaN before there is one."""
+        """Mean rate of the samples in segments so far; NaN before the first."""
         if not self._periods:
             return math.nan
         return self._rate * self._intervals / self._periods
 
     def push(self, times: np.ndarray, samples: np.ndarray) -> list:
-        """What the samples ``float64[n, channels]`` at ``float64[n]`` seconds become.
+        """Resamples ``float64[n, channels]`` at times ``float64[n]``, in seconds.
 
         Returns:
-          ``Begin``, ``Samples`` and ``End``, in their order.
+          ``Begin``, ``Samples`` and ``End``, in order.
         """
         events: list = []
-        valid = np.abs(times) < PERIODS / self._rate  # NaN is not.
+        valid = np.abs(times) < PERIODS / self._rate  # False for NaN.
         valid &= np.isfinite(samples).all(axis=1)
         if not valid.all():
             self.counts["invalid"] += int(len(times) - valid.sum())
@@ -98,7 +99,7 @@ class Grid:
         return events
 
     def _forward(self, times, samples, events):
-        """Takes samples until the clock was set back; how many that were."""
+        """Consumes samples until the clock was set back; returns their number."""
         high = np.maximum.accumulate(np.concatenate([[self._last], times]))[:-1]
         newer = times > high
         edges = np.flatnonzero(newer[1:] != newer[:-1]) + 1
@@ -149,7 +150,7 @@ class Grid:
         self._take(times, samples, events)
 
     def _take(self, times, samples, events):
-        """Samples whose times rise, all after those before."""
+        """Consumes samples with increasing times after all previous ones."""
         self._last = float(times[-1])
         self._remember(times, samples)
         while len(times):
@@ -159,8 +160,8 @@ class Grid:
                 events.append(Begin(self._origin))
             positions = self._positions(times)
             before = 0.0 if self._position < 0 else self._position
-            apart = np.diff(positions, prepend=before) > self._max_gap + NEAR
-            until = int(np.argmax(apart)) if apart.any() else len(times)
+            gaps = np.diff(positions, prepend=before) > self._max_gap + NEAR
+            until = int(np.argmax(gaps)) if gaps.any() else len(times)
             if until:
                 self._intervals += until - (self._position < 0)
                 self._periods += float(positions[until - 1]) - before
@@ -171,7 +172,7 @@ class Grid:
             times, samples = times[until:], samples[until:]
 
     def _positions(self, times):
-        """Where on the grid, in periods from its beginning."""
+        """Returns positions on the grid, in periods from its start."""
         positions = (times - self._origin) * self._rate
         nearest = np.round(positions)
         most = max(abs(float(times[-1])), abs(float(times[0])))
@@ -179,25 +180,26 @@ class Grid:
         return np.where(np.abs(positions - nearest) <= tolerance, nearest, positions)
 
     def _points(self, positions, samples):
-        """The grid's points up to the last of the samples."""
+        """Returns the grid points up to the last sample."""
         points = np.arange(self._next, math.floor(positions[-1]) + 1, dtype=np.float64)
         self._next += len(points)
         if np.array_equal(points, positions):
-            found = samples
+            values_at = samples
         else:
             where = np.concatenate([[self._position], positions])
-            values = np.concatenate([self._sample[None], samples])
+            known = np.concatenate([self._sample[None], samples])
             right = np.searchsorted(where, points, side="left")
             left = np.maximum(right - 1, 0)
             span = where[right] - where[left]
             part = np.ones_like(points)
             np.divide(points - where[left], span, out=part, where=span > 0)
-            found = (1 - part)[:, None] * values[left] + part[:, None] * values[right]
+            before, after = (1 - part)[:, None], part[:, None]
+            values_at = before * known[left] + after * known[right]
         self._position, self._sample = float(positions[-1]), samples[-1].copy()
-        return found
+        return values_at
 
     def close(self) -> list:
-        """What is left at the end of the stream: an ``End``, where one is open."""
+        """Ends the stream; returns an ``End`` if a segment is open."""
         self._drop_behind()
         if self._origin is None:
             return []

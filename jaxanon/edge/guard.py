@@ -1,4 +1,4 @@
-"""One window through a model: charged, rewritten and checked, or nothing of it."""
+"""Release of a window after charging, anonymizing and checking it."""
 
 import collections
 import queue
@@ -11,15 +11,15 @@ import numpy as np
 from jaxanon.edge import budget as budgets
 from jaxanon.edge.types import Signature
 
-GRACE_S = 0.25  # So long a call that was told to stop is waited for.
+GRACE_S = 0.25  # Time to wait for a call after stopping it.
 
 
 class Late(TimeoutError):
-    """A call took longer than its deadline, or the one before it still runs."""
+    """A call exceeded its deadline, or an earlier call still runs."""
 
 
 class Failed(Exception):
-    """A call raised what its one argument is."""
+    """A call raised the exception in this one's argument."""
 
 
 def _work(jobs):
@@ -27,17 +27,17 @@ def _work(jobs):
         call, argument, answer = job
         try:
             answer.put((call(argument), None))
-        except BaseException as error:  # A thread that dies would answer nobody.
+        except BaseException as error:  # The caller waits for an answer in any case.
             answer.put((None, error))
-        job = call = argument = answer = None  # Nothing is kept of the last window.
+        job = call = argument = answer = None  # Drops references to the window.
 
 
 class Watchdog:
-    """Calls with a deadline. A class because it has a thread.
+    """Calls with a deadline, in a thread.
 
     Args:
-      deadline_s: of each call.
-      stop: is called when a call is late, and shall end it; None cannot.
+      deadline_s: deadline of each call, in seconds.
+      stop: function that ends a late call; None if there is none.
 
     Example:
       >>> import time
@@ -56,43 +56,43 @@ class Watchdog:
         self._owed: queue.SimpleQueue | None = None
 
     def call(self, function: Callable, argument: Any) -> Any:
-        """``function(argument)``.
+        """Returns ``function(argument)``.
 
         Raises:
-          Late: if it takes longer than the deadline, or if a call before did and still
-            runs; then ``function`` is not called.
-          Failed: if ``function`` raises, with what it raised.
+          Late: if it exceeds the deadline. Also if an earlier call still runs; then
+            ``function`` is not called.
+          Failed: if ``function`` raises, with its exception.
         """
         if self._thread is None or not self._thread.is_alive():
-            # The first call, or the first after a fork, which leaves threads behind.
+            # On the first call, or after a fork, which does not copy threads.
             self._jobs, self._owed = queue.SimpleQueue(), None
             self._thread = threading.Thread(
                 target=_work, args=(self._jobs,), daemon=True, name="jaxanon watchdog"
             )
             self._thread.start()
         if self._owed is not None:
-            self._tell_to_stop()
+            self._request_stop()
             if self._owed.empty():
                 raise Late("the model still hangs")
             self._owed = None
         answer: queue.SimpleQueue = queue.SimpleQueue()
         self._jobs.put((function, argument, answer))
         try:
-            found, error = answer.get(timeout=self._deadline_s)
+            result, error = answer.get(timeout=self._deadline_s)
         except queue.Empty:
             self._give_up(answer)
             raise Late(f"the model took more than {self._deadline_s:g} s") from None
         if error is not None:
             raise Failed(error)
-        return found
+        return result
 
-    def _tell_to_stop(self):
+    def _request_stop(self):
         if self._stop is not None:
             self._stop()
 
     def _give_up(self, answer):
         self._owed = answer
-        self._tell_to_stop()
+        self._request_stop()
         try:
             answer.get(timeout=GRACE_S if self._stop is not None else 0.001)
             self._owed = None
@@ -100,7 +100,7 @@ class Watchdog:
             pass
 
     def close(self) -> None:
-        """Lets the thread go; one that hangs goes with the process."""
+        """Ends the thread; a hanging one ends with the process."""
         self._jobs.put(None)
         self._thread = None
 
@@ -109,34 +109,34 @@ class Watchdog:
 
 
 class Anonymizer(Protocol):
-    """What a stream needs of a model; ``epsilon`` and ``stop()`` may be missing."""
+    """The interface of a stream's model; ``epsilon`` and ``stop()`` are optional."""
 
     signature: Signature
 
     def anonymize(self, window: np.ndarray) -> np.ndarray:
-        """``float32[time, channels]`` to the same shape."""
+        """Maps ``float32[time, channels]`` to the same shape."""
         ...
 
 
 NO_CLAIM = (
-    "this model claims no epsilon, so a budget would count nothing; leave the budget "
-    "out."
+    "budget must be None for a model without epsilon, which charges nothing; leave the "
+    "budget out."
 )
 
 
 class Guard:
-    """Lets a window through a model, or says why not. A class because budgets end.
+    """Releases anonymized windows, or the reason why not.
 
-    ``counts`` counts windows by what became of them.
+    ``counts`` counts windows by outcome.
 
     Args:
       model: an ``Anonymizer``.
-      deadline_s: of a window.
+      deadline_s: deadline of a window, in seconds.
       budget: ``Budget``, ``UNBOUNDED`` or None.
 
     Raises:
-      ValueError: if ``deadline_s`` is not > 0; if the model spends ε and there is no
-        budget, or the other way round.
+      ValueError: if ``deadline_s`` is not > 0, or only one of the model's ε and the
+        budget is given.
 
     Example:
       >>> import types
@@ -150,15 +150,15 @@ class Guard:
     def __init__(self, model: Anonymizer, deadline_s: float, budget: Any):
         if not (deadline_s > 0 and np.isfinite(deadline_s)):
             raise ValueError(
-                f"deadline_s must be > 0 and finite, got {deadline_s!r}: a model that "
-                "hangs must not hang the stream."
+                f"deadline_s must be > 0 and finite, got {deadline_s!r}; it protects "
+                "the stream from a hanging model."
             )
         self.epsilon = getattr(model, "epsilon", None)
         if self.epsilon is not None and budget is None:
             raise ValueError(
-                f"each window of this model spends epsilon {self.epsilon:g}: give "
+                f"each window of this model spends epsilon {self.epsilon:g}; give "
                 "budget=edge.Budget(path, epsilon) (--budget, --epsilon), or "
-                "budget=edge.UNBOUNDED to keep no account of it."
+                "budget=edge.UNBOUNDED to disable accounting."
             )
         if self.epsilon is None and budget is not None:
             raise ValueError(NO_CLAIM)
@@ -171,31 +171,31 @@ class Guard:
         self._exhausted = False
 
     def rewrite(self, window: np.ndarray) -> tuple[np.ndarray | None, str]:
-        """``float32[time, channels]`` rewritten, and ""; or None, and why.
+        """Returns the rewritten ``float32[time, channels]`` and "", or None and why.
 
-        Whatever the model raises, returns or does not return: it never raises.
+        It never raises, even if the model raises, hangs or returns other values.
         """
         if self._exhausted:
             return self._none("exhausted", "the privacy budget is exhausted")
         if self.epsilon is not None:
-            # Before it is known whether the model fails: that tells of the window, too.
+            # Charged first, because a failure of the model also depends on the window.
             try:
                 self._budget.charge(self.epsilon)
             except budgets.Exhausted:
                 self._exhausted = True
                 return self._none("exhausted", "the privacy budget is exhausted")
-            except Exception as error:  # Whatever it is, nothing was charged for sure.
+            except Exception as error:  # The charge may have failed.
                 why = f"the privacy budget cannot be charged ({type(error).__name__})"
                 return self._none("uncharged", why)
         try:
-            found = self._dog.call(self._model.anonymize, window)
-            with np.errstate(over="ignore"):  # Infinity is seen below.
-                # A copy: the model may keep its own and write to it.
-                safe = np.array(found, np.float32)
+            output = self._dog.call(self._model.anonymize, window)
+            with np.errstate(over="ignore"):  # Infinity is detected below.
+                # Copied, because the model may write to its own array later.
+                safe = np.array(output, np.float32)
         except Late as error:
             return self._none("late windows", str(error))
         except Failed as error:
-            # Its name alone: what it says may be raw samples.
+            # Only its type, because the message may contain raw samples.
             name = type(error.args[0]).__name__
             return self._none("raised", f"the model raised {name}")
         except Exception:
@@ -212,5 +212,5 @@ class Guard:
         return None, reason
 
     def close(self) -> None:
-        """Lets the model's thread go."""
+        """Ends the model's thread."""
         self._dog.close()

@@ -1,4 +1,4 @@
-"""An anonymizer or attackers in a file, and what they make of a window."""
+"""Exported anonymizers and attackers, loaded in ONNX Runtime."""
 
 import contextlib
 import hashlib
@@ -14,7 +14,7 @@ import numpy as np
 from jaxanon.edge import draws, types
 
 FORMAT = 1
-# As a node's type is written in an ONNX file: a field's tag, its length, its text.
+# Types of nodes, encoded as in an ONNX file: field tag, length, text.
 _DRAWING = [
     b"\x22" + bytes([len(name)]) + name
     for name in (
@@ -27,17 +27,17 @@ _DRAWING = [
 def read_checked(
     path: str | os.PathLike, digest: str | None = None, how: str = "jaxanon export"
 ) -> bytes:
-    """The bytes of a file whose SHA-256 is what it has to be.
+    """Returns the bytes of a file after checking its SHA-256 digest.
 
     Args:
-      path: of the model.
-      digest: 64 hexadecimal digits; None takes them from the file beside it, of the
-        same name and ``.sha256`` behind it, as ``sha256sum`` writes it.
-      how: such a file is made.
+      path: path of the model.
+      digest: 64 hexadecimal digits. None reads them from the file ``<path>.sha256``, in
+        the format of ``sha256sum``.
+      how: command that makes such a file, for messages.
 
     Raises:
-      FileNotFoundError: without the file, or without a digest.
-      ValueError: if the digest is none, or of other bytes.
+      FileNotFoundError: if the file or its digest is missing.
+      ValueError: if the digest is malformed or does not match.
 
     Example:
       >>> import tempfile
@@ -48,80 +48,80 @@ def read_checked(
     """
     path = pathlib.Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no model {path}; write one with {how}.")
-    beside, source = path.with_name(path.name + ".sha256"), "digest"
+        raise FileNotFoundError(f"model {path} does not exist; create it with {how}.")
+    digest_path, source = path.with_name(path.name + ".sha256"), "digest"
     if digest is None:
-        if not beside.is_file():
+        if not digest_path.is_file():
             raise FileNotFoundError(
-                f"nothing tells whether {path} is whole: {beside.name} is not beside "
-                "it; copy both files, or give its digest (of the model: --digest)."
+                f"the digest file {digest_path.name} of {path} does not exist; copy "
+                "both files, or give the digest (of the model: --digest)."
             )
-        digest, source = beside.read_text(errors="replace"), beside.name
+        digest, source = digest_path.read_text(errors="replace"), digest_path.name
     wanted = digest.split()[0].lower() if digest.split() else ""
     if len(wanted) != 64 or set(wanted) - set("0123456789abcdef"):
         raise ValueError(
             f"{source} must begin with the 64 hexadecimal digits of a SHA-256, got "
-            f"{digest[:80]!r}; make it with sha256sum where the model was exported."
+            f"{digest[:80]!r}; create it with sha256sum where the model was exported."
         )
     data = path.read_bytes()
-    found = hashlib.sha256(data).hexdigest()
-    if found != wanted:
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != wanted:
         raise ValueError(
-            f"{path} has SHA-256 {found[:12]}..., and {source} says {wanted[:12]}...: "
-            "it was truncated, tampered with or replaced; copy it anew with its digest."
+            f"{path} must have the SHA-256 {wanted[:12]}... of {source}, got "
+            f"{actual[:12]}...: the file was truncated, modified or replaced; copy it "
+            "and its digest again."
         )
     return data
 
 
 def read_metadata(path, properties: dict[str, str], kind: str) -> dict:
-    """What a file tells of itself.
+    """Returns the metadata of a file.
 
     Args:
-      path: for messages.
+      path: path of the file, for messages.
       properties: ONNX metadata.
-      kind: that it must be of.
+      kind: required kind of file.
 
     Raises:
-      ValueError: without it, for a newer format or another kind.
+      ValueError: if metadata are missing or have a newer format or another kind.
 
     Example:
-      >>> told = {"jaxanon": '{"format": 1, "kind": "attackers"}'}
-      >>> read_metadata("a", told, "attackers")
+      >>> properties = {"jaxanon": '{"format": 1, "kind": "attackers"}'}
+      >>> read_metadata("a", properties, "attackers")
       {'format': 1, 'kind': 'attackers'}
     """
     if "jaxanon" not in properties:
         raise ValueError(
-            f"{path} is an ONNX file without jaxanon's metadata; make it with jaxanon "
-            "export."
+            f"{path} has no metadata of jaxanon; create the file with jaxanon export."
         )
     try:
-        told = json.loads(properties["jaxanon"])
-        made, found = int(told["format"]), told["kind"]
+        metadata = json.loads(properties["jaxanon"])
+        version, found = int(metadata["format"]), metadata["kind"]
     except (KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(
             f"the metadata of {path} cannot be read ({error!r}); export it again."
         ) from error
-    if made > FORMAT:
+    if version > FORMAT:
         raise ValueError(
-            f"{path} is of format {made}, and this jaxanon reads {FORMAT}; run pip "
-            "install --upgrade jaxanon."
+            f"{path} has format {version}, but this version of jaxanon reads {FORMAT}; "
+            "run pip install --upgrade jaxanon."
         )
     if found != kind:
         raise ValueError(
-            f"{path} must hold {kind!r}, and holds {found!r}; name the other file."
+            f"{path} must hold {kind!r}, got {found!r}; choose the other file."
         )
-    return told
+    return metadata
 
 
 def refuse_drawing(path, data: bytes) -> None:
-    """Refuses a graph with nodes that draw: their generators are no secret.
+    """Raises an error if a graph draws random numbers, because they are predictable.
 
     Args:
-      path: for messages.
-      data: of the file.
+      path: path of the file, for messages.
+      data: contents of the file.
 
     Raises:
-      ValueError: if there is such a node.
+      ValueError: if a node draws.
 
     Example:
       >>> refuse_drawing("a", b"")
@@ -129,37 +129,37 @@ def refuse_drawing(path, data: bytes) -> None:
     for mark in _DRAWING:
         if mark in data:
             raise ValueError(
-                f"{path} draws inside its graph ({mark[2:].decode()}), not from the "
-                "operating system; export it again, its draws as inputs."
+                f"{path} draws random numbers inside its graph ({mark[2:].decode()}); "
+                "export it again, so that draws are inputs."
             )
 
 
 def _session(path, data, threads):
-    """An ONNX Runtime session that keeps no more memory than it needs."""
-    import onnxruntime  # Whoever keeps a budget alone has it from no extra.
+    """Creates an ONNX Runtime session with low memory use."""
+    import onnxruntime  # Optional, because budgets do not need it.
 
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ValueError(f"threads must be a whole number >= 1, got {threads!r}.")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.enable_cpu_mem_arena = False
-    options.log_severity_level = 4  # What fails is raised; nothing is printed.
+    options.log_severity_level = 4  # Errors are raised instead.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         return onnxruntime.InferenceSession(
             data, options, providers=["CPUExecutionProvider"]
         )
-    except Exception as error:  # ONNX Runtime's own have no common ancestor.
+    except Exception as error:  # ONNX Runtime's errors have no common base class.
         first = str(error).partition("\n")[0]
         raise ValueError(
-            f"ONNX Runtime {onnxruntime.__version__} does not load {path} ({first}); "
+            f"ONNX Runtime {onnxruntime.__version__} cannot load {path} ({first}); "
             "export it with --format onnx, or run pip install --upgrade onnxruntime."
         ) from error
 
 
 @contextlib.contextmanager
 def _naming(path):
-    """Whatever a file's words about itself raise becomes an error that names it."""
+    """Converts errors from a file's metadata to a ValueError that names the file."""
     try:
         yield
     except Exception as error:
@@ -168,22 +168,22 @@ def _naming(path):
 
 
 def _check(path, what, found, wanted):
-    """Refuses a graph whose inputs or outputs are not those that it describes."""
+    """Raises ValueError if a graph's inputs or outputs differ from its metadata."""
     found = {value.name: (value.type, value.shape) for value in found}
     same = found.keys() == wanted.keys()
     for name, (kind, shape) in wanted.items() if same else ():
-        # No number is a size that the graph leaves open.
+        # An entry that is not a number is a dynamic size.
         sizes = itertools.zip_longest(found[name][1], shape)
         numbers = [n if isinstance(n, int) else m for n, m in sizes]
         same &= found[name][0] == kind and numbers == shape
     if not same:
         raise ValueError(
-            f"the {what} of {path} are {found}, and it says {wanted}; export it again."
+            f"the {what} of {path} must be {wanted}, got {found}; export it again."
         )
 
 
 class _Graph:
-    """Of windows, one at a time, whose run can be stopped from another thread."""
+    """A graph that takes one window and can be stopped from another thread."""
 
     def __init__(self, session, metadata: dict, signature: types.Signature):
         import onnxruntime
@@ -193,29 +193,32 @@ class _Graph:
         self._new_options = onnxruntime.RunOptions
         self._options = self._new_options()
 
-    def _run(self, names, window, given: Mapping[str, np.ndarray]):
-        """The named outputs for a window."""
+    def _run(self, names, window, drawn: Mapping[str, np.ndarray]):
+        """Returns the named outputs for a window."""
         window = np.ascontiguousarray(window, np.float32)
         shape = (self.signature.time, len(self.signature.channels))
         if window.shape != shape:
             raise ValueError(
                 f"window must be float[{shape[0]}, {shape[1]}], got shape "
-                f"{window.shape}; cut the stream as the signature says."
+                f"{window.shape}; see the model's signature."
             )
         self._options = options = self._new_options()
-        feed = {self._input: window[None], **given}
-        return [found[0] for found in self._session.run(names, feed, options)]
+        feed = {self._input: window[None], **drawn}
+        return [output[0] for output in self._session.run(names, feed, options)]
 
     def stop(self) -> None:
-        """Ends the run that is under way, within a node's time; it raises."""
+        """Ends the current run, which raises, after its current node."""
         self._options.terminate = True
 
 
 class Model(_Graph):
-    """An anonymizer of one window at a time. A class because it holds a session.
+    """An anonymizer of one window at a time; see ``load``.
 
-    ``load`` makes it. Attributes: ``signature``; ``epsilon`` that one released window
-    spends, or None; ``card``, text for people; ``metadata``, all that the file tells.
+    Attributes:
+      signature: signature of the windows.
+      epsilon: ε of one released window, or None.
+      card: model card.
+      metadata: all metadata of the file.
     """
 
     def __init__(self, session, metadata: dict, signature: types.Signature):
@@ -225,27 +228,27 @@ class Model(_Graph):
         self._draws, self._output = metadata["draws"], metadata["output"]
 
     def anonymize(self, window, given: Mapping[str, np.ndarray] | None = None):
-        """Rewrites a window.
+        """Anonymizes a window.
 
         Args:
           window: ``float[time, channels]`` in the signature's units.
-          given: draws by name, to repeat an experiment: whoever knows them knows what
-            was drawn. None draws anew from the operating system.
+          given: draws by name, to repeat an experiment. They must stay secret. None
+            draws from the operating system.
 
         Returns:
           ``float32[time, channels]``, in the same units.
 
         Raises:
-          ValueError: for a window of another shape.
-          Exception: ONNX Runtime's own, if the graph fails or was stopped.
+          ValueError: if the window has another shape.
+          Exception: error of ONNX Runtime, if the graph fails or is stopped.
         """
         if given is None:
             given = {each["name"]: draws.draw(each) for each in self._draws}
         return self._run([self._output], window, given)[0]
 
 
-class Read(NamedTuple):
-    """One of the attackers' outputs."""
+class Inference(NamedTuple):
+    """Description of one of the attackers' outputs."""
 
     output: str
     attribute: str
@@ -255,122 +258,129 @@ class Read(NamedTuple):
 
 
 class Attackers(_Graph):
-    """Classifiers that read a window, for demonstrations; ``load_attackers`` makes it.
+    """Classifiers of a window, for demonstrations; see ``load_attackers``.
 
-    A class because it holds a session. Attributes: ``signature``, ``reads``.
+    Attributes:
+      signature: signature of the windows.
+      inferences: descriptions of the outputs.
     """
 
-    def __init__(self, session, metadata, signature, reads: tuple[Read, ...]):
+    def __init__(self, session, metadata, signature, inferences: tuple[Inference, ...]):
         super().__init__(session, metadata, signature)
-        self.reads = reads
+        self.inferences = inferences
 
     def __call__(self, window) -> dict[str, np.ndarray]:
-        """Probabilities by output, ``float32[classes]``, of ``float[time, channels]``.
+        """Returns ``float32[classes]`` by output for a ``float[time, channels]``.
 
         Raises:
-          ValueError: for a window of another shape.
+          ValueError: if the window has another shape.
         """
-        names = [read.output for read in self.reads]
+        names = [each.output for each in self.inferences]
         return dict(zip(names, self._run(names, window, {}), strict=True))
 
 
-def _opened(path, digest, threads, kind):
-    """Session, metadata, signature and what the graph takes windows as."""
+def _open(path, digest, threads, kind):
+    """Returns session, metadata, signature, and type and shape of windows."""
     option = " --attackers" if kind == "attackers" else ""
     data = read_checked(path, digest, f"jaxanon export{option}")
     refuse_drawing(path, data)
     session = _session(path, data, threads)
-    told = read_metadata(path, session.get_modelmeta().custom_metadata_map, kind)
-    described: Any = told.get("input")
+    metadata = read_metadata(path, session.get_modelmeta().custom_metadata_map, kind)
+    described: Any = metadata.get("input")
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
         raise ValueError(f"{path} does not describe its input; export it again.")
     with _naming(path):
         signature = types.read(described)
     windows = "tensor(float)", [1, signature.time, len(signature.channels)]
-    return session, told, signature, windows
+    return session, metadata, signature, windows
 
 
 def load(path: str | os.PathLike, digest: str | None = None, threads: int = 1) -> Model:
     """Loads an anonymizer that ``jaxanon export`` wrote.
 
     Args:
-      path: of the ONNX file.
-      digest: its SHA-256; None takes the file beside it, named ``.sha256``.
-      threads: of ONNX Runtime, > 0.
+      path: path of the ONNX file.
+      digest: SHA-256 of the file. None reads it from ``<path>.sha256``.
+      threads: number of threads of ONNX Runtime, > 0.
 
     Returns:
       ``Model``.
 
     Raises:
-      FileNotFoundError: without the file, or without a digest.
-      ValueError: if the file is not whole, not an anonymizer's, of a newer format, or
-        contradicts itself.
+      FileNotFoundError: if the file or its digest is missing.
+      ValueError: if the file is damaged, is not an anonymizer, has a newer format, or
+        is inconsistent.
 
     Example:
       >>> load("nowhere.onnx")
       Traceback (most recent call last):
       ...
-      FileNotFoundError: there is no model nowhere.onnx; write one with jaxanon export.
+      FileNotFoundError: model nowhere.onnx does not exist; create it with jaxanon ...
     """
-    session, told, signature, windows = _opened(path, digest, threads, "anonymizer")
-    epsilon = told.get("epsilon")
+    session, metadata, signature, windows = _open(path, digest, threads, "anonymizer")
+    epsilon = metadata.get("epsilon")
     number = isinstance(epsilon, (int, float)) and not isinstance(epsilon, bool)
     if epsilon is not None and not (number and 0 < epsilon < float("inf")):
         raise ValueError(
             f"epsilon of {path} must be null or > 0, got {epsilon!r}; export it again."
         )
-    described = told.get("draws")
+    described = metadata.get("draws")
     if not isinstance(described, list):
-        raise ValueError(f"{path} does not say what it draws; export it again.")
+        raise ValueError(f"{path} does not describe its draws; export it again.")
     with _naming(path):
         described = [draws.checked(each) for each in described]
-    told |= {"epsilon": epsilon, "draws": described}
-    taken = {told["input"]["name"]: windows}
-    for each in told["draws"]:
-        taken[each["name"]] = draws.LAWS[each["law"]][2], each["shape"]
-    _check(path, "inputs", session.get_inputs(), taken)
-    _check(path, "outputs", session.get_outputs(), {str(told.get("output")): windows})
-    return Model(session, told, signature)
+    metadata |= {"epsilon": epsilon, "draws": described}
+    inputs = {metadata["input"]["name"]: windows}
+    for each in metadata["draws"]:
+        inputs[each["name"]] = draws.LAWS[each["law"]][2], each["shape"]
+    _check(path, "inputs", session.get_inputs(), inputs)
+    outputs = {str(metadata.get("output")): windows}
+    _check(path, "outputs", session.get_outputs(), outputs)
+    return Model(session, metadata, signature)
 
 
 def load_attackers(
     path: str | os.PathLike, digest: str | None = None, threads: int = 1
 ) -> Attackers:
-    """Loads attackers that ``jaxanon export`` wrote, to show what they read.
+    """Loads attackers that ``jaxanon export --attackers`` wrote.
 
     Args:
-      path, digest, threads: as ``load`` takes them.
+      path, digest, threads: see ``load``.
 
     Returns:
-      ``Attackers``: of ``float[time, channels]`` probabilities by output.
+      ``Attackers``, which map ``float[time, channels]`` to probabilities by output.
 
     Raises:
-      FileNotFoundError, ValueError: as ``load``.
+      FileNotFoundError, ValueError: see ``load``.
 
     Example:
       >>> load_attackers("nowhere.onnx")
       Traceback (most recent call last):
       ...
-      FileNotFoundError: there is no model nowhere.onnx; write one with jaxanon ...
+      FileNotFoundError: model nowhere.onnx does not exist; create it with jaxanon ...
     """
-    session, told, signature, windows = _opened(path, digest, threads, "attackers")
+    session, metadata, signature, windows = _open(path, digest, threads, "attackers")
+    # Files of version 0.1 have the key "reads".
+    described = metadata.get("inferences", metadata.get("reads"))
     try:
-        reads = tuple(
-            Read(
-                str(read["output"]),
-                str(read["attribute"]),
-                str(read["role"]),
-                str(read["trained_on"]),
-                tuple(map(str, read["classes"])),
+        inferences = tuple(
+            Inference(
+                str(each["output"]),
+                str(each["attribute"]),
+                str(each["role"]),
+                str(each["trained_on"]),
+                tuple(map(str, each["classes"])),
             )
-            for read in told["reads"]
+            for each in described
         )
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f"{path} does not say what it reads ({error!r}); export it again."
+            f"{path} does not describe its outputs ({error!r}); export it again."
         ) from error
-    taken = {told["input"]["name"]: windows}
-    _check(path, "inputs", session.get_inputs(), taken)
-    given = {read.output: ("tensor(float)", [1, len(read.classes)]) for read in reads}
-    _check(path, "outputs", session.get_outputs(), given)
-    return Attackers(session, told, signature, reads)
+    inputs = {metadata["input"]["name"]: windows}
+    _check(path, "inputs", session.get_inputs(), inputs)
+    outputs = {
+        each.output: ("tensor(float)", [1, len(each.classes)]) for each in inferences
+    }
+    _check(path, "outputs", session.get_outputs(), outputs)
+    return Attackers(session, metadata, signature, inferences)

@@ -1,4 +1,4 @@
-"""An MQTT topic as an outlet that outlives its broker's absences."""
+"""An MQTT topic as an outlet that tolerates absences of its broker."""
 
 import collections
 import contextlib
@@ -16,33 +16,32 @@ from jaxanon.edge.types import Block, Signature
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 USER, PASSWORD = "JAXANON_MQTT_USER", "JAXANON_MQTT_PASSWORD"
-IN_FLIGHT = 20  # Messages that the broker has not acknowledged yet.
-OVERFLOW = "the broker did not take it in time"
+IN_FLIGHT = 20  # Maximum unacknowledged messages.
+OVERFLOW = "the broker did not accept it in time"
 ENDED = "the stream ended"
 LOG = logging.getLogger("jaxanon.edge")
 
 
 class MqttTopic:
-    """An outlet that is a topic of an MQTT broker.
+    """An outlet to a topic of an MQTT broker, with a queue and a sending thread.
 
-    A class because of its queue and the thread that empties it. Every block is one
-    message (``rows.message``) of quality of service 1: after the broker was away, some
-    messages may come twice, with the same sequence number. What does not fit into the
-    queue becomes one gap, from the first block that did not fit to the last. The last
-    message of a stream that was closed is the gap "the stream ended", of no length.
+    Each block is one message (``rows.message``) with quality of service 1. After the
+    broker was absent, messages may arrive twice with the same sequence number. Blocks
+    that do not fit into the queue become one gap. The last message of a closed stream
+    is an empty gap, "the stream ended".
 
     Args:
-      target: ``mqtt://HOST[:PORT]/TOPIC``, or ``mqtts://`` for TLS with the machine's
-        certificates. User and password are read from the environment's
+      target: ``mqtt://HOST[:PORT]/TOPIC``, or ``mqtts://`` for TLS with the system's
+        certificates. User and password come from the environment variables
         JAXANON_MQTT_USER and JAXANON_MQTT_PASSWORD.
       wanted: ``Signature`` of the stream.
-      max_blocks: that wait for the broker.
+      max_blocks: maximum number of queued blocks.
       wait_s: seconds to wait for the broker when opening, and again when closing.
 
     Raises:
       ImportError: if paho-mqtt is not installed.
-      ValueError: if ``target`` is not of this form.
-      PermissionError: if the broker refuses user, password or client.
+      ValueError: if ``target`` is malformed.
+      PermissionError: if the broker rejects user, password or client.
       OSError: if no broker answers.
     """
 
@@ -54,8 +53,8 @@ class MqttTopic:
         self._queue: collections.deque = collections.deque()
         self._changed = threading.Condition()
         self._closing = self._given_up = False
-        self._left = 0  # Blocks that never left.
-        # Not a lock held while publishing: paho holds its own when it acknowledges.
+        self._left = 0  # Blocks that were not sent.
+        # A semaphore, because a lock held while publishing could deadlock with paho's.
         self._room = threading.Semaphore(IN_FLIGHT)
         secure, host, port, self._topic = parts(target)
         self._client = _client(self._session, secure)
@@ -65,13 +64,13 @@ class MqttTopic:
         self._sender.start()
 
     def write(self, block: Block) -> None:
-        """Puts a block into the queue; never waits.
+        """Queues a block without waiting.
 
         Args:
           block: ``Block``.
 
         Raises:
-          ValueError: as ``rows.checked``.
+          ValueError: see ``rows.checked``.
         """
         rows.checked(self._wanted, block)
         with self._changed:
@@ -80,14 +79,14 @@ class MqttTopic:
                 self._put(block)
 
     def close(self) -> None:
-        """Waits ``wait_s`` for the broker; the log says what it never took."""
+        """Waits ``wait_s`` for the broker; logs a warning about lost blocks."""
         deadline = time.monotonic() + self._wait_s
         with self._changed:
             if self._closing:
                 return
-            nothing = np.zeros((0, len(self._wanted.channels)), np.float32)
+            empty = np.zeros((0, len(self._wanted.channels)), np.float32)
             rate = self._wanted.rate_hz
-            self._put(Block(self._end, rate, nothing, ENDED, self._end), room=2)
+            self._put(Block(self._end, rate, empty, ENDED, self._end), room=2)
             self._closing = True
         self._sender.join(max(0.0, deadline - time.monotonic()))
         acknowledged = 0
@@ -99,21 +98,21 @@ class MqttTopic:
         if self._left:
             LOG.warning("%s", self.lost())
         self._given_up = True
-        self._room.release()  # The sender, should it still wait for it, ends.
+        self._room.release()  # Unblocks the sender.
         self._client.disconnect()
-        # Joins a thread that may hang in a lookup of the broker's name.
+        # In a thread, because it may hang in a lookup of the broker's name.
         stop = threading.Thread(target=self._client.loop_stop, daemon=True)
         stop.start()
         stop.join(2.0)
 
     def lost(self) -> str:
-        """What the broker never took, in a sentence; nothing if it took all."""
+        """Returns a sentence about blocks that the broker did not accept, or ""."""
         if not self._left:
             return ""
-        return f"{self._left} blocks were not taken by the broker."
+        return f"the broker did not accept {self._left} blocks."
 
     def _put(self, block, room=0):
-        """Adds to the queue, or lengthens the gap at its end."""
+        """Adds a block to the queue, or extends the gap at its end."""
         if len(self._queue) < self._max_blocks + room:
             self._queue.append((self._sequence, block))
             self._sequence += 1
@@ -128,7 +127,7 @@ class MqttTopic:
         self._changed.notify()
 
     def _send(self):
-        """Hands over what waits, as the broker acknowledges what was handed over."""
+        """Publishes queued blocks as the broker acknowledges earlier ones."""
         while True:
             with self._changed:
                 while not self._queue:
@@ -144,7 +143,7 @@ class MqttTopic:
             self._client.publish(self._topic, text, qos=1)
 
     def _connect(self, host, port):
-        """Raises OSError unless the broker takes us within the time."""
+        """Connects; raises OSError unless the broker accepts in time."""
         answered, refused = threading.Event(), []
 
         def on_connect(client, userdata, flags, reason, properties):
@@ -157,20 +156,20 @@ class MqttTopic:
             self._client.connect(host, port)
         except OSError as error:
             raise ConnectionError(
-                f"no MQTT broker at {host}:{port} ({error}); start one there, or name "
-                "another in the target, mqtts:// with TLS and mqtt:// without."
+                f"no MQTT broker answers at {host}:{port} ({error}); start one there, "
+                "or change the target (mqtts:// with TLS, mqtt:// without)."
             ) from error
         self._client.loop_start()
         try:
             if not answered.wait(self._wait_s):
                 raise TimeoutError(
-                    f"the MQTT broker at {host}:{port} did not answer in "
-                    f"{self._wait_s} s; a broker of TLS is mqtts://."
+                    f"the MQTT broker at {host}:{port} did not answer within "
+                    f"{self._wait_s} s; use mqtts:// for a broker with TLS."
                 )
             if refused:
                 raise PermissionError(
-                    f"the MQTT broker at {host}:{port} refused: {refused[0]}; user and "
-                    f"password are read from {USER} and {PASSWORD}."
+                    f"the MQTT broker at {host}:{port} rejected: {refused[0]}; set "
+                    f"user and password in {USER} and {PASSWORD}."
                 )
         except OSError:
             self._client.disconnect()
@@ -179,39 +178,39 @@ class MqttTopic:
 
 
 def parts(target: str) -> tuple[bool, str, int, str]:
-    """Takes ``mqtt://HOST[:PORT]/TOPIC`` apart.
+    """Parses ``mqtt://HOST[:PORT]/TOPIC``.
 
     Args:
-      target: the address; ``mqtts://`` is TLS. A topic may hold slashes, and anything
-        else percent-encoded.
+      target: address; ``mqtts://`` means TLS. The topic may contain slashes; other
+        special characters must be percent-encoded.
 
     Returns:
-      Whether it is TLS, host, port and topic.
+      ``(tls, host, port, topic)``.
 
     Raises:
-      ValueError: if it is not of this form.
+      ValueError: if ``target`` is malformed.
 
     Example:
       >>> parts("mqtts://broker.example/home/wrist")
       (True, 'broker.example', 8883, 'home/wrist')
     """
     form = f"mqtt://HOST[:PORT]/TOPIC, got {target!r}"
-    found = urllib.parse.urlsplit(target)
-    if found.username is not None or found.password is not None:
+    url = urllib.parse.urlsplit(target)
+    if url.username is not None or url.password is not None:
         raise ValueError(
-            "target must hold no user and password, which every process here could "
-            f"read; put them into {USER} and {PASSWORD}."
+            "target must not contain user and password, which other processes could "
+            f"read; set {USER} and {PASSWORD}."
         )
     try:
-        port = found.port or PORTS[found.scheme]
+        port = url.port or PORTS[url.scheme]
     except (ValueError, KeyError):
         raise ValueError(f"target must be {form}.") from None
-    topic = urllib.parse.unquote(found.path.removeprefix("/"))
-    if not found.hostname or not topic or found.query or found.fragment:
+    topic = urllib.parse.unquote(url.path.removeprefix("/"))
+    if not url.hostname or not topic or url.query or url.fragment:
         raise ValueError(f"target must be {form}; percent-encode ? and #.")
     if set(topic) & set("+#\0"):
-        raise ValueError(f"a topic to write to holds no + or #, got {topic!r}.")
-    return found.scheme == "mqtts", found.hostname, port, topic
+        raise ValueError(f"the topic must not contain + or #, got {topic!r}.")
+    return url.scheme == "mqtts", url.hostname, port, topic
 
 
 def _client(session, secure):
@@ -219,7 +218,7 @@ def _client(session, secure):
         from paho.mqtt import client as paho
     except ImportError as error:
         raise ImportError(
-            "an MQTT outlet needs paho-mqtt; run pip install 'paho-mqtt>=2'."
+            "an MQTT outlet requires paho-mqtt; pip install 'paho-mqtt>=2'."
         ) from error
     client = paho.Client(
         paho.CallbackAPIVersion.VERSION2, client_id=f"jaxanon-{session}"

@@ -1,4 +1,4 @@
-"""What the anonymized stream leaves by: a file, a pipe or an MQTT topic."""
+"""Outputs of an anonymized stream: file, pipe or MQTT topic."""
 
 import os
 import re
@@ -12,17 +12,17 @@ from jaxanon.edge.types import Block, Signature
 
 
 class Pipe:
-    """An outlet that is the standard output.
+    """An outlet to the standard output.
 
-    A class because outlets are. When the reader goes, ``write`` raises BrokenPipeError,
-    the sign to end the stream; ``close`` says nothing, nor does Python on its way out.
+    When the receiver closes the pipe, ``write`` raises BrokenPipeError, which ends the
+    stream. Afterwards ``close`` and Python's exit are silent.
 
     Args:
       wanted: ``Signature`` of the stream.
-      file: descriptor to write to; None is the standard output's.
+      file: file descriptor. None means standard output.
 
     Raises:
-      BrokenPipeError: if nobody reads.
+      BrokenPipeError: if the pipe is closed.
     """
 
     def __init__(self, wanted: Signature, file: int | None = None):
@@ -33,22 +33,22 @@ class Pipe:
         self._put(rows.header(wanted))
 
     def write(self, block: Block) -> None:
-        """Writes a block; waits while the pipe is full.
+        """Writes a block; blocks while the pipe is full.
 
         Args:
           block: ``Block``.
 
         Raises:
-          BrokenPipeError: if nobody reads any more.
-          ValueError: as ``rows.checked``.
+          BrokenPipeError: if the pipe is closed.
+          ValueError: see ``rows.checked``.
         """
         self._put("".join(line.text for line in rows.lines(self._wanted, block)))
 
     def close(self) -> None:
-        """Leaves the standard output as it is; it is not this outlet's to close."""
+        """Does nothing, because the standard output stays open."""
 
     def lost(self) -> str:
-        """Nothing, for it waits until all is taken."""
+        """Returns "", because ``write`` waits until all data is written."""
         return ""
 
     def _put(self, text):
@@ -57,13 +57,13 @@ class Pipe:
             while data:
                 try:
                     data = data[os.write(self._file, data) :]
-                except BlockingIOError:  # Whoever gave it to us made it non-blocking.
+                except BlockingIOError:  # The inherited descriptor is non-blocking.
                     select.select([], [self._file], [])
         except BrokenPipeError:
-            # What Python still flushes at its end must not fail again.
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, self._file)
-            os.close(nothing)
+            # Python's flush at exit must not fail again.
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._file)
+            os.close(null)
             raise
 
 
@@ -71,19 +71,18 @@ def open_outlet(target, signature: Signature, *, append: bool = False):
     """Opens an outlet for a stream.
 
     Args:
-      target: path of a CSV file; ``-`` for the standard output; or
-        ``mqtt://HOST[:PORT]/TOPIC``, ``mqtts://`` with TLS.
-      signature: of the stream.
-      append: go on at the end of a file that is there already.
+      target: path of a CSV file, ``-`` for standard output, or
+        ``mqtt://HOST[:PORT]/TOPIC`` (``mqtts://`` for TLS).
+      signature: signature of the stream.
+      append: whether to continue an existing file.
 
     Returns:
-      ``CsvFile``, ``Pipe`` or ``MqttTopic``: ``write(block)``, ``close()``, and
-      ``lost()``, a sentence on what did not leave, if any.
+      ``CsvFile``, ``Pipe`` or ``MqttTopic``, with ``write(block)``, ``close()``, and
+      ``lost()``, which returns a sentence about lost data or "".
 
     Raises:
-      ValueError: if ``target`` is no such thing, or a stream of another signature.
-      OSError: if it cannot be opened; FileExistsError for a file that is there already
-        without ``append``.
+      ValueError: if ``target`` is invalid, or the file has another signature.
+      OSError: if it cannot be opened, including FileExistsError without ``append``.
 
     Example:
       >>> import numpy as np, pathlib
@@ -99,7 +98,7 @@ def open_outlet(target, signature: Signature, *, append: bool = False):
     """
     scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*)://", str(target))
     if append and (scheme or str(target) == "-"):
-        raise ValueError(f"append is for files, and target {target} is none.")
+        raise ValueError(f"append requires a file, got target {target}.")
     if str(target) == "-":
         return Pipe(signature)
     if scheme and scheme[1] in ("mqtt", "mqtts"):

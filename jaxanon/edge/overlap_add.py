@@ -1,4 +1,4 @@
-"""Windows cut from a segment, rewritten, added up, and put into blocks."""
+"""Overlap-add of anonymized windows, and their division into blocks."""
 
 import collections
 import fractions
@@ -15,7 +15,7 @@ SHORT = "the segment is shorter than a window"
 
 
 class Piece(NamedTuple):
-    """What follows in a segment: samples, or why ``count`` of them are a gap."""
+    """The next part of a segment: ``count`` samples, or a gap with its reason."""
 
     count: int
     samples: np.ndarray | None  # float64[count, channels]
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 
 
 def weights(time: int) -> np.ndarray:
-    """The squared sine over a window, > 0 everywhere, ``float64[time]``.
+    """Returns the squared sine over a window, ``float64[time]``, > 0 everywhere.
 
     Example:
       >>> weights(2)
@@ -33,19 +33,20 @@ def weights(time: int) -> np.ndarray:
 
 
 class Overlap:
-    """Overlap-add over a segment. A class because windows overlap.
+    """Overlap-add of the windows of a segment.
 
-    Windows begin at the multiples of ``hop``; where the segment's end is in none of
-    them, another ends there. Every sample is the mean of the windows that have it,
-    weighted by ``weights``: windows that come back as they were give the segment as it
-    was, its ends too. A window that does not come back is a gap, all of it. A sample
-    leaves when the last window that has it is rewritten; one that left stays.
+    Windows start at multiples of ``hop``, and one more ends at the segment's end if
+    necessary. Each output sample is the mean over the windows that contain it, weighted
+    by ``weights``. Unchanged windows therefore reproduce the segment, including its
+    ends. A failed window becomes a gap over its whole length. A sample is released when
+    the last window that contains it is anonymized, and never changes afterwards.
+
 
     Args:
-      time, channels: of a window.
-      hop: samples from a window's beginning to the next one's, in [1, time].
-      rewrite: of the window's first sample's index and ``float32[time, channels]``
-        gives the same shape and "", or None and why not.
+      time, channels: size of a window.
+      hop: samples between the starts of consecutive windows, in [1, time].
+      rewrite: function from the index of the window's first sample and
+        ``float32[time, channels]`` to the same shape and "", or to None and a reason.
 
     Example:
       >>> overlap = Overlap(4, 1, 2, lambda index, window: (-window, ""))
@@ -61,16 +62,16 @@ class Overlap:
         self.begin()
 
     def begin(self) -> None:
-        """A new segment; whatever is left of another is forgotten."""
+        """Starts a new segment; discards the rest of the previous one."""
         self._raw = np.zeros((0, self._channels))
-        self._kept = 0  # of ``_raw``, samples that left: a last window may need them
-        self._start = 0  # index, in the segment, of the first that did not
+        self._kept = 0  # released samples in ``_raw``, for the segment's last window
+        self._start = 0  # index in the segment of the first unreleased sample
         self._sum = np.zeros((self._time, self._channels))
         self._weight = np.zeros(self._time)
-        self._bad, self._reason = 0, ""  # how many from there on are a gap, and why
+        self._bad, self._reason = 0, ""  # length and reason of a gap at ``_start``
 
     def push(self, samples: np.ndarray) -> list[Piece]:
-        """What can leave once the segment's next ``float64[n, channels]`` are here."""
+        """Adds ``float64[n, channels]``; returns the pieces that are final."""
         raw = np.concatenate([self._raw, samples]) if len(self._raw) else samples
         at, pieces = self._kept, []
         while len(raw) - at >= self._time:
@@ -78,12 +79,12 @@ class Overlap:
             pieces += self._leave(self._hop)
             at += self._hop
         first = max(0, at - self._hop)
-        # A copy: what was pushed may be large, and the caller's.
+        # Copied, because the caller owns the array, which may be large.
         self._raw, self._kept = raw[first:].copy(), at - first
         return pieces
 
     def end(self) -> list[Piece]:
-        """What is left of the segment."""
+        """Ends the segment; returns its remaining pieces."""
         count = len(self._raw) - self._kept
         if self._start == 0:
             pieces = [Piece(count, None, SHORT)] if count else []
@@ -96,7 +97,7 @@ class Overlap:
         return pieces
 
     def _add(self, raw, index, left):
-        """Adds a window, without its first ``left`` samples, which are gone."""
+        """Adds a window without its first ``left`` samples, which were released."""
         safe, reason = self._rewrite(index, raw.astype(np.float32))
         count = self._time - left
         if safe is None:
@@ -107,12 +108,12 @@ class Overlap:
         self._weight[:count] += part
 
     def _leave(self, count):
-        """The next ``count`` samples, all of whose windows are there."""
+        """Returns the next ``count`` samples, whose windows are all complete."""
         bad = min(count, self._bad)
         pieces = [Piece(bad, None, self._reason)] if bad else []
         if count > bad:
-            found = self._sum[bad:count] / self._weight[bad:count, None]
-            pieces.append(Piece(count - bad, found))
+            mean = self._sum[bad:count] / self._weight[bad:count, None]
+            pieces.append(Piece(count - bad, mean))
         for rows in (self._sum, self._weight):
             rows[: self._time - count] = rows[count:].copy()
             rows[self._time - count :] = 0
@@ -122,13 +123,13 @@ class Overlap:
 
 
 class Timeline:
-    """Puts pieces of segments into blocks. A class because one follows the other.
+    """Assembly of the pieces of consecutive segments into blocks.
 
     Args:
-      rate_hz: of what leaves.
-      model_hz: of the pieces.
-      channels: of a sample.
-      longest_gap_s: the longest gap that is written out in rows.
+      rate_hz: output rate.
+      model_hz: rate of the pieces.
+      channels: number of channels.
+      longest_gap_s: maximum duration of a gap that is written out in rows.
 
     Example:
       >>> timeline = Timeline(50.0, 50.0, 1, 10.0)
@@ -142,7 +143,7 @@ class Timeline:
         self, rate_hz: float, model_hz: float, channels: int, longest_gap_s: float
     ):
         self.counts: collections.Counter[str] = collections.Counter()
-        self.start = 0.0  # s, of the segment
+        self.start = 0.0  # time of the segment's start, in seconds
         self._rate, self._channels = rate_hz, channels
         self._longest = longest_gap_s
         self._step = fractions.Fraction(1)
@@ -151,27 +152,27 @@ class Timeline:
             self._step = step(model_hz, rate_hz)
             self._back = Resampler(self._step, channels)
         self._blocks: list[Block] = []
-        self._rows: list[np.ndarray] = []  # that follow one another, in no block yet
-        self._gap = ""  # or why the samples since the last block are missing
-        self._cut_at = 0  # in the segment, of the first sample in no block yet
-        self._index = 0  # of the next one
-        self._limit: int | None = None  # samples of the segment, once that is known
-        self._at = 0  # of the model's samples, the next
-        self._inside = False  # Does the filter have a piece under way?
-        self._why = ""  # there was the last gap of the segment
-        self._ended: tuple[float, str] | None = None  # when the last segment did, why
+        self._rows: list[np.ndarray] = []  # consecutive samples since the last block
+        self._gap = ""  # or the reason why these samples are missing
+        self._cut_at = 0  # index in the segment of the first sample after the blocks
+        self._index = 0  # index in the segment of the next sample
+        self._limit: int | None = None  # length of the segment, once known
+        self._at = 0  # index of the next sample at the model's rate
+        self._inside = False  # whether the filter is inside a piece
+        self._why = ""  # reason of the segment's last gap
+        self._ended: tuple[float, str] | None = None  # end and reason of last segment
 
     @property
     def half(self) -> int:
-        """Samples of the model's that the way back waits for."""
+        """Samples at the model's rate that the output resampler waits for."""
         return 0 if self._back is None else self._back.half
 
     def begin(self, start: float) -> None:
-        """A segment begins at ``start`` s; a gap leads to it from the last one."""
+        """Starts a segment at ``start`` s, after a gap since the previous one."""
         if self._ended is not None:
             end, reason = self._ended
             length = start - end
-            # Also where the clock was set back: a gap without rows.
+            # If the clock was set back, the gap has no rows.
             rows = round(length * self._rate) if 0 < length <= self._longest else 0
             self.counts["missing"] += max(0, round(length * self._rate))
             self._blocks.append(self._block(end, self._nothing(rows), reason, start))
@@ -179,7 +180,7 @@ class Timeline:
         self._limit, self._inside, self._why = None, False, ""
 
     def add(self, piece: Piece) -> None:
-        """A piece of the segment, at the model's rate."""
+        """Adds a piece of the segment, at the model's rate."""
         if self._back is None:
             if piece.samples is None:
                 self._leave_out(self._index + piece.count, piece.reason)
@@ -198,17 +199,17 @@ class Timeline:
         self._put(self._back.push(piece.samples))
 
     def _finish(self):
-        """What the filter still holds of its piece."""
+        """Flushes the filter at the end of a piece."""
         if self._back is not None and self._inside:
             self._put(self._back.end())
             self._inside = False
 
     def ends_at(self, count: int) -> None:
-        """The segment has ``count`` samples; pieces beyond them count for nothing."""
+        """Sets the segment's length to ``count``; later samples are dropped."""
         self._limit = count
 
     def end(self, reason: str) -> None:
-        """All pieces of the segment are there; ``reason``, why it ended."""
+        """Ends the segment for ``reason``, after its last piece."""
         self._finish()
         if self._limit is not None:
             self._leave_out(self._limit, self._why or reason)
@@ -225,7 +226,7 @@ class Timeline:
             self._index += len(samples)
 
     def _leave_out(self, until, reason):
-        """A gap up to sample ``until`` of the segment."""
+        """Adds a gap up to sample ``until`` of the segment."""
         if self._limit is not None:
             until = min(until, self._limit)
         if until > self._index:
@@ -235,7 +236,7 @@ class Timeline:
             self._index = until
 
     def _cut(self):
-        """A block of what follows one another."""
+        """Completes a block from the samples or the gap since the last one."""
         count = self._index - self._cut_at
         if not count:
             return
@@ -259,7 +260,7 @@ class Timeline:
         return np.full((rows, self._channels), np.nan, np.float32)
 
     def taken(self) -> list[Block]:
-        """The blocks since the last call."""
+        """Returns the blocks since the last call."""
         self._cut()
         blocks, self._blocks = self._blocks, []
         return blocks

@@ -1,4 +1,4 @@
-"""Serves one page and its events to browsers of this machine, and to nobody else."""
+"""HTTP server of one page and its events, for browsers on this machine."""
 
 import base64
 import collections
@@ -20,14 +20,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-MOST_WAITING = 256  # Events of one browser; older ones are dropped.
+MOST_WAITING = 256  # Maximum queued events per browser; older ones are dropped.
 MOST_BROWSERS = 8
 
 
-class Reader:
-    """One browser's events. A class because they wait here.
+class Subscriber:
+    """Queue of one browser's events.
 
-    At most ``MOST_WAITING`` do: of a browser that is slower, the oldest are dropped.
+    If a browser is too slow, only its newest ``MOST_WAITING`` events are kept.
     """
 
     def __init__(self, events, over: bool = False):
@@ -36,14 +36,14 @@ class Reader:
         self._over = over
 
     def put(self, event: bytes, last: bool = False) -> None:
-        """Adds an event, and never waits."""
+        """Adds an event without waiting."""
         with self._changed:
             self._waiting.append(event)
             self._over |= last
             self._changed.notify()
 
     def take(self, wait_s: float) -> bytes | None:
-        """All events that wait, b"" if none came in time, None when it is all over."""
+        """Returns all queued events, b"" after ``wait_s``, or None after the last."""
         with self._changed:
             if not self._waiting and not self._over:
                 self._changed.wait(wait_s)
@@ -55,34 +55,34 @@ class Reader:
 
 
 class Feed:
-    """Hands every event to every browser. A class because browsers come and go.
+    """Broadcast of events to all browsers.
 
-    One that comes later is given the first event (``greeting``), those of the last
-    seconds and the newest one of each other kind.
+    A new browser first receives the first event (``greeting``), the events of the last
+    seconds and the newest event of each other kind.
 
     Args:
       greeting: kind and data of the first event.
-      passing: kinds of which not only the newest is kept, but half of what may wait.
+      passing: kinds whose recent events are kept, not only the newest.
     """
 
     def __init__(self, greeting: tuple[str, dict], passing: frozenset[str]):
         self._greeting, self._passing = as_event(*greeting), passing
         self._recent: collections.deque = collections.deque(maxlen=MOST_WAITING // 2)
         self._newest: dict[str, bytes] = {}
-        self._readers: set[Reader] = set()
+        self._subscribers: set[Subscriber] = set()
         self._lock = threading.Lock()
         self._over = False
 
     def send(self, kind: str, data: dict, last: bool = False) -> None:
-        """Sends an event; never waits.
+        """Sends an event without waiting.
 
         Args:
           kind: one word.
-          data: what JSON holds.
-          last: nothing follows.
+          data: data for JSON.
+          last: whether this is the last event.
 
         Raises:
-          ValueError: if ``data`` holds NaN, which JSON does not.
+          ValueError: if ``data`` contains NaN or infinity.
         """
         event = as_event(kind, data)
         with self._lock:
@@ -91,43 +91,43 @@ class Feed:
             else:
                 self._newest[kind] = event
             self._over |= last
-            for reader in self._readers:
-                reader.put(event, last)
+            for subscriber in self._subscribers:
+                subscriber.put(event, last)
 
-    def join(self) -> Reader | None:
-        """A reader for a browser; None if there are ``MOST_BROWSERS`` already."""
+    def subscribe(self) -> Subscriber | None:
+        """Returns a new subscriber, or None if there are ``MOST_BROWSERS``."""
         with self._lock:
-            if len(self._readers) >= MOST_BROWSERS:
+            if len(self._subscribers) >= MOST_BROWSERS:
                 return None
             events = [self._greeting, *self._recent, *self._newest.values()]
-            reader = Reader(events, self._over)
-            self._readers.add(reader)
-            return reader
+            subscriber = Subscriber(events, self._over)
+            self._subscribers.add(subscriber)
+            return subscriber
 
     def wait(self, wait_s: float) -> None:
-        """Waits until every browser has left, or ``wait_s`` is over."""
+        """Waits until all browsers have left, at most ``wait_s`` seconds."""
         deadline = time.monotonic() + wait_s
-        while self._readers and time.monotonic() < deadline:
+        while self._subscribers and time.monotonic() < deadline:
             time.sleep(0.01)
 
-    def leave(self, reader: Reader) -> None:
-        """The browser is gone."""
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Removes a browser."""
         with self._lock:
-            self._readers.discard(reader)
+            self._subscribers.discard(subscriber)
 
 
 def as_event(kind: str, data: dict) -> bytes:
-    r"""A server-sent event.
+    r"""Returns a server-sent event.
 
     Example:
-      >>> as_event("read", {"a": 1})
-      b'event: read\ndata: {"a": 1}\n\n'
+      >>> as_event("end", {"a": 1})
+      b'event: end\ndata: {"a": 1}\n\n'
     """
     return f"event: {kind}\ndata: {json.dumps(data, allow_nan=False)}\n\n".encode()
 
 
-BEAT_S = 5.0  # A browser that is gone is noticed by then.
-STUCK_S = 10.0  # One that takes nothing is left alone after this.
+BEAT_S = 5.0  # Interval of messages that detect closed connections.
+STUCK_S = 10.0  # Timeout of a browser that reads nothing.
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -135,39 +135,39 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 def serving(
     feed: Feed, host: str, port: int, allow_other_hosts: bool = False
 ) -> Iterator[str]:
-    """Serves a feed as long as the context lasts.
+    """Serves a feed inside the context.
 
-    The page's path begins with a random word, so that neither other users of the
-    machine nor other pages find it; a request must name this machine as the host it
-    wants, so that no stranger's name that leads here opens it.
+    The page's path starts with a random word, so other users and other pages cannot
+    find it. The Host header of a request must name this machine, which prevents DNS
+    rebinding.
 
     Args:
-      feed: of events.
+      feed: feed of events.
       host: address to listen at.
-      port: 0 for any that is free.
-      allow_other_hosts: an address that other machines reach is no error.
+      port: port to listen at. With 0, any free port.
+      allow_other_hosts: whether ``host`` may be reachable from other machines.
 
     Yields:
       The page's address.
 
     Raises:
-      ValueError: if ``host`` is not this machine alone, and that is not allowed.
+      ValueError: if ``host`` is reachable from other machines and that is not allowed.
       OSError: if the port is in use, or the address is not this machine's.
     """
     if host not in LOCAL_NAMES and not allow_other_hosts:
         raise ValueError(
-            f"host must be 127.0.0.1, ::1 or localhost, got {host!r}: the page shows "
-            "the raw signal, and others could read it; to show it to them, set "
+            f"host must be 127.0.0.1, ::1 or localhost, got {host!r}, because the page "
+            "shows the raw signal; to show it to other machines, set "
             "allow_other_hosts (--allow-other-hosts)."
         )
     try:
         server = _Server(host, port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            said = f"port {port} of {host} is in use; take another (--port), or 0 for "
-            raise OSError(error.errno, f"{said}any that is free") from error
-        said = f"the page cannot be served at {host}:{port}: {error.strerror}"
-        raise OSError(error.errno, said) from error
+            message = f"port {port} of {host} is in use; use another --port, or 0 for "
+            raise OSError(error.errno, f"{message}any free port") from error
+        message = f"the page cannot be served at {host}:{port}: {error.strerror}"
+        raise OSError(error.errno, message) from error
     server.feed, server.open = feed, allow_other_hosts
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
     thread.start()
@@ -182,9 +182,9 @@ def serving(
 
 
 class _Server(http.server.ThreadingHTTPServer):
-    """A class because the standard library's is one."""
+    """Server that holds the page, its secret word and its security policy."""
 
-    block_on_close = False  # A stuck browser must not keep us.
+    block_on_close = False  # A stuck browser must not delay the end.
     feed: Feed
     open = False
 
@@ -197,15 +197,15 @@ class _Server(http.server.ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def server_bind(self):
-        # Not HTTPServer's, which asks for the machine's name, and may wait for it.
+        # HTTPServer's own method looks up the machine's name, which may take long.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "jaxanon", self.socket.getsockname()[1]
 
     def handle_error(self, request, client_address):
-        """A browser that went away is no error of ours."""
+        """Ignores errors of closed connections."""
 
     def knows(self, host):
-        """Whether a request's Host is a name that only this machine goes by."""
+        """Returns whether a Host header names this machine and port."""
         name, port = _split(host)
         if port != self.server_port:
             return False
@@ -213,7 +213,7 @@ class _Server(http.server.ThreadingHTTPServer):
             return True
         if not self.open:
             return False
-        try:  # No name server can make an address its own.
+        try:  # A literal address is safe from DNS rebinding.
             ipaddress.ip_address(name)
         except ValueError:
             return name == socket.gethostname().lower()
@@ -221,7 +221,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """A class because the standard library's is one."""
+    """Handler of requests for the page and its events."""
 
     server: Any
     timeout = STUCK_S
@@ -230,7 +230,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return "jaxanon"
 
     def log_message(self, format, *args):
-        """Says nothing: the address, which holds the word, is in every request."""
+        """Logs nothing, because every request contains the secret word."""
 
     def do_GET(self):
         status = self._status()
@@ -270,24 +270,24 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
 
     def _events(self):
-        reader = self.server.feed.join()
-        if reader is None:
+        subscriber = self.server.feed.subscribe()
+        if subscriber is None:
             busy = http.HTTPStatus.SERVICE_UNAVAILABLE
             self._answer(busy, "text/plain", b"Too many pages are open; close one.\n")
             return
         try:
             self._head(http.HTTPStatus.OK, "text/event-stream")
             self.end_headers()
-            while (events := reader.take(BEAT_S)) is not None:
-                self.wfile.write(events or b": still here\n\n")
+            while (events := subscriber.take(BEAT_S)) is not None:
+                self.wfile.write(events or b": heartbeat\n\n")
         except OSError:
-            pass  # The browser went away, or took nothing for STUCK_S.
+            pass  # The browser left, or read nothing for STUCK_S.
         finally:
-            self.server.feed.leave(reader)
+            self.server.feed.unsubscribe(subscriber)
 
 
 def _split(host):
-    """Name and port that a Host header says."""
+    """Returns name and port of a Host header."""
     found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]]+))(?::(\d{1,5}))?", host)
     if found is None:
         return "", 0
@@ -295,12 +295,12 @@ def _split(host):
 
 
 def _policy(page):
-    """Lets the page run its own script and style, and fetch from here alone."""
+    """Returns a policy that allows only the page's own script, style and events."""
 
     def digest(tag):
         (inside,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-        found = base64.b64encode(hashlib.sha256(inside.encode()).digest())
-        return f"'sha256-{found.decode()}'"
+        sha = base64.b64encode(hashlib.sha256(inside.encode()).digest())
+        return f"'sha256-{sha.decode()}'"
 
     return (
         f"default-src 'none'; script-src {digest('script')}; "

@@ -1,4 +1,4 @@
-"""Blocks as lines of CSV, for files and pipes, and as JSON, for messages."""
+"""Blocks as CSV lines, for files and pipes, and as JSON, for messages."""
 
 import csv
 import io
@@ -10,18 +10,18 @@ import numpy as np
 from jaxanon.edge.types import Block, Signature
 
 FORMAT = 1
-MOST_REASON = 200  # Letters of a gap's reason that are written.
+MOST_REASON = 200  # Maximum characters of a gap's reason.
 
 
 class Line(NamedTuple):
-    """One row of CSV, its newline included, and the time it stands for in s."""
+    """A CSV row with its newline, and its time in seconds."""
 
     time: float
     text: str
 
 
 def header(wanted: Signature) -> str:
-    """The two lines that a CSV begins with.
+    """Returns the first two lines of a CSV file.
 
     Example:
       >>> print(header(Signature(8, ("x",), ("g",), 50.0)), end="")
@@ -35,20 +35,20 @@ def header(wanted: Signature) -> str:
 
 
 def lines(wanted: Signature, block: Block) -> list[Line]:
-    """The rows of a block.
+    """Returns the rows of a block.
 
-    Samples have a row each. So has every place of a gap that holds NaN; a gap without
-    places is one row, and lasts until the time of the row that follows.
+    Each sample has a row, and so has each NaN sample of a gap. A gap without samples is
+    one row and lasts until the time of the next row.
 
     Args:
       wanted: ``Signature`` of the stream.
       block: ``Block``.
 
     Returns:
-      ``Line`` each.
+      List of ``Line``.
 
     Raises:
-      ValueError: as ``checked``.
+      ValueError: see ``checked``.
 
     Example:
       >>> gap = Block(2.0, 50.0, np.zeros((0, 1), np.float32), "too late", 3.0)
@@ -62,32 +62,32 @@ def lines(wanted: Signature, block: Block) -> list[Line]:
         return [gap_line(wanted, time, block.gap) for time in times]
     numbers = list(map(str, block.samples.astype(np.float32).ravel()))
     width = len(wanted.channels)
-    found = []
+    new_lines = []
     for index in range(count):
         time = block.start + index / block.rate_hz
         row = ",".join(numbers[index * width : (index + 1) * width])
-        found.append(Line(time, f"{time:.6f},,{row}\n"))
-    return found
+        new_lines.append(Line(time, f"{time:.6f},,{row}\n"))
+    return new_lines
 
 
 def gap_line(wanted: Signature, time: float, reason: str) -> Line:
-    """The row that says why there is nothing from ``time`` (s) on."""
+    """Returns the row of a gap that starts at ``time`` (s)."""
     empty = [""] * len(wanted.channels)
     return Line(time, _fields([f"{time:.6f}", _short(reason), *empty]))
 
 
 def message(wanted: Signature, session: str, sequence: int, block: Block) -> str:
-    """A block as JSON, complete in itself.
+    """Returns a block as a self-contained JSON text.
 
     Args:
       wanted: ``Signature`` of the stream.
-      session: names one run of the stream; sequence numbers start anew in another.
-      sequence: one more with every message: a number that is missing was lost, one that
-        comes again is the same message again.
+      session: name of one run of the stream. Sequence numbers restart in each session.
+      sequence: number of the message. A missing number means a lost message, and a
+        repeated number a duplicate.
       block: ``Block``, already checked.
 
     Returns:
-      JSON text with the keys of the arguments, ``gap`` ("" for samples) and ``samples``
+      JSON text with the arguments, ``gap`` ("" for samples) and ``samples``
       ([time][channels], empty in a gap).
 
     Example:
@@ -112,7 +112,7 @@ def message(wanted: Signature, session: str, sequence: int, block: Block) -> str
 
 
 def checked(wanted: Signature, block: Block) -> None:
-    """Raises ValueError for a block that does not belong into these columns."""
+    """Raises ValueError if a block does not match the stream's signature."""
     shape = np.shape(block.samples)
     if len(shape) != 2 or shape[1] != len(wanted.channels):
         raise ValueError(
@@ -126,8 +126,8 @@ def checked(wanted: Signature, block: Block) -> None:
         )
     if not block.gap and not np.isfinite(block.samples).all():
         raise ValueError(
-            f"block.samples must be finite, got others at {block.start} s; what has no "
-            "value is a gap, with its reason in block.gap."
+            f"block.samples must be finite, got others at {block.start} s; missing "
+            "values must be a gap with its reason in block.gap."
         )
 
 
@@ -138,5 +138,5 @@ def _fields(values):
 
 
 def _short(reason):
-    """The reason on one line and of bounded length."""
+    """Returns the reason as one line of bounded length."""
     return " ".join(reason.split())[:MOST_REASON]

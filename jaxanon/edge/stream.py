@@ -1,4 +1,4 @@
-"""A stream of samples, anonymized as it comes: what fails is a gap, never raw."""
+"""Anonymization of a stream of samples."""
 
 import collections
 import math
@@ -21,41 +21,40 @@ COUNTS = (
 
 
 class Stream:
-    """Samples in, anonymized samples out. A class because a stream has a past.
+    """Anonymizes a stream of samples as they arrive.
 
-    Samples are put on a grid at ``rate_hz`` (``Grid`` says how, and what it drops),
-    resampled to the model's rate if that is another (``Resampler``), cut into windows
-    that overlap, anonymized one by one in a thread, added up (``Overlap``) and
-    resampled back. Times of what leaves are those of what came, without
-    a delay.
+    Samples are put on a grid at ``rate_hz`` (see ``Grid``), resampled to the model's
+    rate if it differs (see ``Resampler``), and divided into overlapping windows. The
+    windows are anonymized one by one in a thread, added up (see ``Overlap``) and
+    resampled back. Output times are those of the input samples.
 
-    Whatever goes wrong with a window (the model raises, hangs, returns NaN or another
-    shape; its budget is exhausted), all samples of that window leave as a gap with the
-    reason, also those that another window has. So do samples between segments, and
-    segments shorter than a window. Nothing leaves that no window was made of.
+    A window fails if the model raises, hangs, or returns NaN or another shape, or if
+    the budget is exhausted. All its samples become a gap with the reason, including
+    those in overlapping windows. Samples between segments and segments shorter than a
+    window also become gaps. Raw samples are never released.
 
-    Whoever interrupts a call (``KeyboardInterrupt``) has closed the stream.
+    An exception during a call, such as ``KeyboardInterrupt``, closes the stream.
 
-    Memory is bounded by what one call pushes, a few windows and ten seconds of samples.
-    One thread at a time calls a stream.
+    Memory is bounded by the samples of one call, a few windows and ten seconds of
+    samples. Only one thread may call a stream at a time.
 
     Args:
-      model: of ``load``; or anything with ``signature`` and ``anonymize``.
-      rate_hz: of what is pushed and of what leaves; None is the model's.
-      hop: samples, at the model's rate, from a window to the next; in [1, time]; None
-        is half a window.
-      deadline_s: of the model, for one window.
-      budget: ``Budget``, where the model spends ε; ``UNBOUNDED`` keeps no account.
-      inspect: gets a ``Window`` of each window; what it raises is counted, not raised.
-      channels, units: of what is pushed; None: as the model has them.
-      reorder: whether channels in another order are put in the model's.
-      max_gap: periods from one sample to the next, >= 1; what is missing in between is
-        interpolated, and beyond it a gap.
-      longest_gap_s: the longest gap that is written out in rows of NaN.
+      model: model from ``load``, or any object with ``signature`` and ``anonymize``.
+      rate_hz: rate of input and output samples. None means the model's.
+      hop: samples between consecutive windows, at the model's rate, in [1, time]. None
+        means half a window.
+      deadline_s: deadline of the model for one window.
+      budget: ``Budget``, required if the model spends ε. ``UNBOUNDED`` does not count.
+      inspect: callback for a ``Window`` of each window. Its exceptions are counted.
+      channels, units: names and units of the input channels. None means the model's.
+      reorder: whether to accept channels in another order.
+      max_gap: maximum periods between samples, >= 1, that are interpolated. Longer ones
+        become gaps.
+      longest_gap_s: maximum duration of a gap that is written out in rows of NaN.
 
     Raises:
-      ValueError: for an argument out of its range; channels, order or units that
-        contradict the model; a model that spends ε without a budget.
+      ValueError: if an argument is out of range, channels, order or units differ from
+        the model's, or a model that spends ε has no budget.
 
     Example:
       >>> from types import SimpleNamespace
@@ -85,78 +84,79 @@ class Stream:
         max_gap: float = 3,
         longest_gap_s: float = 10.0,
     ):
-        own = model.signature
-        self._order = types.order(own, channels, units, reorder)
-        rate = float(own.rate_hz if rate_hz is None else rate_hz)
-        hop = max(1, own.time // 2) if hop is None else hop
-        _check(rate, hop, own.time, max_gap, longest_gap_s)
-        self.signature = own._replace(rate_hz=rate)
-        self._rate, self._max_gap = own.rate_hz, max_gap
+        wanted = model.signature
+        self._order = types.order(wanted, channels, units, reorder)
+        rate = float(wanted.rate_hz if rate_hz is None else rate_hz)
+        hop = max(1, wanted.time // 2) if hop is None else hop
+        _check(rate, hop, wanted.time, max_gap, longest_gap_s)
+        self.signature = wanted._replace(rate_hz=rate)
+        self._rate, self._max_gap = wanted.rate_hz, max_gap
         self._guard, self._inspect = Guard(model, deadline_s, budget), inspect
-        count = len(own.channels)
+        count = len(wanted.channels)
         self._grid = grid.Grid(rate, count, max_gap)
-        self._overlap = Overlap(own.time, count, hop, self._rewrite)
-        self._there: Resampler | None = None
-        if rate != own.rate_hz:
-            self._there = Resampler(step(rate, own.rate_hz), count)
-        self._timeline = Timeline(rate, own.rate_hz, count, longest_gap_s)
+        self._overlap = Overlap(wanted.time, count, hop, self._rewrite)
+        self._to_model: Resampler | None = None
+        if rate != wanted.rate_hz:
+            self._to_model = Resampler(step(rate, wanted.rate_hz), count)
+        self._timeline = Timeline(rate, wanted.rate_hz, count, longest_gap_s)
         self._given = 0  # samples of the segment on the grid
         self._closed = False
 
     @property
     def latency_s(self) -> float:
-        """At most so long after its own time a sample leaves, beside computing.
+        """Maximum delay of a sample's release after its time, without computation.
 
-        It waits for the last sample of the last window that has it, for half a filter
-        on each side where there is resampling, and for the end of an interpolation.
-        Where no samples come, nothing leaves until the next one, or ``close``.
+        It includes the last window that contains the sample, half a filter on each side
+        if there is resampling, and the end of an interpolation. If samples stop, the
+        rest is released only by the next sample or by ``close``.
         """
         wait = self.signature.time / self._rate + self._max_gap / self.signature.rate_hz
         back = self._timeline.half / self._rate
-        if self._there is not None:
-            wait += (self._there.half + 1) / self.signature.rate_hz + 1 / self._rate
+        if self._to_model is not None:
+            wait += (self._to_model.half + 1) / self.signature.rate_hz
+            wait += 1 / self._rate
         return wait + back
 
     @property
     def seen_rate_hz(self) -> float:
-        """At which rate samples came, between gaps; NaN before two of them.
+        """Rate of the samples between gaps; NaN before two samples.
 
-        Where that is not about ``rate_hz``, the model sees signals that are slower or
-        faster than those that it was trained on.
+        If it differs from ``rate_hz``, the model sees slower or faster signals than
+        in training.
         """
         return self._grid.seen_rate_hz
 
     @property
     def counts(self) -> dict[str, int]:
-        """What became of samples and windows since the beginning, by name.
+        """Numbers of samples and windows since the start, by outcome.
 
-        Samples ``pushed``, and of them ``invalid``, ``duplicate`` and ``late`` (see
-        ``Grid``); on the grid, ``samples`` that left and ``missing`` ones. Windows
-        ``released``, or not: the model ``raised``, hung (``late windows``), returned
-        another ``shape`` or ``non-finite`` numbers; the budget was ``exhausted`` or
-        ``uncharged``, for it could not be written. What ``inspect`` raised.
+        Samples ``pushed``, including ``invalid``, ``duplicate`` and ``late`` ones (see
+        ``Grid``). On the grid, ``samples`` that were released and ``missing`` ones.
+        Windows ``released`` or not: the model ``raised``, was late (``late windows``),
+        or returned another ``shape`` or ``non-finite`` numbers; the budget was
+        ``exhausted`` or ``uncharged`` because of an error. Exceptions of ``inspect``.
         """
-        found = collections.Counter(self._grid.counts)
-        found.update(self._timeline.counts)
-        found.update(self._guard.counts)
-        return {name: found[name] for name in COUNTS}
+        totals = collections.Counter(self._grid.counts)
+        totals.update(self._timeline.counts)
+        totals.update(self._guard.counts)
+        return {name: totals[name] for name in COUNTS}
 
     def push(self, times, samples) -> list[Block]:
-        """Takes samples; gives what can leave.
+        """Adds samples; returns blocks that are final.
 
         Args:
-          times: ``float64[n]`` s, of any clock; late and repeated ones are dropped.
+          times: ``float64[n]`` s, on any clock. Late and repeated samples are dropped.
           samples: ``float[n, channels]``, in the declared channels and units.
 
         Returns:
-          Blocks, each beginning where the one before ends, also across calls.
+          Blocks, each starting at the end of the previous one, also across calls.
 
         Raises:
-          ValueError: for other shapes, or after ``close``; nothing is taken.
+          ValueError: if shapes are wrong or the stream is closed.
         """
         times = np.asarray(times, np.float64)
         with np.errstate(over="ignore"):
-            # What float32 cannot hold is infinite, and dropped as such.
+            # Values outside float32 become infinite and are dropped as invalid.
             samples = np.asarray(samples, np.float64).astype(np.float32)
         samples = samples.astype(np.float64)
         count = len(self.signature.channels)
@@ -167,14 +167,14 @@ class Stream:
                 f"{samples.shape}."
             )
         if self._closed:
-            raise ValueError("the stream is closed; open another.")
+            raise ValueError("the stream is closed; open a new one.")
         self._grid.counts["pushed"] += len(times)
         if self._order is not None:
             samples = samples[:, self._order]
         return self._safely(lambda: self._grid.push(times, samples))
 
     def close(self) -> list[Block]:
-        """What is left, as ``push`` gives it; the stream takes no more."""
+        """Ends the stream; returns its remaining blocks."""
         if self._closed:
             return []
         blocks = self._safely(self._grid.close)
@@ -183,7 +183,7 @@ class Stream:
         return blocks
 
     def _safely(self, events):
-        """The blocks that events lead to; half done, nothing leaves any more."""
+        """Returns the blocks of events; closes the stream if interrupted."""
         try:
             return self._follow(events())
         except BaseException:
@@ -197,29 +197,30 @@ class Stream:
                 self._timeline.begin(event.start)
                 self._overlap.begin()
                 self._given = 0
-                if self._there is not None:
-                    self._there.begin(0)
+                if self._to_model is not None:
+                    self._to_model.begin(0)
             elif isinstance(event, grid.Samples):
                 self._given += len(event.samples)
                 self._add(event.samples)
             else:
                 self._timeline.ends_at(self._given)
-                if self._there is not None:
-                    self._through(self._there.end(beyond=True))
+                if self._to_model is not None:
+                    self._through(self._to_model.end(beyond=True))
                 for piece in self._overlap.end():
                     self._timeline.add(piece)
                 self._timeline.end(event.reason)
         return self._timeline.taken()
 
     def _add(self, samples):
-        self._through(samples if self._there is None else self._there.push(samples))
+        to_model = self._to_model
+        self._through(samples if to_model is None else to_model.push(samples))
 
     def _through(self, samples):
         for piece in self._overlap.push(samples):
             self._timeline.add(piece)
 
     def _rewrite(self, index, raw):
-        # The model's own copy: what it writes into it is nobody else's.
+        # Copied, because the model may write to its input.
         safe, reason = self._guard.rewrite(raw.copy())
         if self._inspect is not None:
             start = self._timeline.start + index / self._rate
@@ -236,14 +237,14 @@ def _check(rate_hz, hop, time, max_gap, longest_gap_s):
         raise ValueError(f"rate_hz must be > 0 and finite, got {rate_hz!r}.")
     if isinstance(hop, bool) or not isinstance(hop, int) or not 1 <= hop <= time:
         raise ValueError(
-            f"hop must be a whole number in [1, {time}], the samples of a window, got "
+            f"hop must be an integer in [1, {time}], the length of a window, got "
             f"{hop!r}."
         )
     if not (math.isfinite(max_gap) and max_gap >= 1):
         raise ValueError(
-            f"max_gap must be >= 1, in periods, and finite, got {max_gap!r}."
+            f"max_gap must be finite and >= 1, in periods, got {max_gap!r}."
         )
     if not (math.isfinite(longest_gap_s) and longest_gap_s >= 0):
         raise ValueError(
-            f"longest_gap_s must be >= 0 and finite, got {longest_gap_s!r}."
+            f"longest_gap_s must be finite and >= 0, got {longest_gap_s!r}."
         )

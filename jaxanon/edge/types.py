@@ -1,4 +1,4 @@
-"""What a model takes, and what a stream hands on: signatures, blocks and windows."""
+"""Signatures of models, and the blocks and windows of streams."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,22 +8,22 @@ import numpy as np
 
 
 class Signature(NamedTuple):
-    """Of a model's windows, and of what a stream takes and gives."""
+    """Shape, units and rate of a model's windows or of a stream."""
 
-    time: int  # samples of a window
+    time: int  # samples per window
     channels: tuple[str, ...]
     units: tuple[str, ...]  # of each channel
     rate_hz: float
 
 
 def read(described: Mapping) -> Signature:
-    """The signature in a model file's description of its input.
+    """Reads the signature from a model file's description of its input.
 
     Args:
       described: ``input`` of the metadata.
 
     Raises:
-      ValueError: if it contradicts itself, or windows come in batches.
+      ValueError: if the description is inconsistent, or the batch size is not 1.
 
     Example:
       >>> read({"name": "windows", "batch": 1, "time": 4, "channels": ["x"],
@@ -37,21 +37,20 @@ def read(described: Mapping) -> Signature:
         rate_hz = float(described["rate_hz"])
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise ValueError(
-            f"the model's input is not described ({type(error).__name__}: {error}); "
-            "export it again."
+            f"the model's input description is invalid ({type(error).__name__}: "
+            f"{error}); export it again."
         ) from error
     if batch != 1:
         raise ValueError(
-            f"the model takes windows by {batch!r}, and a device has one at a time; "
-            "export it with batch 1."
+            f"the model's batch size must be 1, got {batch!r}; export it with batch 1."
         )
     if time < 1 or not channels or len(units) != len(channels):
         raise ValueError(
-            f"the model's input must have time >= 1 and a unit for each channel, got "
+            f"the model's input must have time >= 1 and one unit per channel, got "
             f"time {time}, channels {channels} and units {units}; export it again."
         )
     if len(set(channels)) < len(channels):
-        raise ValueError(f"two channels have one name in {channels}; export again.")
+        raise ValueError(f"channels must be unique, got {channels}; export again.")
     if not (math.isfinite(rate_hz) and rate_hz > 0):
         raise ValueError(f"rate_hz must be > 0, got {rate_hz!r}; export again.")
     return Signature(time, channels, units, rate_hz)
@@ -63,20 +62,21 @@ def order(
     units: Sequence[str | None] | None,
     reorder: bool = False,
 ) -> list[int] | None:
-    """Where each of a model's channels is among those that are pushed.
+    """Returns the index of each of the model's channels among the pushed channels.
 
     Args:
-      signature: of the model.
-      channels: names of what is pushed, in its order; None declares nothing.
-      units: of these channels, or without ``channels`` of the model's; None, or a None
-        inside, declares nothing.
-      reorder: whether another order of the same channels is put right.
+      signature: signature of the model.
+      channels: names of the pushed channels, in order. None skips the check.
+      units: unit of each pushed channel; without ``channels``, of each of the model's.
+        None, also as an entry, skips the check.
+      reorder: whether to accept the channels in another order.
 
     Returns:
-      Indices, or None where the order is the model's.
+      Indices, or None if the order is the model's.
 
     Raises:
-      ValueError: for other channels, another order without ``reorder``, other units.
+      ValueError: if channels or units differ, or the order differs and ``reorder`` is
+        False.
 
     Example:
       >>> model = Signature(4, ("x", "y"), ("g", "g"), 50.0)
@@ -84,41 +84,41 @@ def order(
       [1, 0]
     """
     wanted = signature.channels
-    given = wanted if channels is None else tuple(channels)
-    if sorted(given) != sorted(wanted):
+    pushed = wanted if channels is None else tuple(channels)
+    if sorted(pushed) != sorted(wanted):
         raise ValueError(
-            f"the model takes channels {list(wanted)}, and {list(given)} are pushed; "
-            "choose those columns, or another model."
+            f"channels must be {list(wanted)}, got {list(pushed)}; choose those "
+            "columns, or another model."
         )
-    if given != wanted and not reorder:
+    if pushed != wanted and not reorder:
         raise ValueError(
-            f"the model takes channels in the order {list(wanted)}, and {list(given)} "
-            "are pushed; push them in that order, or say reorder=True (--reorder)."
+            f"channels must be in the order {list(wanted)}, got {list(pushed)}; change "
+            "the order, or pass reorder=True (--reorder)."
         )
-    if units is not None and len(units) != len(given):
+    if units is not None and len(units) != len(pushed):
         raise ValueError(
-            f"units must be {len(given)}, one for each channel, got {list(units)}."
+            f"units must be {len(pushed)}, one for each channel, got {list(units)}."
         )
-    places = [given.index(name) for name in wanted]
-    for name, unit, place in zip(wanted, signature.units, places, strict=True):
-        if units is not None and units[place] not in (None, unit):
+    indices = [pushed.index(name) for name in wanted]
+    for name, unit, index in zip(wanted, signature.units, indices, strict=True):
+        if units is not None and units[index] not in (None, unit):
             raise ValueError(
-                f"the model takes {name!r} in {unit!r}, and it is pushed in "
-                f"{units[place]!r}; convert it before."
+                f"channel {name!r} must be in {unit!r}, got {units[index]!r}; convert "
+                "it first."
             )
-    return None if given == wanted else places
+    return None if pushed == wanted else indices
 
 
 class Block(NamedTuple):
-    """A stretch of the anonymized stream, or of nothing and why.
+    """A part of the anonymized stream, or a gap with its reason.
 
     Attributes:
-      start: s, of its first sample, on the clock of the times that were pushed.
-      rate_hz: of its samples.
-      samples: ``float32[n, channels]``; in a gap NaN in every place, and ``n`` may be 0
-        for a gap longer than is written out.
-      gap: why there is nothing here; "" for samples.
-      end: s, start of what follows.
+      start: time of the first sample in seconds, on the clock of the pushed times.
+      rate_hz: rate of the samples.
+      samples: ``float32[n, channels]``. In a gap, all values are NaN, and ``n`` is 0 if
+        the gap is too long to be written out.
+      gap: reason of a gap; "" for samples.
+      end: time in seconds at which the next block starts.
     """
 
     start: float
@@ -129,12 +129,12 @@ class Block(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What one window was and became: for the live page alone, never for an outlet.
+    """A window before and after anonymization, for the dashboard only.
 
     Attributes:
-      start: s, of its first sample, on the clock of the times that were pushed.
+      start: time of the first sample in seconds, on the clock of the pushed times.
       raw: ``float32[time, channels]``.
-      safe: ``float32[time, channels]``; None where the model failed.
+      safe: ``float32[time, channels]``; None if the model failed.
     """
 
     start: float

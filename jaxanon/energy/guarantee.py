@@ -10,7 +10,7 @@ from jaxanon.energy.saving import DAY
 from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy import SampledGaussian, epsilon_spent
-from jaxanon.privacy.accounting import checked_delta
+from jaxanon.privacy.accounting import check_delta
 
 MIN_PLD_MULTIPLIER = 0.1  # Below it ε > 90, and an RDP upper bound suffices.
 
@@ -85,7 +85,7 @@ def broadcast_epsilon(
             "to a server without noise."
         )
     whole("devices", devices, least=1)
-    delta = checked_delta(delta)
+    delta = check_delta(delta)
     releases = num_broadcasts(config, num_slots, beta_hours)
     if whole("alpha", alpha, least=0):
         releases += num_broadcasts(config, num_slots, gamma_hours)
@@ -196,7 +196,7 @@ class BroadcastGuarantee(NamedTuple):
     Example:
       >>> from jaxanon import energy
       >>> noisy = energy.PFDRLSettings(noise_multiplier=20.0, days=1)
-      >>> BroadcastGuarantee(noisy, devices=4).told(1)["steps"]
+      >>> BroadcastGuarantee(noisy, devices=4).report(1)["steps"]
       16
     """
 
@@ -215,9 +215,9 @@ class BroadcastGuarantee(NamedTuple):
 
     def epsilon(self, rounds: int) -> float:
         """Returns the epsilon of a home after some days."""
-        return self.told(rounds)["epsilon"]
+        return self.report(rounds)["epsilon"]
 
-    def told(self, rounds: int, accountant: str = "pld") -> dict:
+    def report(self, rounds: int, accountant: str = "pld") -> dict:
         """Returns the guarantee of a report after some days."""
         del accountant  # Both are fast without sampling.
         return describe_guarantee(self.settings, self.devices, days=rounds) or {}

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from jaxanon.datasets import registry, store
-from jaxanon.datasets.own import read_arrays
+from jaxanon.datasets.custom import read_arrays
 from jaxanon.datasets.sources import naming
 from jaxanon.datasets.tracebase import compose
 from jaxanon.energy.homes import Homes, from_readings, take

@@ -102,7 +102,7 @@ def check_safe(safe, windows) -> None:
 
 def check_judges(judges, attributes) -> None:
     """ValueError for judges that lack an attribute."""
-    lacking = set(attributes) - set(judges.read if judges else attributes)
+    lacking = set(attributes) - set(judges.infer if judges else attributes)
     if lacking:
         raise ValueError(
             f"judges lack {sorted(lacking)}; make them by train_raw_classifiers on "

@@ -129,7 +129,7 @@ def check_homes(run: Run, homes: Homes) -> None:
 
 def _privacy(run):
     days = int(run.state.round)
-    told = ledger.told_of(run.method, run.state, days)
+    told = ledger.privacy_report(run.method, run.state, days)
     if told is None:
         return None
     return told | {"rounds": {"done": days, "asked": run.method.config.days}}

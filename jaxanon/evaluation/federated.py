@@ -255,7 +255,7 @@ def evaluate(
     if not len(windows):
         raise ValueError("data.test must hold a window at least, got none.")
     known = run.config["data"].get("rounds_spent")  # Of whom newcomers join.
-    spent = ledger.begun(run.folder, run.state) if known is None else known
+    spent = ledger.rounds_spent(run.folder, run.state) if known is None else known
     if progress is not None:
         progress(0, 1, "predictions of every client")
     score = classified if spec.target is None else regressed
@@ -276,7 +276,7 @@ def evaluate(
         **scores,
         "traffic": traffic(run),
         "shuffled": shuffled(run, data, seed=seed),
-        "privacy": guarantee and guarantee.told(spent),
+        "privacy": guarantee and guarantee.report(spent),
         "costs": profiling.read(run.folder),
     }
     made = json.loads(json.dumps(made, allow_nan=False))

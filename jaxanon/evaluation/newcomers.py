@@ -10,7 +10,7 @@ from jaxanon import federated
 from jaxanon.attacks import attacker_data
 from jaxanon.core.run import Run
 from jaxanon.datasets import Data, Windows
-from jaxanon.datasets.own_split import share_samples
+from jaxanon.datasets.custom_split import share_samples
 from jaxanon.datasets.spec import take
 from jaxanon.learners.learner import population_of
 from jaxanon.privacy import ledger
@@ -79,7 +79,7 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
         predict=method.predict._replace(model=model),
     )
     found = run_folder.describe(method, data, run.state, epochs=0, seed=0)["data"]
-    spent = ledger.begun(run.folder, run.state)  # Theirs who trained it.
+    spent = ledger.rounds_spent(run.folder, run.state)  # Theirs who trained it.
     alone = {"rounds_alone": num_rounds, "rounds_spent": spent}
     config = run.config | {"data": found | alone}
     return dataclasses.replace(
@@ -144,7 +144,7 @@ def parted(data: Data, share: float, *, gap: int | None = None) -> Data:
     fit, tried = (np.sort(np.concatenate(rows)) for rows in (fit, tried))
     if found and gap:  # Of one class the first may border on the last of another.
         shared = lambda *pair: share_samples(*test.windows[np.array(pair)])
-        tried = attacker_data.apart(fit, tried, subjects, shared)
+        tried = attacker_data.drop_overlapping(fit, tried, subjects, shared)
     if not len(fit) or not len(tried):
         raise ValueError(
             f"share {share} leaves {len(fit)} windows to fit on and {len(tried)} to "

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import attacks, metrics
-from jaxanon.datasets.own_split import share_samples
+from jaxanon.datasets.custom_split import share_samples
 from jaxanon.datasets.spec import Data, Windows, standardise
 from jaxanon.evaluation.checks import check_safe
 
@@ -128,7 +128,7 @@ def judge(trial: Evaluation, judges: attacks.RawClassifiers) -> dict:
         attribute: {
             "raw": score(trial.data, attribute, judges.raw[attribute]),
             "anonymized": score(
-                trial.data, attribute, judges.read[attribute](trial.safe)
+                trial.data, attribute, judges.infer[attribute](trial.safe)
             ),
         }
         for attribute in judged(trial.data)

@@ -1,4 +1,4 @@
-"""Models that leave for a device: graphs, what they are told, and what they hide."""
+"""Export of trained anonymizers and attackers as files for devices."""
 
 from jaxanon.exporting.attackers import export_attackers
 from jaxanon.exporting.exporter import Exported, export, moved

@@ -1,4 +1,4 @@
-"""Whether an exported graph does what the method does, on windows."""
+"""Comparison of an exported graph with the method on windows."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,11 +9,11 @@ from jaxanon.exporting.onnx_graph import missing
 from jaxanon.kernels.portable import Draw
 
 
-def some(rng: np.random.Generator, draw: Draw) -> np.ndarray:
-    """One drawing of ``draw``, for a comparison; a device draws by its own means.
+def sample(rng: np.random.Generator, draw: Draw) -> np.ndarray:
+    """Samples ``draw`` for a comparison; a device uses its own generator.
 
     Example:
-      >>> some(np.random.default_rng(0), Draw("integers", (3,), 0, 2)).dtype
+      >>> sample(np.random.default_rng(0), Draw("integers", (3,), 0, 2)).dtype
       dtype('int32')
     """
     if draw.law == "integers":
@@ -25,7 +25,7 @@ def some(rng: np.random.Generator, draw: Draw) -> np.ndarray:
 
 
 def names(draws: Sequence[Draw]) -> list[str]:
-    """What the graph's inputs for draws are called.
+    """Returns the names of the graph's inputs for draws.
 
     Example:
       >>> names([Draw("normal", (1, 2)), Draw("uniform", (1,))])
@@ -35,12 +35,12 @@ def names(draws: Sequence[Draw]) -> list[str]:
 
 
 def examples(windows, draws: Sequence[Draw], seed: int = 0) -> list[dict]:
-    """Inputs of the graph for windows one by one, draws and all.
+    """Returns the graph's inputs, including draws, for each window.
 
     Args:
       windows: ``float32[N, time, channels]``, in physical units.
-      draws: of ``explicit``.
-      seed: of what is drawn.
+      draws: draws from ``explicit``.
+      seed: random seed of the draws.
 
     Returns:
       N dicts of arrays, by name.
@@ -49,7 +49,7 @@ def examples(windows, draws: Sequence[Draw], seed: int = 0) -> list[dict]:
     return [
         {"windows": np.float32(window[None])}
         | {
-            name: some(rng, draw)
+            name: sample(rng, draw)
             for name, draw in zip(names(draws), draws, strict=True)
         }
         for window in windows
@@ -57,10 +57,10 @@ def examples(windows, draws: Sequence[Draw], seed: int = 0) -> list[dict]:
 
 
 def session(graph: bytes):
-    """ONNX Runtime with a graph, on the processor, silent but for errors.
+    """Loads a graph in ONNX Runtime on the CPU; logs only errors.
 
     Raises:
-      ImportError: without the extra ``export``.
+      ImportError: if the extra ``export`` is not installed.
     """
     try:
         import onnxruntime
@@ -74,28 +74,30 @@ def session(graph: bytes):
 
 
 def run_graph(graph: bytes, inputs: Sequence[dict]) -> np.ndarray:
-    """What ONNX Runtime makes of inputs one by one; ``float32[N, ...]``, first output.
+    """Runs ONNX Runtime on inputs one by one; returns ``float32[N, ...]``, output 0.
 
     Raises:
-      ImportError: without the extra ``export``.
+      ImportError: if the extra ``export`` is not installed.
     """
     opened = session(graph)
     return np.concatenate([np.asarray(opened.run(None, one)[0]) for one in inputs])
 
 
-def away(rewritten: Callable, made, inputs: Sequence[dict], std) -> np.ndarray:
-    """How far a graph's windows are from JAX's, in standard deviations.
+def max_deviations(
+    rewritten: Callable, outputs, inputs: Sequence[dict], std
+) -> np.ndarray:
+    """Returns the maximum deviation of each window from JAX, in standard deviations.
 
     Args:
-      rewritten: of ``explicit``.
-      made: ``float32[N, time, channels]``, of ``run_graph`` for the same inputs.
-      inputs: of ``examples``.
-      std: of each channel, in physical units.
+      rewritten: function from ``explicit``.
+      outputs: ``float32[N, time, channels]``, result of ``run_graph`` for ``inputs``.
+      inputs: inputs from ``examples``.
+      std: standard deviation of each channel, in physical units.
 
     Returns:
-      ``float32[N]``, of each window the sample that is furthest; infinite for NaN.
+      ``float32[N]``, infinite for NaN.
     """
     program = jax.jit(rewritten)
-    told = np.concatenate([np.asarray(program(*one.values())) for one in inputs])
-    found = np.max(np.abs(made - told) / np.float32(std), axis=(1, 2))
-    return np.where(np.isfinite(found), found, np.inf)
+    wanted = np.concatenate([np.asarray(program(*one.values())) for one in inputs])
+    deviations = np.max(np.abs(outputs - wanted) / np.float32(std), axis=(1, 2))
+    return np.where(np.isfinite(deviations), deviations, np.inf)

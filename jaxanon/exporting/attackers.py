@@ -1,4 +1,4 @@
-"""Those who read windows, as a file: what an attacker infers, shown live."""
+"""Export of attackers as a file, for the dashboard."""
 
 import json
 import os
@@ -27,28 +27,29 @@ def export_attackers(
 ) -> pathlib.Path:
     """Trains attackers of an anonymizer and writes them as one ONNX file.
 
-    For demonstrations: ``jaxanon live`` shows what they infer from raw and from
-    anonymized windows. One reads the public attribute and one each private one, having
-    been trained on raw windows; one more reads each private one, having been trained on
-    the anonymizer's own output for a share of the training windows.
+    ``jaxanon dashboard`` shows their inferences from raw and anonymized windows. One
+    classifier per attribute trains on raw windows. A second attacker per private
+    attribute trains on the anonymizer's output for a share of the training windows.
 
     Args:
-      run: of ``train`` or ``open_run``, of a method that rewrites windows.
-      data: what it was trained on, of ``jaxanon.load``.
-      path: of the file, which ends in ``.onnx``; its digest goes to ``<path>.sha256``.
-      share: of each class's training windows that the last ones know, in (0, 1].
-      seed: of everything that training draws.
-      overwrite: replace what is there.
-      progress: called as ``progress(done, total, what)`` before each training.
+      run: result of ``train`` or ``open_run`` with a method that rewrites windows.
+      data: the run's data from ``jaxanon.load``.
+      path: path of the file, which must end in ``.onnx``. Its digest goes to
+        ``<path>.sha256``.
+      share: fraction of each class's training windows that the second attackers know,
+        in (0, 1].
+      seed: random seed.
+      overwrite: whether to replace existing files.
+      progress: callback ``progress(done, total, line)`` before each training.
 
     Returns:
       The file's path.
 
     Raises:
-      FileExistsError: if there is a file, and ``overwrite`` is False.
-      ImportError: without the extra ``export``.
-      ValueError: as ``models.fit.fit_classifier``, and for a share that leaves a class
-        fewer than two windows.
+      FileExistsError: if the file exists and ``overwrite`` is False.
+      ImportError: if the extra ``export`` is not installed.
+      ValueError: if the share leaves a class fewer than two windows; see also
+        ``models.fit.fit_classifier``.
 
     Example:
       >>> import tempfile, jaxanon as ja
@@ -70,28 +71,29 @@ def export_attackers(
     trainings += [(name, "private", "raw") for name in spec.private]
     trainings += [(name, "private", "anonymized") for name in spec.private]
     root = jax.random.key(seed)
-    readers = []
+    classifiers = []
     for number, (attribute, _, on) in enumerate(trainings):
         if progress is not None:
-            what = f"learning {attribute} from {on} windows"
-            progress(number, len(trainings), what)
+            line = f"learning {attribute} from {on} windows"
+            progress(number, len(trainings), line)
         keys = jax.random.split(jax.random.fold_in(root, number), 3)
-        windows, labels = _known(keys, run, data, attribute, on, share)
+        windows, labels = _training_set(keys, run, data, attribute, on, share)
         classes = spec.num_classes(attribute)
-        readers.append(fit_classifier(keys[2], windows, labels, classes))
+        classifiers.append(fit_classifier(keys[2], windows, labels, classes))
     outputs = [f"{role} {attribute}, {on}" for attribute, role, on in trainings]
-    mean, std = (np.array([[own]], np.float32) for own in (spec.mean, spec.std))
+    mean, std = (np.array([[x]], np.float32) for x in (spec.mean, spec.std))
 
-    def read(windows):
-        shown = (windows - mean) / std
-        told = [
-            one.net.apply(one.params, shown)[:, : one.num_classes] for one in readers
+    def infer(windows):
+        standardized = (windows - mean) / std
+        logits = [
+            one.net.apply(one.params, standardized)[:, : one.num_classes]
+            for one in classifiers
         ]
-        return tuple(jax.nn.softmax(logits, axis=-1) for logits in told)
+        return tuple(jax.nn.softmax(each, axis=-1) for each in logits)
 
     shape = jax.ShapeDtypeStruct((1, spec.time, len(spec.channels)), np.float32)
-    model = onnx_graph.to_onnx(read, {"windows": shape}, outputs, "attackers")
-    reads = [
+    model = onnx_graph.to_onnx(infer, {"windows": shape}, outputs, "attackers")
+    inferences = [
         {
             "output": output,
             "attribute": attribute,
@@ -107,15 +109,15 @@ def export_attackers(
         "version": __version__,
         "input": card.described(spec),
         "dataset": card.dataset(spec),
-        "reads": reads,
+        "inferences": inferences,
     }
-    onnx_graph.tell(model, json.dumps(facts))
+    onnx_graph.add_metadata(model, json.dumps(facts))
     files.write(path, model.SerializeToString())
     return path
 
 
-def _known(keys, run, data, attribute, on, share):
-    """Standardised windows that an attacker has, and their classes."""
+def _training_set(keys, run, data, attribute, on, share):
+    """Returns an attacker's standardized windows and their classes."""
     train = data.train
     labels = np.asarray(train.labels[attribute])
     windows = train.windows

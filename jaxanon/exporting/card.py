@@ -1,4 +1,4 @@
-"""What is said of an exported model: facts for the device, and a card for people."""
+"""Metadata of an exported model for devices, and its model card."""
 
 import importlib.metadata
 import json
@@ -10,23 +10,23 @@ from jaxanon.exporting.agreement import names
 
 FORMAT = 1
 PRIVATEHUB = (
-    "Windows whose class is not suspected to be one that shall be hidden leave as they "
-    "were."
+    "Windows leave unchanged unless their class is likely to be one of the classes to "
+    "hide."
 )
 
 
 def facts(run, draws, *, weights: str, epsilon: float | None, text: str) -> dict:
-    """What a device needs to know of a model, ready for JSON.
+    """Returns an exported model's metadata, ready for JSON.
 
     Args:
-      run: that was exported.
-      draws: of ``explicit``.
+      run: exported run.
+      draws: draws from ``explicit``.
       weights: ``float32``, ``float16`` or ``int8``.
-      epsilon: of each window that is released; None without a guarantee.
-      text: the card.
+      epsilon: ε of each released window. None without a guarantee.
+      text: model card.
 
     Returns:
-      A dict; ``jaxanon.edge.load`` reads it.
+      A dict that ``jaxanon.edge.load`` reads.
     """
     spec = run.spec
     return {
@@ -48,7 +48,7 @@ def facts(run, draws, *, weights: str, epsilon: float | None, text: str) -> dict
 
 
 def described(spec) -> dict:
-    """The signature of the windows that go in and come out."""
+    """Returns the signature of input and output windows."""
     return {
         "name": "windows",
         "batch": 1,
@@ -60,7 +60,7 @@ def described(spec) -> dict:
 
 
 def dataset(spec) -> dict:
-    """What the model was trained on."""
+    """Describes the training data."""
     classes = {
         name: list(spec.classes[name])
         for name in (spec.public, *spec.private)
@@ -75,15 +75,15 @@ def dataset(spec) -> dict:
     }
 
 
-def card(run, *, weights: str, epsilon: float | None, measured, told) -> str:
-    """The model's card, in Markdown.
+def card(run, *, weights: str, epsilon: float | None, measured, notes) -> str:
+    """Returns the model card, in Markdown.
 
     Args:
-      run: that was exported.
-      weights: as of ``facts``.
-      epsilon: of each window; None without a guarantee.
+      run: exported run.
+      weights: ``float32``, ``float16`` or ``int8``.
+      epsilon: ε of each window. None without a guarantee.
       measured: lines of ``measured_of_run``.
-      told: sentences on how the file was made and checked.
+      notes: sentences on how the file was made and checked.
     """
     spec = run.spec
     hidden = ", ".join(spec.private)
@@ -95,16 +95,16 @@ def card(run, *, weights: str, epsilon: float | None, measured, told) -> str:
     lines = [
         f"# {run.method.name} for {spec.name} ({spec.preset})",
         "",
-        f"Rewrites sensor windows so that {spec.public} can still be read of them and "
-        f"{hidden} cannot. Made by jaxanon {__version__}; weights in {weights}.",
+        f"Rewrites sensor windows to preserve {spec.public} and hide {hidden}. "
+        f"Made by jaxanon {__version__}; weights in {weights}.",
         "",
         "## Input and output",
         "",
         f"Windows of {spec.time} samples at {spec.rate_hz:g} Hz ({seconds:g} s) of "
-        f"{len(spec.channels)} channels: {channels}. What comes out has the same shape "
-        "and units. What is drawn is an input, for the device to draw.",
+        f"{len(spec.channels)} channels: {channels}. The output has the same shape and "
+        "units. Random numbers are inputs, which the device draws.",
         "",
-        "## What is hidden, from whom, measured on what",
+        "## Measured privacy and utility",
         "",
         *measured,
         "",
@@ -118,7 +118,7 @@ def card(run, *, weights: str, epsilon: float | None, measured, told) -> str:
         "",
         "## How this file was made",
         "",
-        *(f"- {sentence}" for sentence in told),
+        *(f"- {sentence}" for sentence in notes),
     ]
     return "\n".join(lines) + "\n"
 
@@ -126,52 +126,52 @@ def card(run, *, weights: str, epsilon: float | None, measured, told) -> str:
 def _guarantee(epsilon, seconds):
     if epsilon is None:
         return (
-            "None that holds against everybody: what is hidden is hidden from the "
-            "attackers that were tried."
+            "No formal guarantee: protection is measured only against the attackers "
+            "that were tried."
         )
     return (
-        f"ε = {epsilon:g} for each window of {seconds:g} s, pure, by discrete Laplace "
-        "noise on a grid; windows of one wearer add up, and the runtime's budget stops "
-        "the stream where it is spent."
+        f"ε = {epsilon:g} for each window of {seconds:g} s (pure), by discrete Laplace "
+        "noise on a grid. The ε of a wearer's windows add up; the runtime stops the "
+        "stream when its budget is spent."
     )
 
 
 def _unprotected(run, epsilon):
     spec = run.spec
     known = sorted(set(spec.classes) - {spec.public, *spec.private})
-    yield f"{spec.public}, which is meant to be read."
+    yield f"{spec.public}, the public attribute."
     if known:
-        yield f"{', '.join(known)}: in the training data, and not asked to be hidden."
-    yield "Anything else that the sensors tell; nobody has looked."
-    yield "When windows are sent, from where, and that they are."
+        yield f"{', '.join(known)}: in the training data, but not among those to hide."
+    yield "Any other information in the sensor data; it was not evaluated."
+    yield "The times, the origin and the existence of messages."
     if epsilon is None:
         yield (
-            "Evidence that adds up over many windows of one wearer: attackers are "
-            "tried on single windows."
+            "Evidence accumulated over many windows of one wearer: attackers see "
+            "single windows."
         )
-        yield "Against attackers who are better than those that were tried."
+        yield "Attackers that are stronger than those that were tried."
     if run.method.name == "privatehub":
         yield PRIVATEHUB
 
 
 def made_with() -> str:
-    """Versions of what made the file, in a sentence."""
-    used = ("jax", "jax2onnx", "onnx", "onnxruntime")
-    found = []
-    for name in used:
+    """Returns the versions of the packages that made the file, as a sentence."""
+    packages = ("jax", "jax2onnx", "onnx", "onnxruntime")
+    versions = []
+    for name in packages:
         try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
+            versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    return f"Made with {', '.join(found)}."
+    return f"Made with {', '.join(versions)}."
 
 
 def measured_of_run(run, weights: str) -> list[str]:
-    """``measured_lines`` of the report in a run's folder, if there is one.
+    """Returns ``measured_lines`` of the report in a run's folder, if there is one.
 
     Args:
       run: ``Run``.
-      weights: as of ``measured_lines``.
+      weights: ``float32``, ``float16`` or ``int8``.
 
     Raises:
       ValueError: if the report is damaged.
@@ -179,23 +179,23 @@ def measured_of_run(run, weights: str) -> list[str]:
     path = None if run.folder is None else pathlib.Path(run.folder, "report.json")
     if path is None or not path.is_file():
         return measured_lines(None, weights)
-    with naming(f"{path} (jaxanon evaluate --overwrite writes it anew)"):
+    with naming(f"{path} (rewrite it with jaxanon evaluate --overwrite)"):
         report = json.loads(path.read_text(encoding="utf-8"))
-        # Reports of before do not say after how many rounds.
+        # Old reports lack the number of rounds.
         seen, done = (report.get("method") or {}).get("rounds"), int(run.state.round)
         if seen not in (None, done):
             return [
-                f"Not measured after {done} rounds: `jaxanon evaluate` attacked the "
-                f"run after {seen}. Evaluated anew (`--overwrite`), it is told here."
+                f"Not measured after {done} rounds: `jaxanon evaluate` evaluated the "
+                f"run after {seen}. Run it again with `--overwrite`."
             ]
         return measured_lines(report if "intrusive" in report else None, weights)
 
 
 def measured_lines(report: dict | None, weights: str) -> list[str]:
-    """What a card says was measured, line by line.
+    """Returns the evaluation results for a card, line by line.
 
     Args:
-      report: of ``evaluate``; None if the run was not evaluated.
+      report: report of ``evaluate``. None if the run was not evaluated.
       weights: ``float32``, ``float16`` or ``int8``.
 
     Example:
@@ -204,31 +204,31 @@ def measured_lines(report: dict | None, weights: str) -> list[str]:
     """
     if report is None:
         return [
-            "Not measured: `jaxanon evaluate` before `jaxanon export` attacks the run, "
-            "and what it finds is told here."
+            "Not measured: run `jaxanon evaluate` before `jaxanon export` to include "
+            "results here."
         ]
     percent = lambda scores: f"{100 * scores['balanced_accuracy']:.1f} %"
-    before = "" if weights == "float32" else f", before weights were cut to {weights}"
+    before = "" if weights == "float32" else f", before weights were set to {weights}"
     rows = [
-        "Balanced accuracies on test windows of "
+        "Balanced accuracy on test windows of "
         f"{report['dataset']['name']} ({report['dataset']['split']} split){before}:",
         "",
-        "| attribute | role | who reads | raw | anonymized | guessing |",
+        "| attribute | role | classifier | raw | anonymized | chance |",
         "|---|---|---|---|---|---|",
     ]
-    judged = [(report["utility"]["attribute"], "kept", report["utility"])]
-    # None of what no classifier of raw windows can be asked, such as unseen subjects.
+    raw_trained = [(report["utility"]["attribute"], "public", report["utility"])]
+    # An entry is None if raw-data classifiers cannot be scored, as on unseen subjects.
     intrusive = report["intrusive"].items()
-    judged += [(name, "hidden", own) for name, own in intrusive if own is not None]
-    for name, role, own in judged:
-        cells = (name, role, "trained on raw windows", percent(own["raw"]))
-        chance = f"{100 * own['raw']['chance']:.1f} %"
-        rows.append(_row(*cells, percent(own["anonymized"]), chance))
-    for name, found in report["reidentification"].items():
-        for attacker, scores in found["attackers"].items():
+    raw_trained += [(name, "private", x) for name, x in intrusive if x is not None]
+    for name, role, scores in raw_trained:
+        cells = (name, role, "trained on raw windows", percent(scores["raw"]))
+        chance = f"{100 * scores['raw']['chance']:.1f} %"
+        rows.append(_row(*cells, percent(scores["anonymized"]), chance))
+    for name, entry in report["reidentification"].items():
+        for attacker, scores in entry["attackers"].items():
             chance = f"{100 * scores['chance']:.1f} %"
-            who = f"{attacker}, trained on anonymized windows"
-            rows.append(_row(name, "hidden", who, "", percent(scores), chance))
+            classifier = f"{attacker}, trained on anonymized windows"
+            rows.append(_row(name, "private", classifier, "", percent(scores), chance))
     return rows
 
 

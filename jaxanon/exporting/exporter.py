@@ -1,4 +1,4 @@
-"""``export``: a trained anonymizer as a file that needs no JAX."""
+"""Export of a trained anonymizer as a file that runs without JAX."""
 
 import contextlib
 import dataclasses
@@ -19,25 +19,25 @@ from jaxanon.kernels.portable import explicit
 
 WEIGHTS = ("float32", "float16", "int8")
 
-CHECKED = 1000  # Windows that a graph is compared on, at most.
+CHECKED = 1000  # Maximum windows on which a graph is compared with JAX.
 
-CLOSE = 1e-3  # Standard deviations that a window may be off.
+CLOSE = 1e-3  # Tolerance, in standard deviations.
 
-SHARE = 0.99  # Of windows that must be as close: a class on the edge may tip over.
+SHARE = 0.99  # Fraction of windows within it; a class at a threshold may flip.
 
-CALIBRATED = 256  # Windows that int8 takes the ranges of activations from.
+CALIBRATED = 256  # Maximum windows for int8's activation ranges.
 
 
 class Exported(NamedTuple):
-    """What ``export`` wrote, and how well it does what the method does."""
+    """Result of ``export``: the file and its agreement with JAX."""
 
     path: pathlib.Path
     digest: str  # SHA-256 of the file, in hexadecimal
     size: int  # bytes
-    windows: int  # compared
-    share: float  # of them that are within ``CLOSE`` deviations of JAX's
-    median: float  # deviations, over windows, of the furthest sample of each
-    rounding: float  # likewise, from what float32 weights make; 0 for those
+    windows: int  # number of compared windows
+    share: float  # fraction of windows within ``CLOSE`` standard deviations of JAX
+    median: float  # median over windows of the maximum deviation
+    rounding: float  # the same, compared with float32 weights; 0 for float32
 
 
 def export(
@@ -50,39 +50,37 @@ def export(
     calibration=None,
     overwrite: bool = False,
 ) -> Exported:
-    """Writes a trained anonymizer as one file, its digest and its card.
+    """Writes a trained anonymizer as one file, with its digest and model card.
 
-    Normalisation, the classifier of the public attribute and the method's own weights
-    are in the graph, which takes one window at a time; what is drawn is an input, for
-    the device to draw from its operating system. Before anything is written the graph
-    is compared with JAX on ``windows``.
+    The graph includes normalization, the classifier of the public attribute and the
+    method's weights. It takes one window at a time. Random numbers are inputs, which
+    the device draws from its operating system. The graph is compared with JAX on
+    ``windows`` before anything is written.
 
     Args:
-      run: of ``train`` or ``open_run``, of a method that rewrites windows.
-      path: of the file, which ends in ``.onnx`` if its format is onnx, and else does
-        not; its digest goes to ``<path>.sha256`` and its card, in Markdown, to
-        ``<path>.md``. What a device is told (signature, draws, card) is in the file;
-        beside a StableHLO file, in ``<path>.json``.
-      format: ``onnx``, for ``jaxanon.edge`` and any ONNX Runtime of 1.20 or newer; or
+      run: result of ``train`` or ``open_run`` with a method that rewrites windows.
+      path: path of the file, which ends in ``.onnx`` if and only if the format is onnx.
+        The digest goes to ``<path>.sha256`` and the model card to ``<path>.md``.
+        Metadata (signature, draws, card) is in an ONNX file, or in ``<path>.json``.
+      format: ``onnx``, for ``jaxanon.edge`` and ONNX Runtime 1.20 or newer, or
         ``stablehlo``, for ``jax.export.deserialize``.
-      weights: ``float32``; ``float16``, half the size, computed in float32; ``int8``, a
-        quarter, of ONNX alone.
-      windows: ``float[N, time, channels]`` in physical units to compare on, 1,000 at
-        most; None: noise of the data's mean and deviation.
-      calibration: likewise, to take the ranges of int8's activations from, 256 at most.
-      overwrite: replace what is there.
+      weights: ``float32``; ``float16`` halves the size and computes in float32;
+        ``int8`` quarters the size and requires ONNX.
+      windows: ``float[N, time, channels]`` in physical units for the comparison. At
+        most 1,000 are used. None uses noise with the data's mean and deviation.
+      calibration: windows for int8's activation ranges. At most 256 are used.
+      overwrite: whether to replace existing files.
 
     Returns:
       ``Exported``.
 
     Raises:
-      TypeError: for a run of a learner.
-      ValueError: for an unknown format or weights, a path of the other format, int8
-        without ``calibration`` or of StableHLO, weights that are rounded where an ε is
-        claimed, windows that do not fit, a method that draws in a loop, noise whose ε a
-        float's bits would give away, and if the graph does not do what JAX does.
-      FileExistsError: if there is a file, and ``overwrite`` is False.
-      ImportError: without the extra ``export``.
+      TypeError: if the run is of a learner.
+      ValueError: if an argument is invalid, ``calibration`` is missing for int8, or the
+        graph disagrees with JAX. Also if the method draws in a loop, or claims an ε
+        that rounding or floating-point noise would break.
+      FileExistsError: if a file exists and ``overwrite`` is False.
+      ImportError: if the extra ``export`` is not installed.
 
     Example:
       >>> import tempfile, jaxanon as ja
@@ -108,73 +106,73 @@ def export(
     inputs = agreement.examples(shown, draws)
     if format == "stablehlo":
         model = None
-        raw, made = _stablehlo(rewritten, inputs)
+        raw, outputs = _stablehlo(rewritten, inputs)
     else:
         few = () if weights != "int8" else _few(calibration, CALIBRATED)
         model = _onnx(run, rewritten, inputs, draws, few)
         raw = model.SerializeToString()
-        made = agreement.run_graph(raw, inputs)
-    away = agreement.away(rewritten, made, inputs, spec.std)
-    _refuse_others(away, made, weights)
+        outputs = agreement.run_graph(raw, inputs)
+    deviations = agreement.max_deviations(rewritten, outputs, inputs, spec.std)
+    _check_agreement(deviations, outputs, weights)
     rounding = {
         "float32": lambda: 0.0,
-        "float16": lambda: _rounding(run, shown, made, inputs),
-        "int8": lambda: float(np.median(away)),  # ``rewritten`` is in float32.
+        "float16": lambda: _rounding(run, shown, outputs, inputs),
+        "int8": lambda: float(np.median(deviations)),  # ``rewritten`` is in float32.
     }[weights]()
-    share, median = float(np.mean(away <= CLOSE)), float(np.median(away))
-    told = [card.made_with()]
-    if weights != "int8":  # Which has nothing to be near to.
-        told.append(
-            f"Compared with JAX on {len(away)} windows: {100 * share:.1f} % of them "
-            f"within {CLOSE:g} standard deviations in every sample, the furthest "
-            f"sample off by {median:.1e} in the median."
+    share, median = float(np.mean(deviations <= CLOSE)), float(np.median(deviations))
+    notes = [card.made_with()]
+    if weights != "int8":  # An int8 graph has no equivalent in JAX.
+        notes.append(
+            f"Compared with JAX on {len(deviations)} windows: {100 * share:.1f} % "
+            f"differ by at most {CLOSE:g} standard deviations in every sample; the "
+            f"median over windows of the maximum deviation is {median:.1e}."
         )
     if weights != "float32":
-        told.append(f"{moved(rounding)}, of {len(away)} windows.")
+        notes.append(f"{moved(rounding)}, over {len(deviations)} windows.")
     kind = {"weights": weights, "epsilon": epsilon}
     text = card.card(
-        run, measured=card.measured_of_run(run, weights), told=told, **kind
+        run, measured=card.measured_of_run(run, weights), notes=notes, **kind
     )
     facts = json.dumps(card.facts(run, draws, text=text, **kind))
     if model is not None:
-        onnx_graph.tell(model, facts)
+        onnx_graph.add_metadata(model, facts)
         raw = model.SerializeToString()
     digest = files.write(path, raw, md=text, json=facts if model is None else None)
-    return Exported(path, digest, len(raw), len(away), share, median, rounding)
+    return Exported(path, digest, len(raw), len(deviations), share, median, rounding)
 
 
 def moved(rounding: float) -> str:
-    """What rounding the weights comes to, as a sentence without its end.
+    """Describes the effect of rounding weights, as a sentence without a period.
 
     Args:
-      rounding: of ``Exported``.
+      rounding: ``Exported.rounding``.
 
     Example:
       >>> moved(0.04)
-      'Rounding the weights moves the furthest sample of a window by 0.04 standard \
-deviations in the median'
+      'Rounding the weights changes the windows by at most 0.04 standard deviations \
+(median over windows)'
     """
     return (
-        "Rounding the weights moves the furthest sample of a window by "
-        f"{rounding:.1g} standard deviations in the median"
+        f"Rounding the weights changes the windows by at most {rounding:.1g} standard "
+        "deviations (median over windows)"
     )
 
 
 def _stablehlo(rewritten, inputs):
-    """The graph as bytes, and what it makes of every input."""
+    """Returns the graph as bytes and its outputs for all inputs."""
     traced = jax.export.export(jax.jit(rewritten), platforms=("cpu", "cuda", "tpu"))
-    with _nameless():
+    with _without_locations():
         graph = traced(*inputs[0].values())
     call = jax.jit(graph.call)
-    made = np.concatenate([np.asarray(call(*one.values())) for one in inputs])
-    return bytes(graph.serialize()), made
+    outputs = np.concatenate([np.asarray(call(*one.values())) for one in inputs])
+    return bytes(graph.serialize()), outputs
 
 
 @contextlib.contextmanager
-def _nameless():
-    """Graphs do not tell which files, in whose home, they were traced from.
+def _without_locations():
+    """Keeps source file paths out of graphs that are traced in this context.
 
-    Other threads that trace meanwhile make such graphs, too.
+    It also affects traces in other threads meanwhile.
     """
     name = "jax_traceback_in_locations_limit"
     before = getattr(jax.config, name)
@@ -186,7 +184,7 @@ def _nameless():
 
 
 def _onnx(run, rewritten, inputs, draws, calibration):
-    """The graph as a model, in 8 bits where there are windows to calibrate it with."""
+    """Returns the graph as a model, in int8 if there are calibration windows."""
     shapes = {k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in inputs[0].items()}
     model = onnx_graph.to_onnx(rewritten, shapes, ["safe"], run.method.name)
     if not len(calibration):
@@ -195,65 +193,66 @@ def _onnx(run, rewritten, inputs, draws, calibration):
     return quantization.in_int8(model, agreement.examples(few, draws, seed=1))
 
 
-def _refuse_others(away, made, weights):
-    """ValueError of a graph that does not do what JAX does."""
-    share = float(np.mean(away <= CLOSE))
+def _check_agreement(deviations, outputs, weights):
+    """Raises ValueError if the graph's outputs differ from JAX's."""
+    share = float(np.mean(deviations <= CLOSE))
     if weights != "int8" and not share >= SHARE:
         raise ValueError(
-            f"the exported graph is within {CLOSE:g} deviations of JAX for "
-            f"{100 * share:.1f} % of {len(away)} windows, and should be for "
-            f"{100 * SHARE:g} %; nothing is written. Export with the other format."
+            f"the exported graph must agree with JAX within {CLOSE:g} standard "
+            f"deviations on {100 * SHARE:g} % of {len(deviations)} windows, but does "
+            f"on {100 * share:.1f} %. Nothing was written; use the other format."
         )
-    if not np.isfinite(made).all():
+    if not np.isfinite(outputs).all():
         raise ValueError(
-            f"the exported graph makes NaN or infinity of some of {len(away)} windows; "
-            "nothing is written. Export with weights='float32'."
+            f"the exported graph returns NaN or infinity for some of "
+            f"{len(deviations)} windows. Nothing was written; use weights='float32'."
         )
 
 
-def _rounding(run, shown, made, inputs) -> float:
-    """How far from what float32 weights make, in the median over windows."""
+def _rounding(run, shown, outputs, inputs) -> float:
+    """Returns the median over windows of the deviation from float32 weights."""
     exact, _ = explicit(_program(run, "float32"), shown[:1])
-    return float(np.median(agreement.away(exact, made, inputs, run.spec.std)))
+    std = run.spec.std
+    return float(np.median(agreement.max_deviations(exact, outputs, inputs, std)))
 
 
 def _check(run, path, format, weights, calibration):
     if run.method.anonymize is None:
         raise TypeError(
-            f"{run.method.name} predicts {run.spec.public} and rewrites no windows; "
+            f"{run.method.name} predicts {run.spec.public} but rewrites no windows; "
             "export a method of jaxanon.methods."
         )
     choose("weights", weights, WEIGHTS)
     if weights == "int8" and format != "onnx":
-        raise ValueError("weights='int8' is ONNX Runtime's; use format='onnx'.")
+        raise ValueError("weights='int8' requires ONNX; use format='onnx'.")
     if weights == "int8" and (calibration is None or not len(calibration)):
         raise ValueError(
-            "weights='int8' needs calibration windows, such as those of training."
+            "weights='int8' requires calibration windows; pass training windows."
         )
     files.check_ending(path, format)
 
 
 def _releasable(run, weights):
-    """The run as a device may release by it, and the ε of each window."""
+    """Returns a run that may release windows on a device, and each window's ε."""
     epsilon = release.epsilon_of(run)
     if epsilon is None:
         return run, None
     if weights != "float32":
-        # Weights that are rounded may take two windows' features further apart.
+        # Rounded weights can increase the distance between two windows' features.
         raise ValueError(
-            f"weights={weights!r} rounds what the noise is measured by, so that "
-            f"epsilon {epsilon:g} would not hold; export with float32."
+            f"weights={weights!r} changes the sensitivity on which the noise is based, "
+            f"so epsilon {epsilon:g} would not hold; export with float32."
         )
     config = run.method.config
     if config.mechanism not in ("laplace", "grid"):
         raise ValueError(
-            f"mechanism {config.mechanism!r} claims an epsilon that a float's bits "
-            "give away; train deeprotect with --mechanism grid to export it."
+            f"mechanism {config.mechanism!r} claims an epsilon that its floating-point "
+            "noise breaks; train deeprotect with --mechanism grid to export it."
         )
     if config.mode == "named" or config.sensitivity == "published":
         raise ValueError(
-            f"mode {config.mode!r} of sensitivity {config.sensitivity!r} has no noise "
-            "that is private in floating point; train deeprotect with --mode "
+            f"mode {config.mode!r} with sensitivity {config.sensitivity!r} has no "
+            "noise that is private in floating point; train deeprotect with --mode "
             "everything --sensitivity corrected --mechanism grid to export it."
         )
     config = dataclasses.replace(config, mechanism="grid")
@@ -262,7 +261,7 @@ def _releasable(run, weights):
 
 
 def _program(run, weights) -> Callable:
-    """``(key, windows) -> windows``; weights are kept in half precision if asked."""
+    """Returns ``(key, windows) -> windows``, with weights in half precision if set."""
     state: Any = run.state
     if weights == "float16":
         state = jax.tree.map(_halved, state)
@@ -275,7 +274,7 @@ def _program(run, weights) -> Callable:
 
 
 def _halved(leaf):
-    """Weights in half precision, if that holds them; scalars and the rest stay."""
+    """Converts matrices to half precision if it can represent them."""
     if leaf.dtype != jnp.float32 or leaf.ndim < 2:
         return leaf
     if not jnp.max(jnp.abs(leaf), initial=0) < jnp.finfo(jnp.float16).max:
@@ -288,7 +287,7 @@ def _whole(leaf):
 
 
 def _few(windows, most):
-    """So many of the windows, evenly spread."""
+    """Returns at most ``most`` evenly spaced windows."""
     windows = np.asarray(windows)
     if len(windows) <= most:
         return windows

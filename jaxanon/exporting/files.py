@@ -1,4 +1,4 @@
-"""Files beside an exported model: its digest, its texts, and samples to try it."""
+"""Files of an exported model: digest, card, metadata and sample data."""
 
 import csv
 import hashlib
@@ -16,7 +16,7 @@ FORMATS = ("onnx", "stablehlo")
 
 
 def names(path: pathlib.Path, *endings: str) -> list[pathlib.Path]:
-    """The file, its digest's, and those of further endings.
+    """Returns the paths of the file, its digest and files with further endings.
 
     Example:
       >>> [one.name for one in names(pathlib.Path("a/b.onnx"), ".md")]
@@ -26,7 +26,7 @@ def names(path: pathlib.Path, *endings: str) -> list[pathlib.Path]:
 
 
 def check_ending(path: pathlib.Path, format: str) -> None:
-    """Raises ValueError for a format that there is not, or the name of another's file.
+    """Raises ValueError if the format is unknown or does not match the file name.
 
     Example:
       >>> check_ending(pathlib.Path("a/b.onnx"), "onnx")
@@ -35,59 +35,59 @@ def check_ending(path: pathlib.Path, format: str) -> None:
     onnx = path.suffix.lower() == ".onnx"
     if onnx != (format == "onnx"):
         raise ValueError(
-            "the name of a file must end in .onnx if its format is onnx, and else may "
-            f"not, or it is taken for what it is not; got {path.name!r} for {format}."
+            "the file name must end in .onnx if and only if the format is onnx, got "
+            f"{path.name!r} for {format}."
         )
 
 
 def refuse_unwritable(path: pathlib.Path, *endings: str, overwrite: bool) -> None:
-    """Refuses those files, if one of them could not be written later."""
+    """Raises an error if one of the files could not be written later."""
     for file in names(path, *endings):
-        writing.refuse_unwritable(file, overwrite)
+        writing.check_writable(file, overwrite)
 
 
-def write(path: pathlib.Path, raw: bytes, **beside: str | None) -> str:
-    """Writes a file, its digest, and texts beside it, by their endings.
+def write(path: pathlib.Path, raw: bytes, **texts: str | None) -> str:
+    """Writes a file, its digest, and accompanying texts.
 
-    The digest is there first, so that nobody ever finds a file that passes for another.
+    The digest is written first, so a reader never finds a file with a stale digest.
 
     Args:
-      path: of the file.
-      raw: its bytes.
-      **beside: of each ending the text; what is None is not written.
+      path: path of the file.
+      raw: contents of the file.
+      **texts: text by file ending. None is skipped.
 
     Returns:
       The SHA-256 digest, in hexadecimal.
     """
     digest = hashlib.sha256(raw).hexdigest()
-    texts = {"sha256": f"{digest}  {path.name}\n"} | beside
-    for ending, text in texts.items():
+    all_texts = {"sha256": f"{digest}  {path.name}\n"} | texts
+    for ending, text in all_texts.items():
         if text is not None:
             writing.write(path.with_name(f"{path.name}.{ending}"), text)
     writing.write(path, raw)
     return digest
 
 
-ROW = 6  # Neighbouring windows, about as long as what a page averages over.
+ROW = 6  # Consecutive windows per piece, about the averaging span of the dashboard.
 
 
 def write_samples(data, path: str | os.PathLike, *, seconds: float = 300.0) -> int:
-    """Writes test windows end to end, as rows that ``jaxanon-edge`` reads.
+    """Writes test windows as a continuous CSV recording for ``jaxanon-edge``.
 
-    Six neighbouring windows at a time, spread evenly over the test part, so that all
-    classes occur; where one ends and the next begins the signal jumps, as no wearer's
-    would.
+    Pieces of six consecutive windows are spread evenly over the test data, so that all
+    classes occur. The signal jumps between pieces.
 
     Args:
-      data: of ``jaxanon.load``.
-      path: of the CSV file, which is replaced; its header names channels and units.
-      seconds: to write at most, one window at least.
+      data: data from ``jaxanon.load``.
+      path: path of the CSV file, which is replaced. Its header names channels and
+        units.
+      seconds: maximum duration. At least one window is written.
 
     Returns:
-      How many rows were written.
+      The number of rows.
 
     Raises:
-      ValueError: if ``seconds`` are not >= 0 and finite, or there is no test window.
+      ValueError: if ``seconds`` is negative or infinite, or there are no test windows.
 
     Example:
       >>> import pathlib, tempfile, jaxanon as ja
@@ -105,8 +105,8 @@ def write_samples(data, path: str | os.PathLike, *, seconds: float = 300.0) -> i
         raise ValueError("data must have a test window; choose another split.")
     count = max(1, min(len(windows), int(seconds * spec.rate_hz / spec.time)))
     first = np.linspace(0, max(0, len(windows) - ROW), -(-count // ROW)).astype(int)
-    places = (first[:, None] + np.arange(ROW)).reshape(-1)[:count]
-    chosen = windows[np.minimum(places, len(windows) - 1)]
+    indices = (first[:, None] + np.arange(ROW)).reshape(-1)[:count]
+    chosen = windows[np.minimum(indices, len(windows) - 1)]
     rows = chosen.reshape(-1, windows.shape[2])
     names = (
         f"{name} [{unit}]" if unit else name

@@ -1,4 +1,4 @@
-"""ONNX graphs of functions, by jax2onnx."""
+"""Conversion of functions to ONNX graphs by jax2onnx."""
 
 import contextlib
 import logging
@@ -10,32 +10,32 @@ import jax
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-OPSET = 21  # ONNX Runtime knows it since 1.20.
+OPSET = 21  # Supported since ONNX Runtime 1.20.
 
 
 def missing(what: str) -> ImportError:
-    """What to say where a package of the extra ``export`` is not installed."""
+    """Returns the error for a missing package of the extra ``export``."""
     return ImportError(
-        f"{what} needs jax2onnx, onnx and onnxruntime; install them with "
+        f"{what} requires jax2onnx, onnx and onnxruntime; "
         "pip install 'jaxanon[export]'."
     )
 
 
 def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
-    """``fn`` as an ONNX model.
+    """Converts ``fn`` to an ONNX model.
 
     Args:
-      fn: arrays to arrays, by position.
-      inputs: shape and dtype of each, as ``jax.ShapeDtypeStruct``, by name, in order.
-      outputs: their names, in order.
-      name: of the graph.
+      fn: function from arrays to arrays, by position.
+      inputs: ``jax.ShapeDtypeStruct`` of each input by name, in order.
+      outputs: names of the outputs, in order.
+      name: name of the graph.
 
     Returns:
       ``onnx.ModelProto``.
 
     Raises:
-      ImportError: without the extra ``export``.
-      ValueError: if the converter does not know what ``fn`` does, by its own words.
+      ImportError: if the extra ``export`` is not installed.
+      ValueError: if the converter fails; the message quotes its error.
 
     Example:
       >>> import jax
@@ -49,7 +49,7 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
     except ImportError as error:
         raise missing("an ONNX file") from error
     shapes = list(inputs.values())
-    # Traced beforehand, for the converter replaces functions of jax.numpy meanwhile.
+    # Traced first, because the converter replaces functions of jax.numpy meanwhile.
     program = jaxpr_as_fun(jax.make_jaxpr(fn)(*shapes))
     try:
         with quiet():
@@ -59,17 +59,17 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
                 model_name=name,
                 opset=OPSET,
             )
-    except Exception as error:  # Whatever it met; its own types are many.
+    except Exception as error:  # The converter raises many types.
         what = str(error).strip().partition("\n")[0]
         raise ValueError(
-            f"{name} cannot be made an ONNX graph ({type(error).__name__}: {what}); "
+            f"{name} cannot be converted to ONNX ({type(error).__name__}: {what}); "
             "export it with --format stablehlo."
         ) from error
     graph = model.graph
     named = dict(zip((one.name for one in graph.input), inputs, strict=True))
     named |= dict(zip((one.name for one in graph.output), outputs, strict=True))
     rename(graph, named)
-    _still(graph)
+    _hoist(graph)
     _unwrap(graph, {})
     _fold(graph, {})
     _fuse(graph, {})
@@ -77,42 +77,42 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
     return model
 
 
-def _still(graph):
-    """Lets bodies of loops read what does not change where it is.
+def _hoist(graph):
+    """Lets loop bodies read loop-invariant values from outside.
 
-    The converter hands weights from turn to turn, so that each turn copies them all and
-    nothing that is made of them is worked out beforehand.
+    The converter passes weights from iteration to iteration, which copies them each
+    time and prevents constant folding.
     """
     last = {one.name for one in graph.output}
     renamed: dict[str, str] = {}
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                _still(attribute.g)
+                _hoist(attribute.g)
         if node.op_type != "Loop":
             continue
         (body,) = (one.g for one in node.attribute if one.name == "body")
         same = {n.output[0]: n.input[0] for n in body.node if n.op_type == "Identity"}
-        own, fixed = made(body), {}
-        for place in reversed(range(len(node.input) - 2)):
-            inner, ended = body.input[2 + place].name, body.output[1 + place].name
+        defined, fixed = names_defined(body), {}
+        for index in reversed(range(len(node.input) - 2)):
+            inner, ended = body.input[2 + index].name, body.output[1 + index].name
             others = [one.name for one in body.output if one.name != ended]
             if same.get(ended, ended) != inner or inner in others:
                 continue
-            if node.output[place] in last:
+            if node.output[index] in last:
                 continue
-            before = renamed.get(node.input[2 + place], node.input[2 + place])
-            if before in own:
+            before = renamed.get(node.input[2 + index], node.input[2 + index])
+            if before in defined:
                 continue
-            renamed[node.output[place]] = fixed[inner] = before
-            del body.input[2 + place], body.output[1 + place]
-            del node.input[2 + place], node.output[place]
-        rename(body, fixed)  # At once, for it goes through the whole body.
+            renamed[node.output[index]] = fixed[inner] = before
+            del body.input[2 + index], body.output[1 + index]
+            del node.input[2 + index], node.output[index]
+        rename(body, fixed)  # Once per loop, because it visits the whole body.
     rename(graph, renamed)
 
 
 def _unwrap(graph, named):
-    """Takes out what only gives a value another name, in branches too."""
+    """Removes identity nodes, also in branches."""
     last = {one.name for one in graph.output}
     kept = []
     for node in graph.node:
@@ -123,24 +123,24 @@ def _unwrap(graph, named):
         kept.append(node)
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                _unwrap(attribute.g, dict(named))  # Its names are its own.
+                _unwrap(attribute.g, dict(named))  # A branch has its own scope.
     del graph.node[:]
     graph.node.extend(kept)
 
 
 def _fold(graph, before):
-    """Works out beforehand what is made of constants, unless it is larger than they.
+    """Folds constants unless the result is larger than its inputs.
 
-    So a weight stands in the file as it is used, and one in half precision stays so.
+    The file then contains weights as they are used, and half-precision weights stay so.
     """
     from onnx import numpy_helper
     from onnx.reference import ReferenceEvaluator
 
-    own = {one.name: one for one in graph.initializer}
+    constants = {one.name: one for one in graph.initializer}
     last = {one.name for one in graph.output}
     rest = []
     for node in graph.node:
-        known = before | own
+        known = before | constants
         inner = [one.g for one in node.attribute if one.HasField("g")]
         for branch in inner:
             _fold(branch, known)
@@ -148,30 +148,30 @@ def _fold(graph, before):
         rest.append(node)
         if inner or not names or names - set(known) or last & set(node.output):
             continue
-        given = {name: numpy_helper.to_array(known[name]) for name in names}
+        inputs = {name: numpy_helper.to_array(known[name]) for name in names}
         try:
-            values: Any = ReferenceEvaluator(node).run(None, given)
-        except Exception:  # An operator, or a type, that only a runtime knows.
+            values: Any = ReferenceEvaluator(node).run(None, inputs)
+        except Exception:  # Operators and types that only a runtime supports.
             continue
-        if sum(x.nbytes for x in values) > sum(x.nbytes for x in given.values()):
+        if sum(x.nbytes for x in values) > sum(x.nbytes for x in inputs.values()):
             continue
         rest.pop()
         for name, value in zip(node.output, values, strict=True):
-            own[name] = numpy_helper.from_array(np.asarray(value), name)
+            constants[name] = numpy_helper.from_array(np.asarray(value), name)
     del graph.node[:], graph.initializer[:]
     graph.node.extend(rest)
-    graph.initializer.extend(own.values())
+    graph.initializer.extend(constants.values())
 
 
 def _fuse(graph, before):
-    """Adds a layer's bias where it is multiplied.
+    """Merges the addition of a bias into the preceding matrix product.
 
-    The converter leaves a product without a bias, a 0 in its place, and a sum.
+    The converter emits a product with a zero bias, followed by an addition.
     """
     from onnx import numpy_helper
 
-    own = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
-    known = before | own
+    constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    known = before | constants
     readers: dict = {}
     for node in graph.node:
         for name in node.input:
@@ -202,7 +202,7 @@ def _fuse(graph, before):
                 numpy_helper.from_array(known[bias].reshape(-1), flat)
             )
             kept = [one for one in node.attribute if one.name != "beta"]
-            del node.attribute[:]  # The factor of the bias, which is 1 of itself.
+            del node.attribute[:]  # The default factor of the bias is 1.
             node.attribute.extend(kept)
             node.output[0] = add.output[0]
             gone.append(add)
@@ -211,7 +211,7 @@ def _fuse(graph, before):
 
 
 def _width(node, known):
-    """Columns of a product's second factor; None if it is no constant."""
+    """Returns the columns of a product's second factor, or None if not constant."""
     if node.input[1] not in known:
         return None
     across = next((one.i for one in node.attribute if one.name == "transB"), 0)
@@ -219,21 +219,21 @@ def _width(node, known):
 
 
 def rename(graph, named: Mapping[str, str]) -> None:
-    """Gives values and constants other names, wherever they are read."""
+    """Renames values and constants wherever they are used."""
     for one in (*graph.input, *graph.output, *graph.initializer):
         one.name = named.get(one.name, one.name)
     for node in graph.node:
-        for place in (node.input, node.output):
-            place[:] = [named.get(name, name) for name in place]
-        for attribute in node.attribute:  # Branches and loops read what is outside.
+        for names in (node.input, node.output):
+            names[:] = [named.get(name, name) for name in names]
+        for attribute in node.attribute:  # Branches and loops read outer values.
             if attribute.HasField("g"):
-                own = made(attribute.g)
-                rest = {old: new for old, new in named.items() if old not in own}
+                defined = names_defined(attribute.g)
+                rest = {old: new for old, new in named.items() if old not in defined}
                 rename(attribute.g, rest)
 
 
 def tidy(graph) -> None:
-    """Drops constants that nothing reads, in branches and loops neither."""
+    """Drops unused constants, also in branches and loops."""
     read = {one.name for one in graph.output}
     for node in graph.node:
         read |= set(node.input)
@@ -246,32 +246,32 @@ def tidy(graph) -> None:
     graph.initializer.extend(kept)
 
 
-def made(graph) -> set[str]:
-    """Names that a graph gives: of its inputs, constants and values."""
-    found = {one.name for one in (*graph.input, *graph.initializer)}
-    return found | {name for node in graph.node for name in node.output} - {""}
+def names_defined(graph) -> set[str]:
+    """Returns the names of a graph's inputs, constants and values."""
+    names = {one.name for one in (*graph.input, *graph.initializer)}
+    return names | {name for node in graph.node for name in node.output} - {""}
 
 
 def outside(graph) -> set[str]:
-    """Names that a branch reads and does not make."""
+    """Returns the names that a branch reads but does not define."""
     read = {one.name for one in graph.output}
     for node in graph.node:
         read |= set(node.input)
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 read |= outside(attribute.g)
-    return read - made(graph) - {""}
+    return read - names_defined(graph) - {""}
 
 
-def tell(model, facts: str) -> None:
-    """Writes what a device needs to know into the model's metadata."""
+def add_metadata(model, facts: str) -> None:
+    """Writes metadata for the device into the model."""
     entry = model.metadata_props.add()
     entry.key, entry.value = "jaxanon", facts
 
 
 @contextlib.contextmanager
 def quiet():
-    """Without the converters' remarks on packages and names that concern nobody."""
+    """Silences log lines and warnings of the converters."""
     import onnxruntime
 
     before = logging.root.manager.disable
@@ -283,4 +283,4 @@ def quiet():
             yield
     finally:
         logging.disable(before)
-        onnxruntime.set_default_logger_severity(2)  # As it is where nobody set it.
+        onnxruntime.set_default_logger_severity(2)  # The default.

@@ -1,4 +1,4 @@
-"""Weights in 8 bits, by ONNX Runtime's quantizer, in branches too."""
+"""Quantization of weights to 8 bits by ONNX Runtime, also in branches."""
 
 import pathlib
 import tempfile
@@ -8,31 +8,37 @@ from typing import Any
 import numpy as np
 
 from jaxanon.exporting.agreement import session
-from jaxanon.exporting.onnx_graph import made, missing, outside, quiet, rename, tidy
+from jaxanon.exporting.onnx_graph import (
+    missing,
+    names_defined,
+    outside,
+    quiet,
+    rename,
+    tidy,
+)
 
-# What holds most weights, and what int8 is fast for.
+# Operators with most of the weights, for which int8 is fast.
 QUANTIZED = ("MatMul", "Gemm", "Conv")
 
 
 def in_int8(model, examples: Sequence[dict[str, np.ndarray]], prefix: str = ""):
-    """The model with weights in 8 bits, and ranges of activations by examples.
+    """Quantizes a model's weights to int8, calibrating activations on examples.
 
-    Weights are symmetric, of 7 of the 8 bits, one scale a channel: older processors add
-    products in pairs, in 16 bits, which two products of 8 bits exceed. Activations have
-    one scale each, from the least to the largest that examples give. A branch has its
-    ranges from the examples that take it, or from all where none does. Bodies of loops
-    stay as they are.
+    Weights are symmetric with one scale per channel and use 7 of 8 bits, because older
+    processors add pairs of products in 16 bits. Activations have one scale each, from
+    the range over the examples. A branch is calibrated on the examples that take it, or
+    on all if there are none. Loop bodies are not quantized.
 
     Args:
       model: ``onnx.ModelProto``.
-      examples: inputs by name, one at least.
-      prefix: of names in branches, which no other branch's begin with.
+      examples: at least one dict of inputs by name.
+      prefix: unique prefix of names in branches.
 
     Returns:
       ``onnx.ModelProto``, quantized by ONNX Runtime.
 
     Raises:
-      ImportError: without the extra ``export``.
+      ImportError: if the extra ``export`` is not installed.
     """
     small = _flat(model, examples)
     branches = [node for node in small.graph.node if node.op_type == "If"]
@@ -45,19 +51,19 @@ def in_int8(model, examples: Sequence[dict[str, np.ndarray]], prefix: str = ""):
     for node in branches:
         for attribute in node.attribute:
             wanted |= outside(attribute.g)
-    told = _values(small, sorted(wanted - set(known)), examples)
+    values = _values(small, sorted(wanted - set(known)), examples)
     for number, node in enumerate(branches):
         for attribute in node.attribute:
             taken = attribute.name == "then_branch"
-            own = [one for one in told if bool(one[node.input[0]]) == taken] or told
+            taking = [x for x in values if bool(x[node.input[0]]) == taken] or values
             within = f"{prefix}{number} {attribute.name} "
-            _quantize_branch(small, attribute.g, known, own, within)
+            _quantize_branch(small, attribute.g, known, taking, within)
     tidy(small.graph)
     return small
 
 
 def _flat(model, examples):
-    """The model with all that is not in a branch in 8 bits."""
+    """Quantizes everything outside branches."""
     try:
         import onnx
         from onnxruntime import quantization as by_runtime
@@ -92,8 +98,8 @@ def _flat(model, examples):
         return onnx.load(small)
 
 
-def _quantize_branch(model, branch, known, told, prefix):
-    """Quantizes a branch as a model of its own, and puts it back."""
+def _quantize_branch(model, branch, known, examples, prefix):
+    """Quantizes a branch as a separate model and puts it back."""
     from onnx import helper
 
     read = outside(branch)
@@ -101,8 +107,8 @@ def _quantize_branch(model, branch, known, told, prefix):
     inputs = [
         helper.make_tensor_value_info(
             name,
-            helper.np_dtype_to_tensor_dtype(told[0][name].dtype),
-            told[0][name].shape,
+            helper.np_dtype_to_tensor_dtype(examples[0][name].dtype),
+            examples[0][name].shape,
         )
         for name in values
     ]
@@ -117,10 +123,11 @@ def _quantize_branch(model, branch, known, told, prefix):
     opsets = list(model.opset_import)
     inside = helper.make_model(alone, opset_imports=opsets)
     inside.ir_version = model.ir_version
-    given = [{name: one[name] for name in values} for one in told]
-    small = in_int8(inside, given, prefix).graph
-    # What the quantizer makes is called alike in every branch.
-    rename(small, {name: f"{prefix}{name}" for name in made(small) - set(values)})
+    branch_inputs = [{name: one[name] for name in values} for one in examples]
+    small = in_int8(inside, branch_inputs, prefix).graph
+    # The quantizer uses the same new names in every branch.
+    new_names = names_defined(small) - set(values)
+    rename(small, {name: f"{prefix}{name}" for name in new_names})
     for kept, new in ((branch.node, small.node), (branch.output, small.output)):
         del kept[:]
         kept.extend(new)
@@ -129,19 +136,19 @@ def _quantize_branch(model, branch, known, told, prefix):
 
 
 def _values(model, names, examples) -> list[dict]:
-    """What the named values are for every example."""
+    """Evaluates the named values for each example."""
     import onnx
 
     shown = onnx.ModelProto()
     shown.CopyFrom(model)
-    there = {one.name for one in shown.graph.output}
-    given = {one.name for one in shown.graph.input}
-    asked = [name for name in names if name not in given]
-    told = [{k: np.asarray(v) for k, v in one.items()} for one in examples]
-    if not asked:  # ONNX Runtime would give every output.
-        return told
+    outputs = {one.name for one in shown.graph.output}
+    inputs = {one.name for one in shown.graph.input}
+    asked = [name for name in names if name not in inputs]
+    values = [{k: np.asarray(v) for k, v in one.items()} for one in examples]
+    if not asked:  # An empty list would mean all outputs.
+        return values
     shown.graph.output.extend(
-        onnx.ValueInfoProto(name=name) for name in asked if name not in there
+        onnx.ValueInfoProto(name=name) for name in asked if name not in outputs
     )
     opened = session(shown.SerializeToString())
-    return [one | dict(zip(asked, opened.run(asked, one), strict=True)) for one in told]
+    return [x | dict(zip(asked, opened.run(asked, x), strict=True)) for x in values]

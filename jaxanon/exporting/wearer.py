@@ -1,4 +1,4 @@
-"""A model for one wearer, of windows that never leave the wearer's own machine."""
+"""Fine-tuning of a model for one wearer on data that stay on the wearer's machine."""
 
 import dataclasses
 import os
@@ -9,42 +9,45 @@ import numpy as np
 
 from jaxanon.core import checks
 from jaxanon.datasets import Windows, by_client
-from jaxanon.datasets.own import read_arrays
+from jaxanon.datasets.custom import read_arrays
 from jaxanon.methods.common.personalise import personalise
 
 
 def personalised(run, path: str | os.PathLike, *, num_rounds: int = 80, seed: int = 0):
-    """The run, trained on alone on one wearer's own few labelled windows.
+    """Fine-tunes a run on one wearer's few labelled windows.
 
     Args:
-      run: of ``train`` or ``open_run``, of a federated anonymizer such as ``blinder``.
-      path: ``.npz`` with ``windows`` (``float[N, time, channels]``, as the run has
-        them) and ``int[N]`` for the public and each private attribute, classes as in
-        the run's data.
-      num_rounds: local rounds, at least 1 (paper: 80).
-      seed: of what training draws.
+      run: result of ``train`` or ``open_run`` with a federated anonymizer such as
+        ``blinder``.
+      path: ``.npz`` with ``windows``, ``float[N, time, channels]``, and ``int[N]`` for
+        the public and each private attribute. Channels and classes are those of the
+        run's data.
+
+      num_rounds: number of local rounds, at least 1 (paper: 80).
+      seed: random seed.
 
     Returns:
-      ``Run``, in no folder.
+      ``Run`` without a folder.
 
     Raises:
-      FileNotFoundError: if there is no such file.
-      ValueError: for a damaged file, a missing attribute, labels out of range, windows
-        that do not fit, or a method that is not federated.
+      FileNotFoundError: if the file does not exist.
+      ValueError: if the file is damaged, an attribute is missing, labels are out of
+        range, windows have another shape, or the method is not federated.
 
     Example:
       >>> import tempfile, jaxanon as ja
       >>> data = ja.load("smartwatch", preset="acc10")
-      >>> small = {"hidden": (8,), "latent": 2, "per_class": 4, "shadows": False}
-      >>> quick = {"second_order": False, "discriminator_steps": 0, "guided": False}
+      >>> small = {"hidden_sizes": (8,), "latent_dim": 2, "samples_per_class": 4}
+      >>> small |= {"shadows": False, "second_order": False}
+      >>> quick = {"discriminator_steps": 0, "guided": False}
       >>> method = ja.methods.blinder(data.spec, **small, **quick)
       >>> run = ja.train(method, data, epochs=1, seed=0, progress=False)
       >>> rows = slice(None, None, 20)
-      >>> own = {name: data.test.labels[name][rows] for name in ("exercise", "side")}
+      >>> mine = {name: data.test.labels[name][rows] for name in ("exercise", "side")}
       >>> with tempfile.TemporaryDirectory() as folder:
-      ...     np.savez(f"{folder}/own.npz", windows=data.test.windows[rows], **own)
-      ...     mine = personalised(run, f"{folder}/own.npz", num_rounds=2)
-      >>> int(mine.state.round)
+      ...     np.savez(f"{folder}/mine.npz", windows=data.test.windows[rows], **mine)
+      ...     tuned = personalised(run, f"{folder}/mine.npz", num_rounds=2)
+      >>> int(tuned.state.round)
       2
 
     References:
@@ -53,15 +56,15 @@ def personalised(run, path: str | os.PathLike, *, num_rounds: int = 80, seed: in
     spec = run.spec
     if run.method.federation is None:
         raise ValueError(
-            f"{run.method.name} trains in one place and is not taken further by a "
-            "wearer's own windows; train a federated anonymizer such as blinder."
+            f"{run.method.name} trains centrally and cannot be fine-tuned on a "
+            "wearer's windows; train a federated anonymizer such as blinder."
         )
     arrays = read_arrays(pathlib.Path(path))
     names = (spec.public, *spec.private)
-    lacking = [name for name in ("windows", *names) if name not in arrays]
-    if lacking:
+    missing = [name for name in ("windows", *names) if name not in arrays]
+    if missing:
         raise ValueError(
-            f"{str(path)!r} lacks {lacking}; write it with numpy.savez(path, "
+            f"{str(path)!r} lacks {missing}; write it with numpy.savez(path, "
             f"windows=..., {'=..., '.join(names)}=...)."
         )
     windows = checks.windows(arrays["windows"], spec.time, spec.channels)

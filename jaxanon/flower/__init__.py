@@ -1,9 +1,9 @@
-"""Real devices: the same rounds over Flower, each client in a process of its own.
+"""Federated training on real devices over Flower, one process per client.
 
-``records`` has Flower's two apps, ``programs`` runs Flower's commands, and
-``server_transport`` and ``client_transport`` tie both to ``server`` and ``client``.
-Flower's telemetry is off unless ``FLWR_TELEMETRY_ENABLED`` says otherwise, and so is
-its look for updates unless ``FLWR_DISABLE_UPDATE_CHECK`` does.
+``records`` defines the two Flower apps, ``programs`` runs Flower's commands, and
+``server_transport`` and ``client_transport`` connect both to ``server`` and ``client``.
+Flower's telemetry and update check are off unless ``FLWR_TELEMETRY_ENABLED`` or
+``FLWR_DISABLE_UPDATE_CHECK`` is set.
 """
 
 import os
@@ -13,11 +13,11 @@ os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 os.environ.setdefault("FLWR_DISABLE_UPDATE_CHECK", "1")
 try:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # What Flower imports warns of its own past.
+        warnings.simplefilter("ignore")  # Deprecations inside Flower's imports.
         import flwr.app
         import flwr.clientapp
         import flwr.serverapp  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "real devices need flwr 1.41 or newer; run pip install 'jaxanon[flower]'."
+        "jaxanon.flower requires flwr 1.41 or newer; pip install 'jaxanon[flower]'."
     ) from error

@@ -1,4 +1,4 @@
-"""A client: it agrees to a server's terms, answers its rounds, and keeps its own."""
+"""A client, which accepts a server's terms, answers its rounds and keeps its state."""
 
 import functools
 import hashlib
@@ -16,59 +16,59 @@ from jaxanon.edge.budget import Budget, Exhausted
 from jaxanon.federated.engine import exchange as engine_exchange
 from jaxanon.flower import client_transport, keys
 from jaxanon.flower import terms as agreements
-from jaxanon.flower.records import JOIN, LEAVE, WORK, Letter
+from jaxanon.flower.records import JOIN, LEAVE, WORK, Payload
 from jaxanon.flower.settings import local
 
 
-def parts_of(method) -> engine_exchange.Parts:
-    """A method's rounds, apart; of those with a guarantee clients tell no losses.
+def split_algorithm(method) -> engine_exchange.Parts:
+    """Splits a method's rounds into messages; a guarantee drops clients' losses.
 
-    Noise covers what is averaged, and not what a message says beside it.
+    The noise of a guarantee covers the averaged update and no other statistics.
     """
-    parts = engine_exchange.parts_of(method.federation.algorithm)
-    return parts if method.guarantee is None else _silent(parts)
+    parts = engine_exchange.split_algorithm(method.federation.algorithm)
+    return parts if method.guarantee is None else _without_losses(parts)
 
 
-@functools.lru_cache(maxsize=8)  # As ``exchange.parts_of``.
-def _silent(parts):
-    def silent(exchange):
+@functools.lru_cache(maxsize=8)  # As ``exchange.split_algorithm``.
+def _without_losses(parts):
+    def without_losses(exchange):
         def reply(*args):
             (sent, _), weight, own = exchange.reply(*args)
             return (sent, {}), weight, own
 
         return exchange._replace(reply=reply)
 
-    return parts._replace(exchanges=tuple(map(silent, parts.exchanges)))
+    return parts._replace(exchanges=tuple(map(without_losses, parts.exchanges)))
 
 
 class _Answered(NamedTuple):
-    """What a client whose noise is a guarantee's has said."""
+    """Last answer of a client with a privacy guarantee."""
 
-    round: int  # the last
-    digest: bytes  # of what it was asked then
-    reply: Letter
+    round: int
+    digest: bytes  # of the request
+    reply: Payload
     own: Any
 
 
 class Device:
-    """One client. A class because it keeps something from message to message.
+    """A client and the state that it keeps between messages.
 
-    Where noise is a guarantee's, it answers each round once, each later than the one
-    before, and no more than are paid for; the same question gets the same answer. A
-    file counts the rounds, so that a client that starts again goes on counting.
+    With a privacy guarantee, it answers each round at most once, in increasing order,
+    within the paid number of rounds. A repeated request gets the same reply. A file
+    counts the rounds across restarts.
 
-    ``join``, ``work`` and ``leave`` answer a letter of the server's by one of its own.
-    ``why`` is None while there is more to come, then a sentence, and ``failed`` tells
-    whether it went wrong.
+    ``join``, ``work`` and ``leave`` answer payloads of the server. ``why`` is None
+    during the training and the reason for its end afterwards. ``failed`` is True if it
+    ended with an error.
 
     Args:
-      client: its number.
-      data: of which ``client``'s training windows are its own, if ``all_rows`` is
-        False, else all training windows.
-      all_rows: the data is this client's alone.
-      expected: digest of the terms that it was told to expect; None takes any.
-      budget: path of the file that counts the rounds it answers, needed where noise is
-        a guarantee's; see ``terms.budget``.
+      client: index of the client.
+      data: the client's data. Only training windows of subject ``client`` are used,
+        unless ``all_rows``.
+      all_rows: whether all training windows belong to this client.
+      expected: digest that the terms must have. None accepts any terms.
+      budget: path of the file that counts answered rounds. Required with a privacy
+        guarantee; see ``terms.budget``.
     """
 
     def __init__(
@@ -80,24 +80,27 @@ class Device:
         self._budget: Budget | None = None
         self._terms: dict | None = None
         self._own: Any = None
-        self._waiting: tuple | None = None  # a message's name, and what it leaves
+        self._waiting: tuple | None = None  # (message name, state after it)
         self._answered: _Answered | None = None
 
-    def join(self, letter: Letter) -> Letter:
-        """Says yes to terms, or why not."""
+    def join(self, payload: Payload) -> Payload:
+        """Accepts the terms, or returns why not."""
         try:
-            self._join(letter)
+            self._join(payload)
         except (ValueError, TypeError, KeyError, LookupError) as error:
             self._end(str(error), failed=True)
-            # What its own windows are is nobody's business.
-            told = error.told if isinstance(error, agreements.Unfit) else str(error)
-            return Letter({"why": told, "version": __version__}, {})
+            # The full message may describe the client's windows.
+            if isinstance(error, agreements.Unfit):
+                why = error.public_message
+            else:
+                why = str(error)
+            return Payload({"why": why, "version": __version__}, {})
         facts = {"client": self.client, "version": __version__}
-        digest = agreements.digest(letter.facts["terms"])
-        return Letter(facts | {"digest": digest}, {})
+        digest = agreements.digest(payload.facts["terms"])
+        return Payload(facts | {"digest": digest}, {})
 
-    def _join(self, letter):
-        terms = letter.facts["terms"]
+    def _join(self, payload):
+        terms = payload.facts["terms"]
         method = agreements.agreed(terms, self._data.spec, self._expected)
         number = len(terms["clients"])
         if self.client not in range(number):
@@ -105,49 +108,48 @@ class Device:
                 f"--client must be from 0 to {number - 1}, got {self.client}."
             )
         if self._terms == terms:
-            return  # It was away, and has all that it had.
+            return  # Reconnected, with its state intact.
         if self._answered is not None:
             raise ValueError(
-                "the server's settings changed after this client's noise was drawn for "
-                "others; start the client again to take part in a new training."
+                "the server's settings changed after this client drew noise for the "
+                "old ones; restart the client to join a new training."
             )
         windows = self._data.train
         if not self._all_rows:
             mine = windows.labels["subject"] == terms["clients"][self.client]
             windows = agreements.of_subject(windows, mine)
         self._rows = agreements.own_windows(method, windows, self.client, terms)
-        # Who knows the key knows the noise: that of a guarantee is the client's alone.
+        # The key determines the noise, so under a guarantee it stays on the client.
         self._guarantee: Any = method.guarantee
         self._budget = agreements.budget(self._budget_path, self._guarantee)
         init_key, key = jax.random.split(jax.random.key(terms["seed"]))
         self._key = key if self._guarantee is None else _secret_key(key)
         state = jax.eval_shape(method.init, init_key)
         self._hyper = jax.jit(lambda key: method.init(key).hyper)(init_key)
-        self._like = engine_exchange.sent_out(state)
-        first = jax.eval_shape(engine_exchange.first_own, state)
-        self._own = engine_exchange.unpacked(letter.arrays, first)
+        self._like = engine_exchange.broadcast_state(state)
+        first = jax.eval_shape(engine_exchange.initial_own, state)
+        self._own = engine_exchange.unpack(payload.arrays, first)
         self._own = jax.tree.map(jnp.asarray, self._own)
-        exchanges = parts_of(method).exchanges
+        exchanges = split_algorithm(method).exchanges
         self._programs = [jax.jit(exchange.reply) for exchange in exchanges]
         self._terms, self._waiting = terms, None
 
-    def work(self, letter: Letter) -> Letter:
-        """Its message of a round.
+    def work(self, payload: Payload) -> Payload:
+        """Returns the reply to a round's request.
 
         Raises:
-          ValueError: for arrays that are none of the terms' state, hyper-parameters
-            that are not the terms', and where noise is a guarantee's, for a round that
-            was, or more than are paid for.
+          ValueError: if arrays or hyper-parameters differ from the terms, or, with a
+            guarantee, if the round was answered before or the budget is spent.
         """
-        facts = letter.facts
+        facts = payload.facts
         self._settle(facts["accepted"])
-        state = engine_exchange.unpacked(letter.arrays, self._like)
+        state = engine_exchange.unpack(payload.arrays, self._like)
         _check_hyper(state.hyper, self._hyper)
         state = state._replace(hyper=self._hyper)
         if self._guarantee is None:
             reply, own = self._reply(facts, state)
         else:
-            reply, own = self._reply_once(letter, state)
+            reply, own = self._reply_once(payload, state)
         self._waiting = facts["name"], own
         return reply
 
@@ -156,77 +158,77 @@ class Device:
         message, weight, own = program(
             *(self._key, state, step, np.int32(self.client), self._rows, self._own)
         )
-        return Letter({"weight": float(weight)}, engine_exchange.packed(message)), own
+        return Payload({"weight": float(weight)}, engine_exchange.pack(message)), own
 
-    def _reply_once(self, letter, state):
-        """As ``_reply``, but no noise hides two things: it would hide neither."""
-        facts, number, last = letter.facts, int(state.round), self._answered
-        digest = _digest(facts["exchange"], facts["step"], letter.arrays)
+    def _reply_once(self, payload, state):
+        """Replies without reusing noise for different requests."""
+        facts, number, last = payload.facts, int(state.round), self._answered
+        digest = _digest(facts["exchange"], facts["step"], payload.arrays)
         if last is not None and (number, digest) == (last.round, last.digest):
             return last.reply, last.own
         if number <= (-1 if last is None else last.round):
             raise ValueError(
                 f"round must be after {-1 if last is None else last.round}, which this "
-                f"client answered, got {number} with other numbers; start the client "
-                "again, with noise of its own, if the server went back."
+                f"client answered, got {number} with other numbers; restart the client "
+                "to draw new noise if the server returned to an earlier round."
             )
         try:
             if self._budget is not None:
                 self._budget.check(1)
             reply, own = self._reply(facts, state)
             if self._budget is not None:
-                self._budget.charge(1)  # On the disk before the reply leaves.
+                self._budget.charge(1)  # On disk before the reply is sent.
         except Exhausted:
             raise ValueError(
-                f"the noise is enough for {self._guarantee.rounds} rounds, which this "
+                f"the noise covers {self._guarantee.rounds} rounds, all of which this "
                 "client answered; agree on more rounds before the training."
             ) from None
         self._answered = _Answered(number, digest, reply, own)
         return reply, own
 
     def _settle(self, accepted):
-        """Keeps what a message left behind once the server has counted it."""
+        """Commits the client's state after the server has merged its message."""
         if self._waiting is not None and self._waiting[0] == accepted:
             self._own = self._waiting[1]
         self._waiting = None
 
-    def respond(self, kind: str, letter: Letter) -> Letter:
-        """``join``, ``work`` or ``leave``, by the kind of a message.
+    def respond(self, kind: str, payload: Payload) -> Payload:
+        """Dispatches a payload to ``join``, ``work`` or ``leave`` by its kind.
 
         Raises:
-          KeyError: for another kind.
+          KeyError: if the kind is unknown.
         """
-        return {JOIN: self.join, WORK: self.work, LEAVE: self.leave}[kind](letter)
+        return {JOIN: self.join, WORK: self.work, LEAVE: self.leave}[kind](payload)
 
-    def leave(self, letter: Letter) -> Letter:
-        """Hears that it is over, and why."""
-        self._settle(letter.facts["accepted"])
-        self._end(letter.facts["why"], failed=letter.facts["failed"])
-        return Letter({}, {})
+    def leave(self, payload: Payload) -> Payload:
+        """Ends the training, with the server's reason."""
+        self._settle(payload.facts["accepted"])
+        self._end(payload.facts["why"], failed=payload.facts["failed"])
+        return Payload({}, {})
 
     def _end(self, why, *, failed):
         self.why, self.failed = why, failed
 
     @property
     def own(self):
-        """What it keeps, which nobody else ever sees; None where clients keep none."""
+        """State that never leaves the client; None if the method keeps none."""
         return self._own
 
 
 def _secret_key(like):
-    """A key that nobody else has, all of its words drawn."""
+    """Returns a key of the same type as ``like`` from the operating system."""
     data = jax.eval_shape(jax.random.key_data, like)
     drawn = secrets.token_bytes(data.size * data.dtype.itemsize)
     return jax.random.wrap_key_data(jnp.asarray(np.frombuffer(drawn, data.dtype)))
 
 
-def _check_hyper(found, agreed):
-    """Refuses a server that asks for less noise, say, than it told."""
+def _check_hyper(received, agreed):
+    """Raises ValueError if the server changes hyper-parameters after joining."""
     for name, value in agreed.items():
-        if not np.array_equal(found[name], value):
+        if not np.array_equal(received[name], value):
             raise ValueError(
-                f"{name} must be {np.asarray(value)}, as the terms say, and the server "
-                f"sent {np.asarray(found[name])}; settings change by new terms only."
+                f"{name} must be {np.asarray(value)}, as in the terms, but the server "
+                f"sent {np.asarray(received[name])}; settings change only by new terms."
             )
 
 
@@ -247,22 +249,22 @@ def join(
     budget=None,
     **how,
 ) -> str:
-    """Takes part until the server says that it is over.
+    """Takes part in a training until the server ends it.
 
     Args:
       server: ``HOST:PORT``.
-      client: its number.
+      client: index of the client.
       data: ``jaxanon.datasets.Data``; see ``Device``.
-      all_rows: all training windows are this client's.
-      expected: digest that the server printed; None agrees to any settings.
-      budget: file that counts the rounds it answers; see ``Device``.
-      **how: of ``take_part``.
+      all_rows: whether all training windows belong to this client.
+      expected: digest that the server printed. None accepts any settings.
+      budget: path of the file that counts answered rounds; see ``Device``.
+      **how: keyword arguments of ``take_part``.
 
     Returns:
-      What the server said at the end.
+      The server's final message.
 
     Raises:
-      ConnectionError, ValueError: as ``take_part``.
+      ConnectionError, ValueError: see ``take_part``.
     """
     device = Device(client, data, all_rows=all_rows, expected=expected, budget=budget)
     return take_part(server, device, **how)
@@ -277,24 +279,24 @@ def take_part(
     insecure: bool = False,
     wait_s: float = 90.0,
 ) -> str:
-    """Answers a server as ``device`` does until it is over.
+    """Answers a server's messages with ``device`` until the server ends the training.
 
     Args:
       server: ``HOST:PORT``.
       device: ``Device``.
-      root_certificate: path of a PEM file that the server's certificate follows from;
-        None is plain HTTP.
-      private_key: path of an ECDSA key whose public half the server knows.
-      insecure: plain HTTP beyond this machine.
+      root_certificate: path of a PEM file that verifies the server's certificate. None
+        uses plain HTTP.
+      private_key: path of an ECDSA key whose public key the server has.
+      insecure: whether to allow plain HTTP to another machine.
       wait_s: seconds without a server after which to give up.
 
     Returns:
-      What the server said at the end.
+      The server's final message.
 
     Raises:
-      ConnectionError: if nobody answers there, or not for such a client.
-      ValueError: if client and server do not agree, or the server gave up.
-      FileNotFoundError, ValueError: of ``credentials``.
+      ConnectionError: if no server answers, or it rejects the client.
+      ValueError: if client and server disagree, or the server failed.
+      FileNotFoundError, ValueError: see ``credentials``.
     """
     host, port = credentials(server, root_certificate, private_key, insecure)
     client_transport.wait_for_server(host, port, wait_s)
@@ -314,20 +316,20 @@ def take_part(
 
 
 def credentials(server: str, root_certificate, private_key, insecure: bool):
-    """Looks at what a client asks by: ``(host, port)``; arguments of ``take_part``.
+    """Checks a client's address, certificate and key; returns ``(host, port)``.
 
     Raises:
-      FileNotFoundError: for a file that is not there.
-      ValueError: for settings that do not go together, or a file of another kind.
+      FileNotFoundError: if a file is missing.
+      ValueError: if the arguments are inconsistent, or a file is invalid.
     """
     host, port = checks.host_and_port(server)
     if root_certificate is None:
         if private_key is not None:
-            raise ValueError("private_key needs TLS; give --root-certificate too.")
+            raise ValueError("private_key requires TLS; give --root-certificate too.")
         if not local(host) and not insecure:
             raise ValueError(
-                f"{host} is another machine, and without TLS all could read along; "
-                "give --root-certificate, or --insecure."
+                f"server {host} is another machine and the connection is not "
+                "encrypted; give --root-certificate, or --insecure."
             )
     if private_key is not None:
         keys.private_key(private_key)

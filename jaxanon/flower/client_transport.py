@@ -1,4 +1,4 @@
-"""A client's end: Flower's SuperNode, whose messages are answered in this process."""
+"""Client side of the transport: Flower's SuperNode, answered by this process."""
 
 import contextlib
 import socket
@@ -7,18 +7,18 @@ import warnings
 from collections.abc import Callable
 
 from jaxanon.flower import programs
-from jaxanon.flower.records import Letter
+from jaxanon.flower.records import Payload
 
 POLL_S = 0.1
-LOOK_S = 5.0  # Between two looks whether the server is still there.
-LINGER_S = 2.0  # That SuperNode may take to hand the last answer on.
+LOOK_S = 5.0  # Interval of checks that the server still listens.
+LINGER_S = 2.0  # Time for SuperNode to deliver the last reply.
 
 
 def wait_for_server(host: str, port: int, wait_s: float) -> None:
-    """Returns once somebody listens there.
+    """Returns as soon as a server listens at ``host:port``.
 
     Raises:
-      ConnectionError: if nobody does in ``wait_s`` seconds.
+      ConnectionError: if none does within ``wait_s`` seconds.
     """
     end = time.monotonic() + wait_s
     while True:
@@ -28,14 +28,14 @@ def wait_for_server(host: str, port: int, wait_s: float) -> None:
         except OSError as error:
             if time.monotonic() >= end:
                 raise ConnectionError(
-                    f"nobody answers at {host}:{port} ({error}); start jaxanon serve "
-                    "there first, or give another --server."
+                    f"no server answers at {host}:{port} ({error}); start jaxanon "
+                    "server there first, or give another --server."
                 ) from error
             time.sleep(min(1.0, wait_s))
 
 
 def answer(
-    respond: Callable[[str, Letter], Letter],
+    respond: Callable[[str, Payload], Payload],
     done: Callable[[], bool],
     *,
     host: str,
@@ -47,26 +47,26 @@ def answer(
     """Answers a server's messages until ``done``.
 
     Args:
-      respond: the answer to a letter, given its kind; what it raises is told to the
-        server by its type alone.
-      done: whether there is nothing more to do.
-      host, port: the server's.
-      root_certificate: path of the PEM that its certificate follows from; None is
-        plain HTTP.
-      private_key: path of an OpenSSH key; None makes one up.
+      respond: function from a payload and its kind to the reply. If it raises, the
+        server sees only the type of the exception.
+      done: function that returns whether the training is over.
+      host, port: address of the server.
+      root_certificate: path of the PEM that verifies the server's certificate. None
+        uses plain HTTP.
+      private_key: path of an OpenSSH key. None lets Flower generate one.
       wait_s: seconds without a server after which to give up.
 
     Raises:
-      ConnectionError: if the server doesn't take the client, or is gone.
+      ConnectionError: if the server rejects the client or disappears.
     """
     heard, over = [], []
 
     def handle(connection):
         with connection, contextlib.suppress(EOFError, OSError):
-            kind, letter = connection.recv()
+            kind, payload = connection.recv()
             heard.append(kind)
-            connection.send(_answer(respond, kind, letter))
-            connection.recv()  # Its end: Flower's process has passed the answer on.
+            connection.send(_answer(respond, kind, payload))
+            connection.recv()  # Closed once Flower's process has passed the reply on.
         if done():
             over.append(True)
 
@@ -85,7 +85,7 @@ def answer(
                     socket.create_connection((host, port), timeout=LOOK_S).close()
                     seen = now
             if now - seen > max(wait_s, 2 * LOOK_S):
-                raise ConnectionError(_gone(server, "nobody listens there"))
+                raise ConnectionError(_gone(server, "nothing listens there"))
             if (name := flower.ended()) is None:
                 continue
             why = flower.said(name)
@@ -93,17 +93,16 @@ def answer(
                 raise ConnectionError(_gone(server, why))
             if private_key is None or now - began >= wait_s:
                 raise ConnectionError(
-                    f"the server at {server} does not take this client ({why}); see "
-                    "that both use TLS or neither does, that --root-certificate is of "
-                    "its certificate, and, where it has --client-keys, that "
-                    "--private-key is given, is among them, and that no other process "
-                    "is there with it."
+                    f"the server at {server} rejects this client ({why}). Check that "
+                    "both or neither use TLS and --root-certificate verifies its "
+                    "certificate. If it has --client-keys, check that they include "
+                    "--private-key and that no other process uses the key."
                 )
             warnings.warn(
-                "the server does not take this client's key yet: another process is "
-                "there with it (perhaps it is another client's), or one was killed and "
-                "is not yet missed, or the key is not among its --client-keys. Trying "
-                f"for {wait_s - (now - began):.0f} s more ...",
+                "the server does not accept this client's key yet: another process may "
+                "use it, a killed process may still be registered, or --client-keys "
+                "of the server may not include it. Retrying for "
+                f"{wait_s - (now - began):.0f} s ...",
                 UserWarning,
                 stacklevel=2,
             )
@@ -112,23 +111,23 @@ def answer(
         time.sleep(LINGER_S)
 
 
-def _answer(respond, kind, letter):
-    """A letter, or a string of what went wrong, for the app to pass on."""
+def _answer(respond, kind, payload):
+    """Returns the reply, or the name of the exception's type for the app to relay."""
     try:
-        return respond(kind, letter)
-    except Exception as error:  # A client that stays is worth more.
+        return respond(kind, payload)
+    except Exception as error:  # One bad message must not end the client.
         return type(error).__name__
 
 
 def _gone(server, why):
     return (
-        f"the server at {server} is gone ({why}); start the client again when it is "
-        "back."
+        f"the server at {server} is gone ({why}); restart the client when the server "
+        "is back."
     )
 
 
 def _start(flower, server, root_certificate, private_key, wait_s):
-    """Starts SuperNode, and what starts ClientApps for it."""
+    """Starts SuperNode and the program that launches its ClientApps."""
     runtime = f"127.0.0.1:{programs.free_port()}"
     secret = "--superexec-auth-secret-file", flower.secret
     tls = ("--root-certificates", root_certificate) if root_certificate else ()

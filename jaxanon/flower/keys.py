@@ -1,4 +1,4 @@
-"""Who a client is: ECDSA keys, as OpenSSH writes them and Flower asks for them."""
+"""ECDSA keys and TLS certificates that authenticate clients and servers."""
 
 import pathlib
 import ssl
@@ -16,36 +16,36 @@ UNREAD = (NotImplementedError, UnsupportedAlgorithm, ValueError)
 
 
 def private_key(path):
-    """``(private, public)`` of an OpenSSH file, as ``ssh-keygen -t ecdsa`` writes it.
+    """Returns ``(private, public)`` from an OpenSSH file of ``ssh-keygen -t ecdsa``.
 
     Raises:
-      FileNotFoundError: if there is none.
-      ValueError: if it is no ECDSA key, or has a passphrase.
+      FileNotFoundError: if the file does not exist.
+      ValueError: if it is another kind of file, or the key has a passphrase.
     """
     try:
         key = load_ssh_private_key(_read(path), None)
     except (*UNREAD, TypeError) as error:
         raise ValueError(
-            f"{path} is no private key that can be read ({error}); make one by "
+            f"{path} is not a readable private key ({error}); create one with "
             "ssh-keygen -t ecdsa -b 384 -N '' -f FILE."
         ) from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ValueError(
-            f"{path} must be an ECDSA key; make one by ssh-keygen -t ecdsa."
+            f"{path} must be an ECDSA key; create one with ssh-keygen -t ecdsa."
         )
     return key, key.public_key()
 
 
 def public_keys(path) -> dict[int, bytes]:
-    """Each client's public key, of lines that are its number and what is in ``.pub``.
+    """Returns each client's public key, without comments, in OpenSSH format.
 
-    Without comments, as OpenSSH writes it.
+    Each line of the file holds a client's index and the contents of its ``.pub`` file.
 
     Raises:
-      FileNotFoundError: if there is no such file.
-      ValueError: for a line that is none, or a client or a key that comes twice.
+      FileNotFoundError: if the file does not exist.
+      ValueError: if a line is malformed, or a client or a key occurs twice.
     """
-    found = {}
+    by_client = {}
     for number, line in enumerate(_read(path).decode(errors="replace").splitlines(), 1):
         if not line.strip():
             continue
@@ -53,38 +53,38 @@ def public_keys(path) -> dict[int, bytes]:
             client, key = line.split(maxsplit=1)
             loaded = load_ssh_public_key(key.encode())
             if not isinstance(loaded, ec.EllipticCurvePublicKey):
-                raise ValueError("the key is none of ECDSA")
+                raise ValueError("the key is not an ECDSA key")
             bare = loaded.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-            if int(client) in found or bare in found.values():
-                raise ValueError("the client, or its key, stands there twice")
-            found[int(client)] = bare
+            if int(client) in by_client or bare in by_client.values():
+                raise ValueError("the client or its key occurs twice")
+            by_client[int(client)] = bare
         except UNREAD as error:
             raise ValueError(
-                f"{path}, line {number}, must be a client's number and its ECDSA "
+                f"{path}, line {number}, must be a client's index and its ECDSA "
                 f"public key ({error})."
             ) from error
-    return found
+    return by_client
 
 
 def root_certificate(path) -> bytes:
-    """The PEM of a certificate that a server's follows from.
+    """Returns the PEM of a certificate that verifies the server's certificate.
 
     Raises:
-      FileNotFoundError: if there is no such file.
-      ValueError: if it is no certificate.
+      FileNotFoundError: if the file does not exist.
+      ValueError: if it is not a certificate.
     """
     if not pathlib.Path(path).is_file():
         raise FileNotFoundError(
-            f"there is no certificate {path}; root_certificate (--root-certificate) "
-            "names a copy of the server's, or of one that it follows from."
+            f"the certificate {path} does not exist; root_certificate "
+            "(--root-certificate) must be a copy of the server's, or of its issuer's."
         )
     pem = _read(path)
     try:
-        if not pem.strip():  # By which the machine's own would be taken.
+        if not pem.strip():  # An empty string would select the system's certificates.
             raise ValueError("it is empty")
         ssl.create_default_context(cadata=pem.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
-        raise ValueError(f"{path} is no certificate in PEM ({error}).") from error
+        raise ValueError(f"{path} is not a PEM certificate ({error}).") from error
     return pem
 
 
@@ -94,11 +94,11 @@ def _read(path) -> bytes:
 
 
 def check_certificate(certificate, private_key) -> None:
-    """Refuses what no server of TLS can be had by.
+    """Raises an error unless the files can serve TLS.
 
     Raises:
-      OSError: if a file is not there.
-      ValueError: if they are no certificate and its private key, in PEM.
+      OSError: if a file is missing.
+      ValueError: if they are not a certificate and its private key in PEM.
     """
     if certificate is None:
         return
@@ -106,11 +106,11 @@ def check_certificate(certificate, private_key) -> None:
         pathlib.Path(path).read_bytes()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # A key with a password would be asked for one at the terminal.
+        # The empty password prevents a prompt at the terminal.
         context.load_cert_chain(certificate, private_key, password="")
     except ssl.SSLError as error:
         raise ValueError(
-            f"{certificate} and {private_key} are no certificate and its private key "
-            f"in PEM, without a password ({error.reason or error}); give two that "
-            "belong together."
+            f"{certificate} and {private_key} must be a PEM certificate and its "
+            f"private key without a password ({error.reason or error}); give two files "
+            "that match."
         ) from error

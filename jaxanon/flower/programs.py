@@ -1,8 +1,8 @@
-"""Flower's own programs as child processes, and a private line to the apps in them.
+"""Flower's programs as child processes, with private connections to their apps.
 
-Flower starts a process for its ServerApp and one for each message to a ClientApp. Those
-apps only relay: what they are asked travels over a ``multiprocessing`` connection to
-the process that holds the method and the data.
+Flower starts one process for its ServerApp and one per message for a ClientApp. These
+apps only relay calls over a ``multiprocessing`` connection to the process that holds
+the method and the data.
 """
 
 import contextlib
@@ -21,15 +21,15 @@ import tempfile
 import threading
 from collections.abc import Callable
 
-ADDRESS, KEY = "JAXANON_RELAY", "JAXANON_RELAY_KEY"  # Environment of Flower's programs.
-STOP_S = 10.0  # That a program may take to end by itself.
+ADDRESS, KEY = "JAXANON_RELAY", "JAXANON_RELAY_KEY"  # Environment variables.
+STOP_S = 10.0  # Time for a program to end after SIGTERM.
 
-# Runs a console script of Flower's in this interpreter; ends when its parent does.
+# Runs a console script of Flower in this interpreter; ends when its parent does.
 _LAUNCH = """
 import importlib.metadata, os, signal, sys, threading, time
 
 def watch():
-    os.read(0, 1)  # Nothing is ever written there.
+    os.read(0, 1)  # Returns at the end of the parent, which writes nothing.
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(10)
     os._exit(1)
@@ -41,7 +41,7 @@ found = importlib.metadata.entry_points(group="console_scripts", name=sys.argv[0
 next(iter(found)).load()()
 """
 
-# Flower unpacks the server's bundle under FLWR_HOME. It may be read, but not run.
+# Flower unpacks the server's bundle under FLWR_HOME. Its code must not be executed.
 _GUARD = """
 import importlib.machinery, os, sys
 
@@ -65,12 +65,10 @@ sys.addaudithook(_refuse_code)
 
 
 class Programs:
-    """Programs of Flower that run until the end. A class because it owns processes.
-
-    Use ``running``, which ends them.
+    """Running programs of Flower; ``running`` ends them.
 
     Attributes:
-      folder: a private folder for what they need.
+      folder: private folder for their files.
     """
 
     def __init__(self, folder: pathlib.Path, *, guarded: bool):
@@ -80,7 +78,7 @@ class Programs:
         commands = folder / "bin"
         commands.mkdir()
         (commands / "launch.py").write_text(_LAUNCH)
-        for name in ("flwr-serverapp", "flwr-clientapp"):  # As Flower looks for them.
+        for name in ("flwr-serverapp", "flwr-clientapp"):  # Looked up in PATH.
             words = shlex.join([sys.executable, str(commands / "launch.py"), "-", name])
             (commands / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
             (commands / name).chmod(0o700)
@@ -105,13 +103,13 @@ class Programs:
         return [sys.executable, launch, watched, name, *map(str, words)]
 
     def start(self, name: str, *words) -> subprocess.Popen:
-        """Starts a program that goes on; its output is kept for ``said``."""
+        """Starts a long-running program; ``said`` returns the end of its output."""
         log = self.folder / f"{name}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
                 self._command("watched", name, words),
                 env=self.env,
-                stdin=subprocess.PIPE,  # Its end tells that this process is gone.
+                stdin=subprocess.PIPE,  # Closes when this process ends.
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
@@ -119,7 +117,7 @@ class Programs:
         return process
 
     def run(self, name: str, *words) -> dict:
-        """The JSON that a program prints.
+        """Runs a program and returns the JSON that it prints.
 
         Raises:
           OSError: if it fails.
@@ -127,28 +125,28 @@ class Programs:
         command = self._command("-", name, [*words, "--format", "json"])
         done = subprocess.run(command, env=self.env, capture_output=True, check=False)
         try:
-            found = json.loads(done.stdout)
+            result = json.loads(done.stdout)
         except ValueError:
-            found = {}
-        if not found.get("success"):
-            why = found.get("error-message") or (done.stdout + done.stderr).decode()
+            result = {}
+        if not result.get("success"):
+            why = result.get("error-message") or (done.stdout + done.stderr).decode()
             raise OSError(f"{name} {words[0]} failed: {why.strip()[-500:]}")
-        return found
+        return result
 
     def ended(self) -> str | None:
-        """The name of a program that is over, None while all go on."""
+        """Returns the name of a program that has ended, or None if all are running."""
         over = (name for name, each in self._started.items() if each.poll() is not None)
         return next(over, None)
 
     def said(self, name: str) -> str:
-        """The end of what a program printed, in one line and without colours."""
+        """Returns the end of a program's output as one line without colors."""
         text = (self.folder / f"{name}.log").read_text(errors="replace")
         text = re.sub(r"\x1b\[[0-9;]*m", "", text)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return " ".join(lines[-4:])[-500:] or "it said nothing"
+        return " ".join(lines[-4:])[-500:] or "no output"
 
     def serve(self, handle: Callable) -> None:
-        """Has each connection of an app handled, one after the other, in a thread."""
+        """Handles connections of apps one after another in a thread."""
 
         def accept():
             while not self._closed:
@@ -163,11 +161,11 @@ class Programs:
         threading.Thread(target=accept, daemon=True).start()
 
     def close(self) -> None:
-        """Ends all programs, and hears no app any more."""
+        """Ends all programs and stops accepting connections."""
         self._closed = True
         self.stop()
 
-        def wake():  # Who waits for an app, if anybody does.
+        def wake():  # Unblocks the thread that waits for a connection.
             with contextlib.suppress(Exception):
                 address = self._listener.address
                 multiprocessing.connection.Client(address, authkey=self._key).close()
@@ -178,7 +176,7 @@ class Programs:
         self._listener.close()
 
     def stop(self) -> None:
-        """Ends all programs, the last one first."""
+        """Ends all programs, in reverse order of their start."""
         started = [*reversed(self._started.values())]
         self._started.clear()
         for process in started:
@@ -195,10 +193,10 @@ class Programs:
 
 @contextlib.contextmanager
 def running(*, guarded: bool = False):
-    """``Programs`` that are ended afterwards, with a folder that is then gone.
+    """Yields ``Programs`` in a temporary folder and ends them afterwards.
 
     Args:
-      guarded: they run no code that a server sent.
+      guarded: whether to block code that a server sent.
     """
     with tempfile.TemporaryDirectory(
         prefix="jaxanon-", ignore_cleanup_errors=True
@@ -209,12 +207,12 @@ def running(*, guarded: bool = False):
 
 
 def relay():
-    """The connection to the process that started Flower's programs, from an app."""
+    """Connects an app to the process that started Flower's programs."""
     address, key = os.environ[ADDRESS], bytes.fromhex(os.environ[KEY])
     return multiprocessing.connection.Client(address, authkey=key)
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody has, as far as one can know."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
+    """Returns a port of the loopback interface that is currently free."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]

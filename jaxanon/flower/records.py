@@ -1,6 +1,6 @@
-"""What travels, as Flower's records, and the two apps of Flower that pass it on.
+"""Payloads as Flower records, and the two Flower apps that relay them.
 
-Flower imports this in processes of its own, so it loads no JAX.
+Flower imports this module in its own processes, so it must not load JAX.
 """
 
 import json
@@ -23,65 +23,67 @@ from flwr.serverapp import Grid, ServerApp
 
 from jaxanon.flower import programs
 
-NONCE = 16  # Bytes that make a letter unlike all others.
+NONCE = 16  # Random bytes that make each record unique.
 JOIN, WORK, LEAVE = "query.join", "train", "query.leave"
-FAILED = 1000  # An app's own code of an error, beyond Flower's.
+FAILED = 1000  # Error code of this app, outside Flower's range.
 
 
-class Letter(NamedTuple):
-    """Content of a message either way."""
+class Payload(NamedTuple):
+    """Content of a message in either direction."""
 
-    facts: dict  # what JSON can say
+    facts: dict  # JSON values
     arrays: dict[str, np.ndarray]  # see ``federated.engine.exchange``
 
 
 class Failure(NamedTuple):
-    """What came in place of a letter."""
+    """Reason for a missing payload."""
 
     why: str
-    told: bool  # by the client; else Flower says that none is to come
+    from_client: bool  # if False, Flower reports that no reply will arrive
 
 
-def to_record(letter: Letter) -> RecordDict:
-    """A letter as Flower sends it: its arrays end to end, for each costs two calls.
+def to_record(payload: Payload) -> RecordDict:
+    """Converts a payload to a Flower record, with all arrays in one buffer.
+
+    One buffer is faster because each array would cost two calls.
 
     Example:
-      >>> letter = Letter({"round": 1}, {"w": np.ones((2, 3), np.float32)})
-      >>> to_letter(to_record(letter)).arrays["w"].shape
+      >>> payload = Payload({"round": 1}, {"w": np.ones((2, 3), np.float32)})
+      >>> to_payload(to_record(payload)).arrays["w"].shape
       (2, 3)
     """
-    arrays = {name: np.ascontiguousarray(a) for name, a in letter.arrays.items()}
-    told = [[name, a.dtype.str, [*a.shape]] for name, a in letter.arrays.items()]
-    # Flower keeps equal parts once, and who confirms one may take it from another.
+    arrays = {name: np.ascontiguousarray(a) for name, a in payload.arrays.items()}
+    layout = [[name, a.dtype.str, [*a.shape]] for name, a in payload.arrays.items()]
+    # Flower deduplicates equal objects, and another receipt could delete a shared one.
     nonce = secrets.token_bytes(NONCE)
     whole = b"".join([nonce, *(a.tobytes() for a in arrays.values())])
-    config = ConfigRecord({"facts": json.dumps(letter.facts), "nonce": nonce})
-    config["arrays"] = json.dumps(told)
-    record = RecordDict({"told": config})
+    config = ConfigRecord({"facts": json.dumps(payload.facts), "nonce": nonce})
+    config["arrays"] = json.dumps(layout)
+    record = RecordDict({"header": config})
     record["numbers"] = ArrayRecord({"all": Array(np.frombuffer(whole, np.uint8))})
     return record
 
 
-def to_letter(record: RecordDict) -> Letter:
-    """The letter that ``to_record`` made, from somebody who need not be trusted.
+def to_payload(record: RecordDict) -> Payload:
+    """Converts a record of ``to_record`` from an untrusted sender to a payload.
 
     Raises:
-      ValueError: if it is none.
+      ValueError: if the record is malformed.
 
     Example:
-      >>> to_letter(RecordDict())
+      >>> to_payload(RecordDict())
       Traceback (most recent call last):
-      ValueError: it is no message of jaxanon's ('told').
+      ValueError: it is not a message of jaxanon ('header').
     """
     try:
-        config: Any = record["told"]
-        facts, told = json.loads(config["facts"]), json.loads(config["arrays"])
+        config: Any = record["header"]
+        facts, layout = json.loads(config["facts"]), json.loads(config["arrays"])
         numbers: Any = record["numbers"]["all"]
         whole = numbers.numpy()
         arrays, start = {}, NONCE
-        for name, kind, shape in told:
+        for name, kind, shape in layout:
             if not isinstance(name, str):
-                raise ValueError(f"{name!r} is no name")
+                raise ValueError(f"{name!r} is not a name")
             dtype = np.dtype(kind)
             if dtype.kind not in "fiub" or min(shape, default=0) < 0:
                 raise ValueError(f"{name} is {kind}{shape}")
@@ -90,36 +92,36 @@ def to_letter(record: RecordDict) -> Letter:
                 raise ValueError(f"{name} ends after {len(whole)} bytes")
             arrays[name] = whole[start:stop].view(dtype).reshape(shape)
             start = stop
-    except Exception as error:  # A stranger may think of any.
+    except Exception as error:  # Untrusted input can raise anything.
         why = str(error)[:200]
-        raise ValueError(f"it is no message of jaxanon's ({why}).") from error
+        raise ValueError(f"it is not a message of jaxanon ({why}).") from error
     if not isinstance(facts, dict) or start != len(whole):
-        raise ValueError("it is no message of jaxanon's (its length is another).")
-    return Letter(facts, arrays)
+        raise ValueError("it is not a message of jaxanon (wrong length).")
+    return Payload(facts, arrays)
 
 
-client = ClientApp()  # Flower looks for such lines when it bundles.
+client = ClientApp()  # Flower's bundler requires this form of assignment.
 server = ServerApp()
-_kept = []  # Open until Flower has the answer, for the process ends then.
+_connections = []  # Open until the process ends, after Flower has the reply.
 
 
 def answer(message: Message, context: Context) -> Message:
-    """What the process that started this app answers, see ``client_transport``.
+    """Relays a message to the process that started this app; returns its reply.
 
-    What goes wrong there is told to the server, without data; the client stays.
+    If that process raises, the server receives an error without data. The client stays.
     """
     del context
     try:
-        letter = to_letter(message.content)
+        payload = to_payload(message.content)
     except ValueError as error:
         return Message(Error(FAILED, str(error)), reply_to=message)
     connection = programs.relay()
-    _kept.append(connection)
-    connection.send((message.metadata.message_type, letter))
-    found = connection.recv()
-    if isinstance(found, str):
-        return Message(Error(FAILED, found), reply_to=message)
-    return Message(to_record(found), reply_to=message)
+    _connections.append(connection)
+    connection.send((message.metadata.message_type, payload))
+    reply = connection.recv()
+    if isinstance(reply, str):
+        return Message(Error(FAILED, reply), reply_to=message)
+    return Message(to_record(reply), reply_to=message)
 
 
 client.query("join")(answer)
@@ -129,23 +131,23 @@ client.query("leave")(answer)
 
 @server.main()
 def relay(grid: Grid, context: Context) -> None:
-    """Does by Flower's grid what the process that started it asks."""
+    """Executes calls of the process that started this app on Flower's grid."""
     del context
     with programs.relay() as connection, ThreadPoolExecutor(256) as pool:
         calls = _Calls(grid, pool)
-        while (asked := connection.recv()) is not None:
+        while (call := connection.recv()) is not None:
             try:
-                found = getattr(calls, asked[0])(*asked[1:])
+                result = getattr(calls, call[0])(*call[1:])
             except Exception as error:
-                found = ConnectionError(str(error))
-            connection.send(found)
+                result = ConnectionError(str(error))
+            connection.send(result)
 
 
 class _Calls:
-    """What may be asked of a grid. A class because replies are on their way.
+    """Calls on a grid, with replies in flight.
 
-    Flower waits for a reply's last byte once it is announced, so each is pulled by
-    itself: a slow line costs nobody else's answer.
+    Flower blocks until an announced reply has arrived completely. Each reply is pulled
+    separately so that a slow client does not delay the others.
     """
 
     def __init__(self, grid: Grid, pool: ThreadPoolExecutor):
@@ -155,10 +157,10 @@ class _Calls:
     def nodes(self):
         return [*self._grid.get_node_ids()]
 
-    def push(self, node, kind, letter, ttl):
-        message = Message(to_record(letter), node, kind, ttl=ttl)
-        (found,) = [*self._grid.push_messages([message])] or [None]
-        return found or None
+    def push(self, node, kind, payload, ttl):
+        message = Message(to_record(payload), node, kind, ttl=ttl)
+        (message_id,) = [*self._grid.push_messages([message])] or [None]
+        return message_id or None
 
     def pull(self, ids):
         replies = {}
@@ -178,6 +180,6 @@ def _read(reply):
     if reply.has_error():
         return Failure(str(reply.error.reason), reply.error.code == FAILED)
     try:
-        return to_letter(reply.content)
+        return to_payload(reply.content)
     except ValueError as error:
         return Failure(str(error), True)

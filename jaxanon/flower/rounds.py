@@ -1,4 +1,4 @@
-"""What the server does with a round: asks, refuses what is bad, merges what is left."""
+"""Rounds of a server: requests, validation of replies, and aggregation."""
 
 import functools
 from collections.abc import Callable
@@ -8,92 +8,93 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.core.programs import sound
+from jaxanon.core.programs import state_is_finite
 from jaxanon.federated.engine import exchange as engine_exchange
-from jaxanon.flower.client import parts_of
+from jaxanon.flower.client import split_algorithm
 
 
 class TooFew(ValueError):
-    """Of a round that fewer clients answered well than it needs."""
+    """Too few clients sent valid replies."""
 
 
 class Bounds(NamedTuple):
-    """What a round's messages must keep to, and how many it needs."""
+    """Limits on the messages of a round."""
 
-    min_clients: int = 1
-    max_norm: float | None = None  # None is ``exchange.FACTOR`` times the median.
+    min_replies: int = 1
+    max_message_norm: float | None = None  # None: ``exchange.FACTOR`` x the median
 
 
-MOST_INFO = 1e30  # Of a loss, say; a sum of those is finite still.
+MOST_INFO = 1e30  # Bound on reported losses, so that their sum is finite.
 
 
 class Rounds(NamedTuple):
-    """A method's rounds over clients elsewhere, see ``rounds``."""
+    """Rounds of a method over remote clients; see ``rounds``."""
 
     cohort: Callable  # (state) -> list[int]
     update: Callable  # (state, ask, refuse) -> (state, info, accepted)
 
 
 def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds:
-    """The rounds of a method over clients elsewhere.
+    """Builds the rounds of a method over remote clients.
 
-    ``update(state, ask, refuse)`` is one round, that of ``method.update`` but for those
-    who did not answer well. ``ask(ids, facts, arrays) -> {client: Letter}`` gets a
-    letter to all of ``ids`` and gives the replies of those who answered; ``refuse(
-    client, why)`` is told of every message that counts for nothing. ``accepted`` has
-    the name of the last message of every client that did count.
+    ``update(state, ask, refuse)`` computes one round of ``method.update`` over the
+    clients with valid replies. ``ask(ids, facts, arrays) -> {client: Payload}`` sends a
+    payload to each client in ``ids`` and returns the replies. ``refuse(client, why)``
+    is called for each rejected message. ``accepted`` maps each client with a valid
+    reply to the name of its last message.
 
     Args:
       method: ``Method``.
-      key: the run's.
-      clients: as ``terms.clients_of``.
+      key: PRNG key of the run.
+      clients: subjects from ``terms.clients_of``.
       rows: one client's data, or its shapes.
       bounds: ``Bounds``.
 
     Raises:
-      ValueError: if the server's part needs what clients keep.
-      TooFew: from ``update``, if fewer than ``bounds.min_clients`` answered well.
-      FloatingPointError: from it, if the state is no longer finite.
+      ValueError: if the server's part of a round reads state that clients keep.
+      TooFew: from ``update``, if fewer than ``bounds.min_replies`` replies are valid.
+      FloatingPointError: from ``update``, if the state is no longer finite.
     """
     num_clients = len(clients)
-    parts = parts_of(method)
+    parts = split_algorithm(method)
     programs = [
-        jax.jit(functools.partial(engine_exchange.merged, each))
+        jax.jit(functools.partial(engine_exchange.merge_messages, each))
         for each in parts.exchanges
     ]
-    ways = [jax.jit(each.way) for each in parts.exchanges]
-    legal = [jax.jit(each.legal) for each in parts.exchanges]
+    ways = [jax.jit(each.direction) for each in parts.exchanges]
+    legal = [jax.jit(each.is_valid) for each in parts.exchanges]
     end = jax.jit(parts.end)
-    most_rows = int(np.asarray(jax.tree.leaves(rows)[0].shape)[1])
+    max_windows = int(np.asarray(jax.tree.leaves(rows)[0].shape)[1])
 
     @functools.cache
     def like(index):
-        """A message's shapes, of an exchange."""
+        """Returns the shapes of an exchange's message."""
         state = jax.eval_shape(method.init, key)
         number = jax.ShapeDtypeStruct((), np.int32)
-        own = jax.eval_shape(engine_exchange.first_own, state)
-        sent = engine_exchange.sent_out(state)
+        own = jax.eval_shape(engine_exchange.initial_own, state)
+        sent = engine_exchange.broadcast_state(state)
         reply = parts.exchanges[index].reply
         return jax.eval_shape(reply, key, sent, number, number, rows, own)[0]
 
     _check(parts, key, jax.eval_shape(method.init, key), num_clients, like)
 
-    def read(index, letter):
-        """A client's message and weight; ValueError says what is wrong with it."""
+    def read(index, payload):
+        """Returns a client's message and weight; raises ValueError if invalid."""
         try:
-            return _read(index, letter)
+            return _read(index, payload)
         except ValueError:
             raise
-        except Exception as error:  # Whatever a stranger thought of.
-            why = f"it can't be read ({type(error).__name__})."
+        except Exception as error:  # Untrusted input can raise anything.
+            why = f"it cannot be read ({type(error).__name__})."
             raise ValueError(why) from error
 
-    def _read(index, letter):
-        message = engine_exchange.unpacked(letter.arrays, like(index))
-        weight = letter.facts.get("weight")
+    def _read(index, payload):
+        message = engine_exchange.unpack(payload.arrays, like(index))
+        weight = payload.facts.get("weight")
         if not isinstance(weight, (int, float)):
             raise ValueError(f"its weight must be a number, got {weight!r}.")
-        engine_exchange.check_weight(weight, parts.exchanges[index].most(most_rows))
+        limit = parts.exchanges[index].max_weight(max_windows)
+        engine_exchange.check_weight(weight, limit)
         for path, value in jax.tree_util.tree_leaves_with_path(message[1]):
             if not np.all(np.abs(value) <= MOST_INFO):
                 raise ValueError(
@@ -102,71 +103,71 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
                 )
         if not legal[index](message[0]):
             raise ValueError(
-                "its flags must be 0 or 1, and its arrays 0 where a flag is, and they "
-                "are not."
+                "its flags must be 0 or 1, and its arrays must be 0 where a flag is 0."
             )
         return message, float(weight)
 
-    def good(index, state, replies, refuse):
-        """``{client: (message, weight)}`` of those who sent nothing bad."""
-        found, norms = {}, {}
-        for client, letter in sorted(replies.items()):
+    def valid_messages(index, state, replies, refuse):
+        """Returns ``{client: (message, weight)}`` of the valid replies."""
+        valid, norms = {}, {}
+        for client, payload in sorted(replies.items()):
             try:
-                found[client] = read(index, letter)
+                valid[client] = read(index, payload)
             except ValueError as error:
                 refuse(client, str(error))
                 continue
-            if found[client][1] > 0:
+            if valid[client][1] > 0:
                 norms[client] = engine_exchange.norm(
-                    ways[index](state, found[client][0][0])
+                    ways[index](state, valid[client][0][0])
                 )
-        for client, why in engine_exchange.too_far(norms, bounds.max_norm).items():
+        too_far = engine_exchange.find_oversized(norms, bounds.max_message_norm)
+        for client, why in too_far.items():
             refuse(client, why)
-            del found[client]
-        return found
+            del valid[client]
+        return valid
 
     def exchange(index, step, state, ids, ask, refuse, accepted):
         name = f"{int(state.round)}.{index}.{step}"
         facts = {"name": name, "exchange": index, "step": step}
-        arrays = engine_exchange.packed(engine_exchange.sent_out(state))
-        found = good(index, state, ask(ids, facts, arrays), refuse)
-        if len(found) < bounds.min_clients:
+        arrays = engine_exchange.pack(engine_exchange.broadcast_state(state))
+        valid = valid_messages(index, state, ask(ids, facts, arrays), refuse)
+        if len(valid) < bounds.min_replies:
             raise TooFew(
-                f"round {int(state.round) + 1} needs {bounds.min_clients} good answers "
-                f"and got {len(found)} from the clients {ids}."
+                f"round {int(state.round) + 1} needs {bounds.min_replies} valid "
+                f"replies, got {len(valid)} from clients {ids}."
             )
         zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), like(index))
-        rows = [found.get(client, (zeros, 0.0)) for client in ids]
+        rows = [valid.get(client, (zeros, 0.0)) for client in ids]
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *(m for m, _ in rows))
         weights = jnp.asarray([weight for _, weight in rows], jnp.result_type(float))
         state, info = programs[index](state, jnp.asarray(ids), stacked, weights)
-        accepted.update(dict.fromkeys(found, name))
+        accepted.update(dict.fromkeys(valid, name))
         return state, info
 
     def cohort(state):
         return np.asarray(parts.cohort(key, state, num_clients)).tolist()
 
     def update(state, ask, refuse):
-        ids, accepted, told = cohort(state), {}, {}
+        ids, accepted, first_info = cohort(state), {}, {}
         after = state
         for index, each in enumerate(parts.exchanges):
             for step in range(each.num):
                 after, info = exchange(index, step, after, ids, ask, refuse, accepted)
-                told = info if index == step == 0 else told
+                first_info = info if index == step == 0 else first_info
         after = end(after)
-        told = {name: float(value) for name, value in told.items()}
-        if not (np.isfinite([*told.values()]).all() and bool(sound(after))):
+        losses = {name: float(value) for name, value in first_info.items()}
+        if not (np.isfinite([*losses.values()]).all() and bool(state_is_finite(after))):
             raise FloatingPointError(
                 f"the losses or parameters are no longer finite in round "
-                f"{int(after.round)}; lower the step size, or --max-message-norm."
+                f"{int(after.round)}; lower the learning rate, or --max-message-norm."
             )
-        return after, told, accepted
+        return after, losses, accepted
 
     return Rounds(cohort, update)
 
 
 def _check(parts, key, state, num_clients, like):
-    """Traces the server's part before there is anything to lose."""
+    """Traces the server's part so that errors appear before the run folder exists."""
     ids = jax.eval_shape(lambda state: parts.cohort(key, state, num_clients), state)
     weight = jax.ShapeDtypeStruct((), jnp.result_type(float))
     for index, each in enumerate(parts.exchanges):

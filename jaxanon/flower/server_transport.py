@@ -1,8 +1,8 @@
-"""The server's end: Flower's SuperLink behind a gate that lets clients' calls in.
+"""Server side of the transport: Flower's SuperLink behind a filtering gate.
 
-SuperLink serves all of its interfaces at one port, among them one that runs anybody's
-code. Here it listens on the loopback interface, with a certificate of its own, and a
-gate at the public address passes on the calls of SuperNodes alone.
+SuperLink serves all its interfaces at one port, including one that runs arbitrary code.
+Here it listens on the loopback interface with its own certificate, and a gate at the
+public address forwards only calls of SuperNodes.
 """
 
 import contextlib
@@ -29,15 +29,15 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from jaxanon.flower import programs
-from jaxanon.flower.records import Failure, Letter
+from jaxanon.flower.records import Failure, Payload
 
-STARTED_S = 120.0  # That Flower's programs may take to start.
-AGAIN_S = 60.0  # Between two notices of clients that are refused.
-FLEET = re.compile(r"/v\d+/fleet/[a-z-]+")  # What SuperNodes call.
+STARTED_S = 120.0  # Time for Flower's programs to start.
+AGAIN_S = 60.0  # Minimum interval of lines about rejected clients.
+FLEET = re.compile(r"/v\d+/fleet/[a-z-]+")  # Paths that SuperNodes call.
 ENTERS = ("register-node", "activate-node")
 HOPS = {"connection", "host", "keep-alive", "transfer-encoding", "upgrade", "server"}
 
-# Names apps that are installed at both ends; there is no code in it.
+# Names apps that are installed at both ends; contains no code.
 BUNDLE = """
 [project]
 name = "jaxanon"
@@ -55,52 +55,51 @@ clientapp = "jaxanon.flower.records:client"
 
 
 class Link:
-    """Messages to nodes and back, by the ServerApp that runs elsewhere."""
+    """Messages to and from nodes through the ServerApp in Flower's process."""
 
     def __init__(self, connection):
         self._connection = connection
 
-    def _asked(self, *what):
+    def _call(self, *call):
         try:
-            self._connection.send(what)
-            found = self._connection.recv()
+            self._connection.send(call)
+            result = self._connection.recv()
         except (EOFError, OSError) as error:
-            found = error
-        if isinstance(found, Exception):
+            result = error
+        if isinstance(result, Exception):
             raise ConnectionError(
-                f"Flower ended this run ({found!r}); start it again with resume=True "
+                f"Flower ended this run ({result!r}); start it again with resume=True "
                 "(--resume)."
-            ) from found
-        return found
+            ) from result
+        return result
 
     def nodes(self) -> list[int]:
-        """Nodes that are there."""
-        return self._asked("nodes")
+        """Returns the connected nodes."""
+        return self._call("nodes")
 
-    def push(self, node: int, kind: str, letter: Letter, ttl: float) -> str | None:
-        """Sends a letter that is valid for ``ttl`` seconds; its id, if it was taken."""
-        return self._asked("push", node, kind, letter, ttl)
+    def push(self, node: int, kind: str, payload: Payload, ttl: float) -> str | None:
+        """Sends a payload that expires after ``ttl`` seconds; returns its id if any."""
+        return self._call("push", node, kind, payload, ttl)
 
-    def pull(self, ids: Iterable[str]) -> dict[str, Letter | Failure]:
-        """Replies that are here, by what they reply to; waits for none."""
-        return self._asked("pull", [*ids])
+    def pull(self, ids: Iterable[str]) -> dict[str, Payload | Failure]:
+        """Returns the available replies by request id, without waiting."""
+        return self._call("pull", [*ids])
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A port that is this process's from now on.
+    """Binds and returns a socket of the server's address.
 
     Raises:
-      OSError: if it is another's, or the host is not this machine.
+      OSError: if the port is taken, or the host is not this machine.
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        found = socket.create_server((host, port), family=family)
+        return socket.create_server((host, port), family=family)
     except OSError as error:
         raise OSError(
-            f"{host}:{port} is not to be had ({error.strerror}); another program has "
-            "it, or the address is not this machine's: choose another --address."
+            f"cannot bind {host}:{port} ({error.strerror}): another program uses it, "
+            "or the address is not of this machine; choose another --address."
         ) from error
-    return found
 
 
 @contextlib.contextmanager
@@ -110,18 +109,19 @@ def serving(
     certificate,
     private_key,
     public_keys: dict[int, bytes] | None,
-    tell: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ):
-    """Serves clients, and nobody else, while within.
+    """Serves clients inside the context.
 
     Args:
-      port: of ``listen``.
-      certificate, private_key: paths of PEM files, of TLS; None is plain HTTP.
-      public_keys: of ``keys.public_keys``; None lets everybody in who speaks Flower.
-      tell: gets a sentence, once a minute at most, of clients that Flower refuses.
+      port: socket from ``listen``.
+      certificate, private_key: paths of PEM files for TLS. None uses plain HTTP.
+      public_keys: keys from ``keys.public_keys``. None accepts any Flower client.
+      log: callback for lines, at most one per minute, about clients that Flower
+        rejects.
 
     Yields:
-      ``(link, nodes)``: a ``Link``, and the client of each node where there are keys.
+      ``(link, nodes)``: a ``Link``, and the client of each node with a key.
 
     Raises:
       OSError: if Flower's programs do not start.
@@ -138,7 +138,7 @@ def serving(
                 port,
                 f"https://127.0.0.1:{number}",
                 root,
-                tell,
+                log,
                 ssl_certfile=certificate,
                 ssl_keyfile=private_key,
             ),
@@ -149,7 +149,7 @@ def serving(
 
 
 def certify(folder):
-    """Makes a certificate of the loopback interface: its path, and its key's."""
+    """Creates a loopback certificate; returns paths of the certificate and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now, year = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=365)
@@ -175,7 +175,7 @@ def certify(folder):
 
 
 def _start(flower, port, certificate, key, *, authenticated):
-    """Starts SuperLink, and returns once it listens."""
+    """Starts SuperLink and returns once it listens."""
     flower.start(
         "flower-superlink",
         *("--host", "127.0.0.1", "--port", port, "--isolation", "process"),
@@ -205,7 +205,7 @@ root-certificates = "{certificate}"
 
 
 def _register(flower, public_keys):
-    """Tells SuperLink whose keys it may take; the client of each node."""
+    """Registers the clients' keys with SuperLink; returns the client of each node."""
 
     def register(client):
         path = flower.folder / f"client{client}.pub"
@@ -217,7 +217,7 @@ def _register(flower, public_keys):
 
 
 def _launch(flower, address, certificate):
-    """Has Flower start the ServerApp; the connection to it."""
+    """Starts the ServerApp through Flower; returns the connection to it."""
     app = flower.folder / "jaxanon"
     app.mkdir()
     (app / "pyproject.toml").write_text(BUNDLE)
@@ -230,31 +230,31 @@ def _launch(flower, address, certificate):
     )
     flower.run("flwr", "run", app)
     _wait(flower, lambda: not connections.empty())
-    # It would run what anybody on this machine hands in. Nothing is to come.
+    # The executor would run apps of other users of this machine, so it is paused.
     if hasattr(signal, "SIGSTOP"):
         executor.send_signal(signal.SIGSTOP)
     return connections.get()
 
 
-def _wait(flower, found):
+def _wait(flower, ready):
     end = time.monotonic() + STARTED_S
-    while not found():
+    while not ready():
         over = flower.ended()
         if over or time.monotonic() > end:
             why = f"{over}: {flower.said(over)}" if over else f"not in {STARTED_S:g} s"
             raise OSError(
-                f"the server did not start ({why}); see whether this machine lets it "
-                "listen, or choose another --address."
+                f"the server did not start ({why}); check that this machine allows it "
+                "to listen, or choose another --address."
             )
         time.sleep(0.05)
 
 
 @contextlib.contextmanager
-def _gate(port, inner, root, tell, **tls):
-    """Passes on, from a port to SuperLink, what SuperNodes may ask, while within."""
+def _gate(port, inner, root, log, **tls):
+    """Forwards calls of SuperNodes from a port to SuperLink inside the context."""
     config = uvicorn.Config(
-        gate(inner, ssl.create_default_context(cafile=str(root)), tell),
-        log_config=None,  # Logging is whose process it is.
+        gate(inner, ssl.create_default_context(cafile=str(root)), log),
+        log_config=None,  # The application configures logging.
         log_level="critical",
         ws="none",
         lifespan="off",
@@ -276,51 +276,51 @@ def _gate(port, inner, root, tell, **tls):
         port.close()
 
 
-def gate(inner: str, tls, tell: Callable[[str], None], transport=None) -> Starlette:
-    """An ASGI app that passes on what SuperNodes may ask.
+def gate(inner: str, tls, log: Callable[[str], None], transport=None) -> Starlette:
+    """Builds an ASGI app that forwards calls of SuperNodes.
 
     Args:
-      inner: SuperLink's URL.
-      tls: ``ssl.SSLContext`` that knows its certificate.
-      tell: gets a sentence, once a minute at most, of clients that it refuses.
-      transport: of ``httpx``; None is the network.
+      inner: URL of SuperLink.
+      tls: ``ssl.SSLContext`` with SuperLink's certificate.
+      log: callback for lines, at most one per minute, about rejected clients.
+      transport: transport for ``httpx``; None uses the network.
     """
     limits = httpx.Limits(max_connections=None)
     http = httpx.AsyncClient(
         base_url=inner, verify=tls, timeout=60.0, limits=limits, transport=transport
     )
-    told = -AGAIN_S
+    logged = -AGAIN_S
 
     async def forward(request):
-        nonlocal told
+        nonlocal logged
         path = request.url.path
         if not FLEET.fullmatch(path):
             return Response(status_code=404)
-        kept = lambda headers: [each for each in headers if each[0].lower() not in HOPS]
+        end_to_end = lambda headers: [h for h in headers if h[0].lower() not in HOPS]
         try:
-            found = await http.send(
+            response = await http.send(
                 http.build_request(
                     "POST",
                     path,
-                    headers=kept(request.headers.items()),
+                    headers=end_to_end(request.headers.items()),
                     content=request.stream(),
                 ),
                 stream=True,
             )
         except httpx.TransportError:
             return Response(status_code=502)
-        if found.status_code >= 400 and path.endswith(ENTERS):
-            if time.monotonic() - told >= AGAIN_S:  # It tries again and again.
-                told = time.monotonic()
-                tell(
-                    "A client was refused that has none of --client-keys, or one by "
-                    "which another is there."
+        if response.status_code >= 400 and path.endswith(ENTERS):
+            if time.monotonic() - logged >= AGAIN_S:  # Rejected clients keep trying.
+                logged = time.monotonic()
+                log(
+                    "Rejected a client whose key is not in --client-keys or is already "
+                    "in use."
                 )
         return StreamingResponse(
-            found.aiter_raw(),
-            found.status_code,
-            dict(kept(found.headers.items())),
-            background=BackgroundTask(found.aclose),
+            response.aiter_raw(),
+            response.status_code,
+            dict(end_to_end(response.headers.items())),
+            background=BackgroundTask(response.aclose),
         )
 
     return Starlette(routes=[Route("/{path:path}", forward, methods=["POST"])])

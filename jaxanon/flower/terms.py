@@ -1,9 +1,10 @@
-"""What a server and its clients agree on before a client takes part."""
+"""Terms that a server and its clients agree on before training."""
 
 import dataclasses
 import hashlib
 import json
 import os
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,84 +16,86 @@ from jaxanon.edge.budget import Budget
 from jaxanon.federated.engine import exchange
 from jaxanon.training import checkpoint, processes
 
-PROTOCOL = 2  # Of messages; another one is another version.
+PROTOCOL = 3  # Version of the message format.
 
 CHOICE = "choose the same --dataset, --preset, --public and --private"
 
 
 class Unfit(ValueError):
-    """A client's data do not fit; ``told`` is what the server may know of it."""
+    """A client's data do not match the terms.
 
-    def __init__(self, why: str, told: str):
-        super().__init__(why)
-        self.told = told
+    ``public_message`` is the part of the message that the server may see.
+    """
+
+    def __init__(self, message: str, public_message: str):
+        super().__init__(message)
+        self.public_message = public_message
 
 
 def check_method(method) -> None:
-    """Refuses what no real device can run.
+    """Raises ``ValueError`` unless a method can train over Flower.
 
-    Raises:
-      ValueError: for a method that trains in one place, or whose rounds do not come
-        apart, or whose clients are one, or send nothing.
+    The method must be federated, its rounds must consist of messages of single clients,
+    and its clients must send updates.
     """
     if method.federation is None:
         raise ValueError(
-            f"{method.name} can't run on real devices, for it learns from everybody's "
-            "windows in one place; take fedavg, atlas or blinder, say, or train it "
-            "where the windows are by jaxanon train."
+            f"{method.name} cannot train over Flower because it trains on all windows "
+            "centrally; choose a federated method such as fedavg, atlas or blinder, or "
+            "use jaxanon train."
         )
     if method.stages is None or method.update is not method.federation.algorithm.update:
         raise ValueError(
-            f"{method.name} can't run on real devices, for its rounds do not come "
-            "apart into messages of single clients; take fedavg, atlas or blinder, "
-            "say, or simulate it by jaxanon train."
+            f"{method.name} cannot train over Flower because its rounds do not consist "
+            "of messages of single clients; choose fedavg, atlas or blinder, or "
+            "simulate it with jaxanon train."
         )
     if method.name == "centralized":
-        raise ValueError("centralized has no clients; take fedavg.")
+        raise ValueError("centralized has no clients; use fedavg.")
     if method.name == "localized":
-        raise ValueError("localized has clients that send nothing; take fedavg.")
+        raise ValueError("localized has clients that send nothing; use fedavg.")
 
 
 def clients_of(method, data) -> list[int]:
-    """Subjects by their clients' numbers, as ``jaxanon.train`` has them."""
+    """Returns each client's subject, by client index, as in ``jaxanon.train``."""
     if method.predict is not None:
         return list(range(data.spec.num_classes("subject")))
     return np.unique(data.train.labels["subject"]).tolist()
 
 
 def of_subject(windows: datasets.Windows, mine) -> datasets.Windows:
-    """The windows at ``mine``, ``bool[N]``, with their labels."""
+    """Returns the windows, with labels, selected by ``mine``, ``bool[N]``."""
     labels = {name: label[mine] for name, label in windows.labels.items()}
     return datasets.Windows(windows.windows[mine], labels)
 
 
-def terms(method, state, clients: list[int], rows: int, seed: int) -> dict:
-    """All that has to be the same on every machine; JSON can say it.
+def terms(method, state, clients: list[int], max_windows: int, seed: int) -> dict:
+    """Returns everything that must be equal on all machines, as JSON values.
 
     Args:
       method: ``Method``.
-      state: that ``init`` made.
-      clients: of ``clients_of``.
-      rows: windows that every client is padded to, and none has more of.
-      seed: the run's; clients whose noise is a guarantee's have keys of their own.
+      state: the state that ``init`` returned.
+      clients: subjects from ``clients_of``.
+      max_windows: maximum number of windows per client; all are padded to it.
+      seed: the run's seed. Clients with a privacy guarantee use secret keys instead.
     """
-    told = {
+    agreed = {
         "version": __version__,
         "protocol": PROTOCOL,
         "code": processes.code(),
         "method": method.name,
         "settings": dataclasses.asdict(method.config),
         "spec": json.loads(method.spec.to_json()),
-        "architecture": checkpoint.architecture(exchange.sent_out(state)),
+        "architecture": checkpoint.architecture(exchange.broadcast_state(state)),
         "clients": clients,
-        "rows": rows,
+        "max_windows": max_windows,
         "seed": seed,
     }
-    return json.loads(json.dumps(told))
+    return json.loads(json.dumps(agreed))
 
 
 def digest(terms: dict) -> str:
-    """16 letters that stand for terms.
+    """Returns 16 hexadecimal digits that identify terms.
 
     Example:
       >>> digest({"a": 1}) == digest({"a": 1}), len(digest({"a": 2}))
@@ -103,35 +106,35 @@ def digest(terms: dict) -> str:
 
 
 def agreed(terms: dict, own: datasets.Spec, expected: str | None):
-    """The method that terms describe, if a client can go along with them.
+    """Builds the method that the server's terms describe, if the client accepts them.
 
     Args:
-      terms: the server's.
-      own: the client's windows' spec.
-      expected: the digest that the client was told to expect; None takes any.
+      terms: the server's terms.
+      own: the spec of the client's windows.
+      expected: digest that the terms must have; None accepts any terms.
 
     Returns:
       ``Method``.
 
     Raises:
-      ValueError: naming the version, the source, the digest or the part of the
-        spec that differs.
+      ValueError: if versions, sources, digests or specs differ; the message names the
+        difference.
     """
     theirs = terms.get("version"), terms.get("protocol")
     if theirs != (__version__, PROTOCOL):
         raise ValueError(
-            f"the server is jaxanon {theirs[0]} (protocol {theirs[1]}) and this client "
-            f"{__version__} (protocol {PROTOCOL}); install the same on both."
+            f"the server runs jaxanon {theirs[0]} (protocol {theirs[1]}) and this "
+            f"client {__version__} (protocol {PROTOCOL}); install the same version."
         )
     if terms.get("code") != processes.code():
         raise ValueError(
-            "the source of jaxanon at the server is another than here, though both are "
-            f"{__version__}; install the same on both."
+            "the server's source code of jaxanon differs from this client's, though "
+            f"both are {__version__}; install the same build."
         )
     if expected not in (None, digest(terms)):
         raise ValueError(
-            f"the server's settings have the digest {digest(terms)}, and this client "
-            f"was told to expect {expected}; ask who runs the server what changed."
+            f"the server's settings have the digest {digest(terms)}, but this client "
+            f"expects {expected}; ask the operator of the server what changed."
         )
     spec = datasets.Spec.from_json(json.dumps(terms["spec"]))
     for name in ("channels", "time", "tokens", "public", "private"):
@@ -150,61 +153,61 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
     for name in (spec.public, *spec.private):
         if name != "subject":
             _same(f"classes of {name}", *(s.classes.get(name) for s in (spec, own)))
-    settings = {
+    settings: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in terms["settings"].items()
     }
     method = registry.build(terms["method"], spec, **settings)
-    # A shape needs no numbers.
+    # Only shapes matter here, so any key will do.
     state = jax.eval_shape(method.init, jax.random.key(len(terms["clients"])))
-    found = checkpoint.architecture(exchange.sent_out(state))
+    found = checkpoint.architecture(exchange.broadcast_state(state))
     if found != terms["architecture"]:
         raise ValueError(
             f"{terms['method']} has other arrays here than at the server, though both "
-            f"are jaxanon {__version__}; install the same on both."
+            f"run jaxanon {__version__}; install the same build."
         )
     return method
 
 
 def budget(path, guarantee) -> Budget | None:
-    """Opens the file in which a client counts the rounds that it answered.
+    """Opens the file that counts the rounds a client answered.
 
     Args:
-      path: of the file, made if there is none; it belongs to one client's data.
-      guarantee: of the method's noise.
+      path: path of the budget file, created if missing; one per client's data.
+      guarantee: the method's guarantee.
 
     Returns:
-      ``Budget``; None where nothing limits the rounds.
+      ``Budget``, or None if the guarantee does not limit the rounds.
 
     Raises:
-      Unfit: if there is no path, or the file cannot be used, is of another guarantee,
-        or is spent.
+      Unfit: if the path is missing, or the file is unusable, belongs to another
+        guarantee, or is spent.
     """
     if guarantee is None or guarantee.rounds is None:
         return None
-    told = "its privacy budget does not allow it to take part."
+    public_message = "its privacy budget does not allow it to take part."
     if path is None:
         raise Unfit(
-            "budget must be a file, for noise protects this client in "
-            f"{guarantee.rounds} rounds and no more, got none; pass --budget FILE, "
-            "which counts them also when the client starts again.",
-            told,
+            "budget must be a file, got none, because the noise protects this client "
+            f"for only {guarantee.rounds} rounds; pass --budget FILE to count them "
+            "across restarts.",
+            public_message,
         )
     numbers = [x for x in jax.tree.leaves(guarantee) if not isinstance(x, str)]
     hidden = f"one client's windows, with noise of {numbers}"
-    rounds = None if os.path.exists(path) else guarantee.rounds  # Known if it is there.
+    rounds = None if os.path.exists(path) else guarantee.rounds  # Else in the file.
     try:
-        found = Budget(path, rounds, hidden, unit="rounds")
-        found.check(1)
-    except (ImportError, OSError, ValueError) as error:  # No locks, no budget.
-        raise Unfit(f"the budget cannot be used: {error}", told) from error
-    return found
+        opened = Budget(path, rounds, hidden, unit="rounds")
+        opened.check(1)
+    except (ImportError, OSError, ValueError) as error:  # Without locks, no budget.
+        raise Unfit(f"the budget cannot be used: {error}", public_message) from error
+    return opened
 
 
 def _meaning(target):
-    """What numbers are, with "" for what is not told; nothing where there are classes.
+    """Returns unit, channel and samples of a numeric target, "" where unknown.
 
-    Without a channel, samples are the default of a file that says neither.
+    Returns nothing for classes. Without a channel, samples is only a file's default.
     """
     if target is None:
         return ()
@@ -214,37 +217,37 @@ def _meaning(target):
 def _same(what, server, client, remedy=CHOICE):
     if server != client:
         raise Unfit(
-            f"{what} must be {server!r}, as at the server, and this client's windows "
+            f"{what} must be {server!r}, as at the server, but this client's windows "
             f"have {client!r}; {remedy}.",
             f"{what} must be {server!r}, as at the server.",
         )
 
 
 def own_windows(method, windows: datasets.Windows, client: int, terms: dict):
-    """One client's windows as its round wants them, the only ones there are.
+    """Returns one client's windows, padded and prepared for its rounds.
 
     Args:
-      method: ``Method`` of ``agreed``.
-      windows: all of them the client's.
-      client: its number.
-      terms: the server's.
+      method: ``Method`` from ``agreed``.
+      windows: the client's windows.
+      client: the client's index.
+      terms: the server's terms.
 
     Raises:
-      ValueError: if there are none, or more than ``terms["rows"]``.
+      Unfit: unless there are 1 to ``terms["max_windows"]`` windows.
     """
-    count, rows = len(windows.windows), terms["rows"]
-    if not 0 < count <= rows:
+    count, capacity = len(windows.windows), terms["max_windows"]
+    if not 0 < count <= capacity:
         raise Unfit(
-            f"client {client} must have 1 to {rows} windows, got {count}; the most "
-            "that a client may have is jaxanon serve's --rows.",
-            f"it has no windows, or more than {rows} (--rows).",
+            f"client {client} must have 1 to {capacity} windows, got {count}; raise "
+            "--max-windows of jaxanon server.",
+            f"it has no windows, or more than {capacity} (--max-windows).",
         )
     subject = np.full(count, terms["clients"][client], np.int32)
     labels = windows.labels | {"subject": subject}
     stacked = datasets.by_client(windows._replace(labels=labels))
     grow = lambda leaf: np.pad(
-        leaf, [(0, 0), (0, rows - count)] + [(0, 0)] * (leaf.ndim - 2)
+        leaf, [(0, 0), (0, capacity - count)] + [(0, 0)] * (leaf.ndim - 2)
     )
     prepared = method.prepare(jax.tree.map(grow, stacked))
-    place = client if method.predict is not None else 0
-    return jax.tree.map(lambda leaf: leaf[place : place + 1], prepared)
+    index = client if method.predict is not None else 0
+    return jax.tree.map(lambda leaf: leaf[index : index + 1], prepared)

@@ -46,13 +46,33 @@ _BUILDERS = {
 _RECIPES = {
     registry.RECOMMENDED: registry.Recipe("The defaults, for any data."),
     "paper": registry.Recipe(
-        "The defaults: the paper's update rule, whose settings depend on the data."
+        "The defaults: the paper's update rule; its settings depend on the data."
     ),
     "fast": registry.Recipe("A first look, which predicts less well.", epochs=5),
 }
+_OWN_RECIPES = {
+    "clusterfl": {
+        "official": registry.Recipe(
+            "The authors' program: its sign of the clusters' term, and the published "
+            "penalty, at which the dual variables may oscillate.",
+            {"variant": "official", "rho": 0.002},
+        )
+    },
+    "ldp_fl": {
+        "paper": registry.Recipe(
+            "The paper's budget for each single weight, which guarantees nothing for "
+            "clients, and an unclipped mean.",
+            {"privacy_unit": "weight", "cut_mean": False},
+        )
+    },
+}
 for _name, (_builder, _config) in _BUILDERS.items():
     registry.register(
-        _name, _builder, config=_config, kind="learner", recipes=_RECIPES
+        _name,
+        _builder,
+        config=_config,
+        kind="learner",
+        recipes=_RECIPES | _OWN_RECIPES.get(_name, {}),
     )
 NAMES = tuple(_BUILDERS)
 

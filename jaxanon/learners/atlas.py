@@ -97,7 +97,7 @@ class AtlasGuarantee(NamedTuple):
         releases = self.releases(rounds).values()
         return epsilon_spent(releases, self.delta, accountant=accountant)
 
-    def told(self, rounds: int, accountant: str = "pld") -> dict:
+    def report(self, rounds: int, accountant: str = "pld") -> dict:
         """What a report says of the guarantee after so many rounds.
 
         ``parts`` are what would be spent by each release alone, if there are two.
@@ -109,7 +109,7 @@ class AtlasGuarantee(NamedTuple):
         sums = "every client's clipped update" if whole else "clipped sums over lots"
         return {
             "mechanism": f"Gaussian noise on {sums}",
-            "released": "What clients send",
+            "released": "Everything that clients send",
             "neighbours": CLIENT if whole else f"{EXAMPLE} more or less",
             "sampling_probability": _share(self.lots),
             "noise_multiplier": self.noise_multiplier,
@@ -226,7 +226,7 @@ def _multipliers(config, steps, released, **each):
         alone = config.score_fraction * config.epsilon
         of_scores = noise_multiplier_for(alone, config.delta, **scores)
         beside = [SampledGaussian(noise_multiplier=of_scores, **scores)]
-    z = noise_multiplier_for(*budget, steps=steps, beside=beside, **each)
+    z = noise_multiplier_for(*budget, steps=steps, other_releases=beside, **each)
     return z, of_scores
 
 

@@ -1,4 +1,4 @@
-"""What releases add up to, and mechanisms that know their sensitivity."""
+"""Privacy accounting, calibration of noise, and mechanisms with a sensitivity."""
 
 from jaxanon.privacy.accounting import (
     ACCOUNTANTS,

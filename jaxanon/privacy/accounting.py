@@ -1,4 +1,4 @@
-"""What Gaussian noise costs: ε and δ of whole trainings, by dp-accounting."""
+"""Accounting of Gaussian noise: ε and δ of whole trainings, by dp-accounting."""
 
 import functools
 import math
@@ -8,40 +8,44 @@ from typing import Any
 
 from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.checks import one_of
-from jaxanon.privacy.sampled_gaussian import SampledGaussian, beyond, composed
+from jaxanon.privacy.sampled_gaussian import (
+    SampledGaussian,
+    compose_epsilon,
+    overflow_probability,
+)
 
 ACCOUNTANTS = ("pld", "rdp")
 
-SPARED = 0.01  # Of δ, for samples that their capacity cuts.
+RESERVED = 0.01  # Fraction of δ for samples that exceed their capacity.
 
-CUT = (
-    "a capacity that is often reached is accounted for by pld alone; leave "
-    "accountant as it is."
+NEEDS_PLD = (
+    "accountant must be 'pld' for a capacity that samples often exceed, got 'rdp'; "
+    "omit accountant, or raise the capacity."
 )
 
 
 def epsilon_spent(
     releases: Iterable[SampledGaussian], delta: float, *, accountant: str = "pld"
 ) -> float:
-    """The ε of all releases together, each of which may depend on those before it.
+    """Returns the total ε of adaptively composed releases.
 
     Args:
-      releases: of the same records.
-      delta: δ in (0, 1); of less than 1e-15 "pld" overstates ε by far.
-      accountant: "pld", privacy loss distributions, tight up to a discretisation that
-        errs on the safe side; "rdp", Rényi, an upper bound that is larger and quicker.
-        A capacity that is hardly ever reached costs a hundredth of δ; one that cuts
-        samples often is understood by "pld" alone, and takes it minutes.
+      releases: releases of the same records; each may depend on earlier ones.
+      delta: δ in (0, 1). The accountant "pld" overstates ε considerably below 1e-15.
+      accountant: "pld" or "rdp". Privacy loss distributions ("pld") are tight up to a
+        pessimistic discretization. Rényi divergences ("rdp") are a faster, larger upper
+        bound. A capacity that samples rarely exceed costs 1 % of δ. One that they often
+        exceed requires "pld" and takes minutes.
 
     Returns:
-      ε >= 0; 0 where nothing left.
+      ε >= 0; 0 without releases.
 
     Raises:
-      ValueError: for another accountant, a δ out of its range, or a capacity with
-        "rdp".
+      ValueError: if the accountant is unknown, δ is out of range, or samples often
+        exceed their capacity with "rdp".
 
     Example:
-      One sum with as much noise as its clip norm, and a hundred of samples of 1 %:
+      One sum with noise multiplier 1, then 100 sums over samples of 1 %:
 
       >>> round(epsilon_spent([SampledGaussian(noise_multiplier=1.0)], 1e-5), 2)
       4.38
@@ -56,25 +60,25 @@ def epsilon_spent(
       Doroshenko et al., PoPETs 2022 (pld).
     """
     one_of("accountant", accountant, ACCOUNTANTS)
-    found = spent(tuple(releases), checked_delta(delta), accountant)
-    if found is None:
-        raise ValueError(CUT)
-    return found
+    epsilon = spent(tuple(releases), check_delta(delta), accountant)
+    if epsilon is None:
+        raise ValueError(NEEDS_PLD)
+    return epsilon
 
 
 def spent(releases, delta, accountant):
-    """``epsilon_spent``; None where "rdp" cannot tell."""
+    """Returns ``epsilon_spent``, or None if "rdp" cannot bound the truncation."""
     if not releases:
         return 0.0
-    spill = sum(release.steps * beyond(release) for release in releases)
-    if spill:
-        # A lot spills over so rarely that what it is then may as well be anything.
-        epsilon = composed(releases, (1 - SPARED) * delta, accountant, False)
-        if (1 + math.exp(min(epsilon, 700))) * spill <= SPARED * delta:
+    overflow = sum(r.steps * overflow_probability(r) for r in releases)
+    if overflow:
+        # If overflow is rare, part of δ covers any output in that case.
+        epsilon = compose_epsilon(releases, (1 - RESERVED) * delta, accountant, False)
+        if (1 + math.exp(min(epsilon, 700))) * overflow <= RESERVED * delta:
             return epsilon
         if accountant == "rdp":
             return None
-    return composed(releases, delta, accountant, bool(spill))
+    return compose_epsilon(releases, delta, accountant, bool(overflow))
 
 
 def steps_within(
@@ -85,28 +89,29 @@ def steps_within(
     sampling_probability: float = 1.0,
     accountant: str = "pld",
 ) -> int:
-    """How many steps a budget pays for; 0 where it does not pay for one.
+    """Returns the largest number of steps within a budget; 0 if one is too many.
 
     Args:
       epsilon: ε > 0.
       delta: δ in (0, 1).
-      noise_multiplier, sampling_probability: as in ``SampledGaussian``.
-      accountant: as ``epsilon_spent`` takes it.
+      noise_multiplier: z > 0, the standard deviation of the noise over the clip norm.
+      sampling_probability: q in (0, 1], the probability of a record per step.
+      accountant: "pld" or "rdp", as in ``epsilon_spent``.
 
     Raises:
-      ValueError: as ``epsilon_spent``.
+      ValueError: if an argument is out of range, or the accountant is unknown.
 
     Example:
       >>> steps_within(5.0, 1e-5, noise_multiplier=1.0)
       1
     """
-    from scipy import optimize  # Half a second, which nobody else here has to wait.
+    from scipy import optimize  # Imported here: it takes half a second.
 
     finite(zero=False, epsilon=epsilon)
 
     @functools.cache
-    def over(steps):
-        """ε of so many steps less the budget; finite, for the root is sought."""
+    def excess(steps):
+        """Returns the ε of ``steps`` minus the budget, finite for the root search."""
         each = SampledGaussian(
             noise_multiplier=noise_multiplier,
             sampling_probability=sampling_probability,
@@ -115,50 +120,50 @@ def steps_within(
         spent = epsilon_spent([each], delta, accountant=accountant)
         return min(spent - epsilon, epsilon)
 
-    if over(1) > 0:
+    if excess(1) > 0:
         return 0
     low, high = 1, 2
-    while over(high) <= 0:
-        share = max(1 + over(high) / epsilon, 0.03)
-        # Of many steps ε grows as their root, or faster.
-        low, high = high, math.ceil(max(2.0, share**-2) * high)
-    root: Any = optimize.brentq(lambda steps: over(round(steps)), low, high, xtol=0.5)
-    found = round(root)
-    while over(found) > 0:
-        found -= 1
-    while over(found + 1) <= 0:
-        found += 1
-    return found
+    while excess(high) <= 0:
+        fraction = max(1 + excess(high) / epsilon, 0.03)
+        # ε grows at least with the square root of the steps.
+        low, high = high, math.ceil(max(2.0, fraction**-2) * high)
+    root: Any = optimize.brentq(lambda steps: excess(round(steps)), low, high, xtol=0.5)
+    num_steps = round(root)
+    while excess(num_steps) > 0:
+        num_steps -= 1
+    while excess(num_steps + 1) <= 0:
+        num_steps += 1
+    return num_steps
 
 
 def warn_of_delta(delta: float, records: int) -> None:
-    """Warns where δ is so large that it allows for giving a record away.
+    """Warns if δ is large enough to permit publishing a record.
 
-    A mechanism that publishes one record of N, drawn at random, is (0, 1/N)-private.
+    A mechanism that publishes one of N records at random is (0, 1/N)-private.
 
     Args:
       delta: δ in (0, 1).
-      records: N >= 1, of the smallest data set that δ is meant for.
+      records: number of records N >= 1 of the smallest data set in question.
 
     Example:
       >>> warn_of_delta(1e-5, 1000)
     """
-    checked_delta(delta)
+    check_delta(delta)
     if delta * records >= 1:
         warnings.warn(
-            f"delta {delta:g} is no less than 1 / {records}, the number of records: "
-            "publishing one of them at random would be as private; take one well "
-            "below that.",
+            f"delta should be well below 1 / {records}, one over the number of "
+            f"records, got {delta:g}, which permits publishing one record at random; "
+            "lower delta.",
             UserWarning,
             stacklevel=2,
         )
 
 
-def checked_delta(delta: float) -> float:
-    """δ as a float; ValueError unless it is in (0, 1).
+def check_delta(delta: float) -> float:
+    """Returns δ as a float; raises ValueError unless it is in (0, 1).
 
     Example:
-      >>> checked_delta(1e-5)
+      >>> check_delta(1e-5)
       1e-05
     """
     finite(zero=False, delta=delta)
@@ -171,12 +176,12 @@ WEAK = 10.0
 
 
 def warn_of_epsilon(epsilon: float) -> None:
-    """Warns of an ε that promises next to nothing, above 10.
+    """Warns if ε exceeds 10, where the guarantee is weak.
 
-    By definition whatever is seen may then be e^10 = 22,000 times as likely with a
-    record as without it. "How to DP-fy ML" takes an ε of up to 10 for a reasonable
-    guarantee and calls what is above weak or none: noise may still help there, and
-    attacks (``jaxanon.attacks.auditing``) say how much, but ε does not.
+    An output may then be more than e^10 = 22,000 times as likely with a record as
+    without it. The guide "How to DP-fy ML" considers ε up to 10 reasonable and larger
+    values weak. Noise may still help at larger ε; ``jaxanon.attacks.auditing``
+    estimates how much.
 
     Args:
       epsilon: ε > 0 of a whole training.
@@ -190,9 +195,9 @@ def warn_of_epsilon(epsilon: float) -> None:
     """
     if epsilon > WEAK:
         warnings.warn(
-            f"epsilon {epsilon:g} is above {WEAK:g}, and promises next to nothing; "
-            "spend less, by fewer rounds or steps, or smaller samples, or see what "
-            "attacks find.",
+            f"epsilon should be at most {WEAK:g}, got {epsilon:g}, which is a weak "
+            "guarantee; use fewer rounds or steps or smaller samples, or measure the "
+            "leakage by attacks.",
             UserWarning,
             stacklevel=2,
         )

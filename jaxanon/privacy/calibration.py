@@ -1,4 +1,4 @@
-"""The least Gaussian noise with which a training keeps within a budget."""
+"""Calibration of Gaussian noise to a privacy budget."""
 
 import functools
 import math
@@ -6,18 +6,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxanon.kernels.bounds import finite
-from jaxanon.privacy.accounting import CUT, epsilon_spent, spent
-from jaxanon.privacy.sampled_gaussian import RARELY, SampledGaussian, beyond
+from jaxanon.privacy.accounting import NEEDS_PLD, epsilon_spent, spent
+from jaxanon.privacy.sampled_gaussian import (
+    NEGLIGIBLE,
+    SampledGaussian,
+    overflow_probability,
+)
 
-LEAST_MULTIPLIER = 1e-3  # Of an ε of half a million.
+MIN_MULTIPLIER = 1e-3  # Corresponds to an ε of about 500,000.
 
-MOST_MULTIPLIER = 1e6  # Beyond it noise is all there is.
+MAX_MULTIPLIER = 1e6  # Beyond it the noise drowns everything.
 
-WIDTH = 1e-3  # To which the log of a noise multiplier is found.
+TOLERANCE = 1e-3  # Precision of the log of a noise multiplier.
 
-NEAR = 0.1  # What Rényi's orders ask for is mostly so much too much, in logs.
+FIRST_STEP = 0.1  # Typical excess of the "rdp" result over "pld", in logs.
 
-LEAST_EPSILON, MOST_EPSILON = 1e-300, 1e300  # Of which logs are taken.
+MIN_EPSILON, MAX_EPSILON = 1e-300, 1e300  # Range in which logs are finite.
 
 
 def noise_multiplier_for(
@@ -28,25 +32,25 @@ def noise_multiplier_for(
     steps: int = 1,
     max_batch_size: int | None = None,
     max_examples: int | None = None,
-    beside: Iterable[SampledGaussian] = (),
+    other_releases: Iterable[SampledGaussian] = (),
     accountant: str = "pld",
 ) -> float:
-    """The least noise multiplier with which a training keeps within ε and δ.
+    """Returns the smallest noise multiplier that keeps a training within ε and δ.
 
     Args:
-      epsilon: ε > 0 that all steps may cost together.
+      epsilon: total ε > 0 of all steps.
       delta: δ in (0, 1).
-      sampling_probability, steps, max_batch_size, max_examples: as in
+      sampling_probability, steps, max_batch_size, max_examples: fields of
         ``SampledGaussian``.
-      beside: releases of the same records that are paid for from the same ε.
-      accountant: as ``epsilon_spent`` takes it.
+      other_releases: further releases of the same max_examples, within the same ε.
+      accountant: "pld" or "rdp"; see ``epsilon_spent``.
 
     Returns:
-      z > 0, by at most a thousandth larger than need be, never smaller.
+      z > 0, at most 0.1 % above the optimum and never below it.
 
     Raises:
-      ValueError: as ``epsilon_spent``; if what is ``beside`` spends ε alone; or if no
-        noise multiplier between 1e-3 and 1e6 is the one.
+      ValueError: if an argument is out of range, ``other_releases`` alone spend ε, or
+        no noise multiplier between 1e-3 and 1e6 fits.
 
     Example:
       >>> z = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.05, steps=100)
@@ -57,7 +61,7 @@ def noise_multiplier_for(
       As ``epsilon_spent``.
     """
     finite(zero=False, epsilon=epsilon)
-    beside = list(beside)
+    others = list(other_releases)
     noisy = functools.partial(
         SampledGaussian,
         sampling_probability=sampling_probability,
@@ -65,68 +69,71 @@ def noise_multiplier_for(
         max_batch_size=max_batch_size,
         max_examples=max_examples,
     )
-    quick = "rdp" if _rare([noisy(noise_multiplier=1.0), *beside]) else accountant
-    alone = epsilon_spent(beside, delta, accountant=accountant)
-    if alone >= epsilon:
+    fast = "rdp" if _rare([noisy(noise_multiplier=1.0), *others]) else accountant
+    others_spent = epsilon_spent(others, delta, accountant=accountant)
+    if others_spent >= epsilon:
         raise ValueError(
-            f"what is released beside it spends {alone:g} of epsilon {epsilon:g} "
-            "already; give it more noise, or leave more budget."
+            f"epsilon must be above the {others_spent:g} of other releases, got "
+            f"{epsilon:g}; add noise to them, or raise epsilon."
         )
 
-    def over(log, judge):
-        """Log of ε that is spent over what may be, of noise whose log is given."""
-        return _log_ratio(spent((of(log), *beside), delta, judge), epsilon)
+    def excess(log, name):
+        """Returns log(spent ε / ε) for the log of a noise multiplier."""
+        return _log_ratio(spent((release_of(log), *others), delta, name), epsilon)
 
-    def of(log):
+    def release_of(log):
         return noisy(noise_multiplier=math.exp(log))
 
     log = 0.0
-    for judge in dict.fromkeys((quick, accountant)):
-        low, high = _bracket(lambda log, judge=judge: over(log, judge), log)
-        if high is None and judge == accountant:
-            if spent((of(math.log(MOST_MULTIPLIER)), *beside), delta, judge) is None:
-                raise ValueError(CUT)
-            other = ", or accountant 'pld'" if accountant == "rdp" else ""
+    for name in dict.fromkeys((fast, accountant)):
+        excess_fn = functools.partial(excess, name=name)
+        low, high = _bracket(excess_fn, log)
+        if high is None and name == accountant:
+            loudest = release_of(math.log(MAX_MULTIPLIER))
+            if spent((loudest, *others), delta, name) is None:
+                raise ValueError(NEEDS_PLD)
+            other = ", or use accountant 'pld'" if accountant == "rdp" else ""
             raise ValueError(
-                f"no noise multiplier below {MOST_MULTIPLIER:g} keeps {steps} steps "
-                f"within epsilon {epsilon:g}; take fewer steps, or a larger "
-                f"epsilon{other}."
+                f"epsilon must be reachable with a noise multiplier below "
+                f"{MAX_MULTIPLIER:g}, got {epsilon:g} for {steps} steps; take fewer "
+                f"steps or a larger epsilon{other}."
             )
-        if low is None and judge == accountant:
+        if low is None and name == accountant:
             raise ValueError(
-                f"epsilon {epsilon:g} is kept by a noise multiplier of "
-                f"{LEAST_MULTIPLIER:g}, which hides nothing; take a smaller epsilon, "
-                "or no noise."
+                f"epsilon must need noise, got {epsilon:g}, which even a noise "
+                f"multiplier of {MIN_MULTIPLIER:g} keeps; take a smaller epsilon, or "
+                "train without noise."
             )
         if low is not None and high is not None:
-            log = _calibrated(lambda log, judge=judge: over(log, judge), low, high)
+            log = _calibrate(excess_fn, low, high)
     return math.exp(log)
 
 
-def _log_ratio(found, epsilon):
-    found = MOST_EPSILON if found is None else found
-    return math.log(min(max(found, LEAST_EPSILON), MOST_EPSILON) / epsilon)
+def _log_ratio(spent_, epsilon):
+    spent_ = MAX_EPSILON if spent_ is None else spent_
+    return math.log(min(max(spent_, MIN_EPSILON), MAX_EPSILON) / epsilon)
 
 
 def _rare(releases):
-    """Whether samples are cut so rarely that "rdp" may be asked about them."""
-    return all(beyond(release) <= RARELY for release in releases)
+    """Returns whether truncation is rare enough for "rdp"."""
+    return all(overflow_probability(release) <= NEGLIGIBLE for release in releases)
 
 
-def _bracket(over, start):
-    """``(low, high)`` around ``start``, of which ``high`` alone fits.
+def _bracket(excess_fn, start):
+    """Returns ``(low, high)`` around ``start``, where only ``high`` fits the budget.
 
-    None for an end that there is not between the least and the most.
+    An end is None if no multiplier in the allowed range qualifies.
     """
-    least, most, step = math.log(LEAST_MULTIPLIER), math.log(MOST_MULTIPLIER), NEAR
+    least, most = math.log(MIN_MULTIPLIER), math.log(MAX_MULTIPLIER)
+    step = FIRST_STEP
     low = high = start
-    if over(start) <= 0:
-        while over(low := max(low - step, least)) <= 0:
+    if excess_fn(start) <= 0:
+        while excess_fn(low := max(low - step, least)) <= 0:
             if low <= least:
                 return None, low
             high, step = low, 4 * step
         return low, high
-    while over(high := min(high + step, most)) > 0:
+    while excess_fn(high := min(high + step, most)) > 0:
         if high >= most:
             return low, None
         low, step = high, 4 * step
@@ -136,29 +143,29 @@ def _bracket(over, start):
 class _Budget:
     """The part of an accountant that ``calibrate_dp_mechanism`` calls."""
 
-    def __init__(self, ledger, over):
-        self.ledger, self.over = ledger, over
+    def __init__(self, ledger, excess_fn):
+        self.ledger, self.excess_fn = ledger, excess_fn
 
     def compose(self, log):
         self.log = log
         return self
 
     def get_epsilon(self, delta):
-        return self.over(self.log)
+        return self.excess_fn(self.log)
 
 
-def _calibrated(over, low, high):
-    """Of a bracket what fits, and is at most ``WIDTH`` above what does not."""
+def _calibrate(excess_fn, low, high):
+    """Returns a log multiplier that fits, within ``TOLERANCE`` of the optimum."""
     import dp_accounting
 
     empty = dp_accounting.NoOpDpEvent()
     as_event: Any = lambda log: log
-    fresh: Any = lambda: _Budget(empty, over)
+    fresh: Any = lambda: _Budget(empty, excess_fn)
     return dp_accounting.calibrate_dp_mechanism(
         fresh,
         as_event,
-        0.0,  # Of logs of ε over what may be.
+        0.0,  # Target of ``excess_fn``.
         0.0,
         dp_accounting.ExplicitBracketInterval(low, high),
-        tol=WIDTH / 2,
+        tol=TOLERANCE / 2,
     )

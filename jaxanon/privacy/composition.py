@@ -1,4 +1,4 @@
-"""What ε-private releases add up to, and sums of randomised responses."""
+"""Composition of ε-private releases and of randomized responses."""
 
 import math
 import numbers
@@ -6,29 +6,28 @@ from collections.abc import Mapping
 
 from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.checks import whole
-from jaxanon.privacy.accounting import checked_delta
+from jaxanon.privacy.accounting import check_delta
 from jaxanon.privacy.sampled_gaussian import ORDERS
 
 HOUR_S = 3600.0
 
 
 def sequential(releases: Mapping[float, int]) -> float:
-    """The ε of a whole stream: what all releases together tell of one person.
+    """Returns the ε of a whole stream: the sum over all releases.
 
-    Neighbouring streams differ in any of their windows, as they do when one person is
-    put in another's place; every release tells of that, so budgets add up. Pure
-    ε-privacy, δ = 0, however the windows depend on one another.
+    Neighbouring streams may differ in all windows, such as the streams of two persons.
+    The sum is pure ε-privacy (δ = 0) for any dependence between windows.
 
     Args:
-      releases: how many windows left by each ε, such as ``{0.5: 120}``.
+      releases: number of released windows by ε, such as ``{0.5: 120}``.
 
     Returns:
-      A number >= 0; 0 where nothing left. Exact to rounding, whatever the order;
-      infinite beyond the largest of floats.
+      ε >= 0; 0 without releases. Exact up to rounding in any order; infinite if the sum
+      overflows.
 
     Raises:
-      ValueError: for an ε that is not > 0 and finite, or a count below 0.
-      TypeError: for an ε that is no number, or a count that is no whole one.
+      ValueError: if an ε is not > 0 and finite, or a count is below 0.
+      TypeError: if an ε is not a number, or a count is not whole.
 
     Example:
       >>> sequential({0.1: 3, 2.0: 1})
@@ -45,43 +44,43 @@ def sequential(releases: Mapping[float, int]) -> float:
 
 
 def parallel(releases: Mapping[float, int]) -> float:
-    """The ε of one window: neighbouring streams that differ in a single window.
+    """Returns the ε of a single window: the maximum over all releases.
 
-    Each window enters one release, so the largest counts: windows must not overlap,
-    or one sample is in several, and none may be released twice. It says nothing of what
-    stays the same over a stream, such as who is wearing the phone: that is told by
-    every window, and ``sequential`` counts it.
+    Neighbouring streams differ in one window. Windows must not overlap, and each may be
+    released only once. Attributes that are constant over a stream, such as who wears
+    the phone, leak through every window; use ``sequential`` for them.
 
     Args:
-      releases: as ``sequential`` takes them.
+      releases: number of released windows by ε, as in ``sequential``.
 
     Returns:
-      A number >= 0; 0 where nothing left.
+      ε >= 0; 0 without releases.
 
     Raises:
-      ValueError, TypeError: as ``sequential``.
+      ValueError: if an ε is not > 0 and finite, or a count is below 0.
+      TypeError: if an ε is not a number, or a count is not whole.
 
     Example:
       >>> parallel({0.1: 3, 2.0: 1})
       2.0
 
     References:
-      Liu, Chakraborty and Mittal, DEEProtect, 2017, theorem 2, whose neighbours have to
-      be these for it to hold.
+      Liu, Chakraborty and Mittal, DEEProtect, 2017, theorem 2, which holds only for
+      these neighbours.
     """
     return max((epsilon for epsilon, count in _checked(releases) if count), default=0.0)
 
 
 def epsilon_per_hour(epsilon: float, stride_s: float) -> float:
-    """The ε of an hour of windows, by ``sequential``.
+    """Returns the ε of one hour of windows, by ``sequential``.
 
     Args:
-      epsilon: of a window, > 0.
-      stride_s: seconds from one window's start to the next one's, > 0.
+      epsilon: ε per window, > 0.
+      stride_s: seconds between the starts of consecutive windows, > 0.
 
     Raises:
-      ValueError: if one is not > 0 and finite.
-      TypeError: if one is no number.
+      ValueError: if an argument is not > 0 and finite.
+      TypeError: if an argument is not a number.
 
     Example:
       >>> epsilon_per_hour(0.5, 1.0)
@@ -95,34 +94,34 @@ def _checked(releases):
     for epsilon, count in releases.items():
         finite(zero=False, epsilon=epsilon)
         if isinstance(count, bool) or not isinstance(count, numbers.Integral):
-            raise TypeError(f"a count of windows must be whole, got {count!r}.")
+            raise TypeError(f"releases must have whole counts, got {count!r}.")
         if count < 0:
-            raise ValueError(f"a count of windows must be >= 0, got {count!r}.")
+            raise ValueError(f"releases must have counts >= 0, got {count!r}.")
         yield float(epsilon), int(count)
 
 
-# Divergences of two values are in closed form at every order; sums of many of them are
-# least near 1; dp-accounting leaves out those below 1.01.
-CLOSE = (1.011, 1.02, 1.04, 1.07, 1.12, 1.2, 1.35, 1.5, 1.75)
+# Divergences of randomized responses have a closed form at every order. The best order
+# for many responses is near 1; dp-accounting ignores orders below 1.01.
+ORDERS_NEAR_ONE = (1.011, 1.02, 1.04, 1.07, 1.12, 1.2, 1.35, 1.5, 1.75)
 
 
 def responses_spent(epsilon: float, count: int, delta: float) -> float:
-    """The ε of many answers of one of two values, each of them ε-private.
+    """Returns the total ε of many ε-private randomized responses.
 
-    Neighbours are any two data sets; answers may depend on those before. Whatever the
-    ε-private mechanism, none tells more than a randomised response does.
+    Neighbours are any two data sets; a response may depend on earlier ones. Randomized
+    response is the worst case among all ε-private mechanisms.
 
     Args:
-      epsilon: of one answer, > 0.
-      count: answers, >= 0.
-      delta: δ in (0, 1) of the sum.
+      epsilon: ε of one response, > 0.
+      count: number of responses, >= 0.
+      delta: δ in (0, 1) of the composition.
 
     Returns:
-      The lesser of ``count * epsilon``, with which δ is 0, and what Rényi divergences
-      add up to: far less where answers are many and ε small.
+      The smaller of ``count * epsilon`` (where δ is 0) and the bound from Rényi
+      divergences, which is much smaller for many responses of small ε.
 
     Raises:
-      ValueError, TypeError: for numbers out of their range.
+      ValueError, TypeError: if a number is out of range.
 
     Example:
       >>> responses_spent(1.0, 3, 1e-5), round(responses_spent(0.001, 10_000, 1e-5), 2)
@@ -131,33 +130,33 @@ def responses_spent(epsilon: float, count: int, delta: float) -> float:
     References:
       Mironov, Rényi differential privacy, CSF 2017, proposition 5; Kairouz, Oh and
       Viswanath, The composition theorem for differential privacy, ICML 2015, for
-      randomised response as the worst of all.
+      randomized response as the worst case.
     """
     finite(zero=False, epsilon=epsilon)
-    epsilon = float(epsilon)  # NumPy's own may be of half precision.
-    delta = checked_delta(delta)
+    epsilon = float(epsilon)  # A NumPy number may have half precision.
+    delta = check_delta(delta)
     count = whole("count", count, least=0)
     if count == 0:
         return 0.0
-    # SciPy takes a second to come.
+    # Imported here: SciPy takes about a second.
     from dp_accounting.rdp import rdp_privacy_accountant
 
-    orders = (*CLOSE, *ORDERS)
-    told = [count * divergence(epsilon, order) for order in orders]
-    found, _ = rdp_privacy_accountant.compute_epsilon(orders, told, delta)
-    return min(sequential({epsilon: count}), max(0.0, float(found)))
+    orders = (*ORDERS_NEAR_ONE, *ORDERS)
+    divergences = [count * divergence(epsilon, order) for order in orders]
+    bound, _ = rdp_privacy_accountant.compute_epsilon(orders, divergences, delta)
+    return min(sequential({epsilon: count}), max(0.0, float(bound)))
 
 
 def divergence(epsilon: float, order: float) -> float:
-    """Rényi's divergence of the two answers of a randomised response.
+    """Returns the Rényi divergence between the two outcomes of a randomized response.
 
-    With p = e^ε / (1 + e^ε) it is log(p^α (1 - p)^(1 - α) + (1 - p)^α p^(1 - α)) / (α -
-    1); of the sum less 1 each factor is known to all digits, however small ε is, where
-    the sum itself would be 1.
+    For p = e^ε / (1 + e^ε) it is log(p^α (1 - p)^(1 - α) + (1 - p)^α p^(1 - α)) / (α -
+    1). The code computes the sum minus 1 as a product whose factors are accurate even
+    for tiny ε, where the sum itself would round to 1.
 
     Args:
-      epsilon: > 0.
-      order: α > 1.
+      epsilon: ε > 0.
+      order: order α > 1.
 
     Returns:
       A number in (0, ε].
@@ -169,26 +168,26 @@ def divergence(epsilon: float, order: float) -> float:
     References:
       Mironov, Rényi differential privacy, CSF 2017, proposition 6.
     """
-    if order * epsilon > 500:  # The other value adds nothing that could be seen.
-        more = order * epsilon - math.log1p(math.exp(-epsilon)) - epsilon
-        return min(epsilon, more / (order - 1))
-    more = math.expm1(order * epsilon) * -math.expm1((1 - order) * epsilon)
-    return min(epsilon, math.log1p(more / (1 + math.exp(epsilon))) / (order - 1))
+    if order * epsilon > 500:  # The second term is below rounding.
+        log_sum = order * epsilon - math.log1p(math.exp(-epsilon)) - epsilon
+        return min(epsilon, log_sum / (order - 1))
+    product = math.expm1(order * epsilon) * -math.expm1((1 - order) * epsilon)
+    return min(epsilon, math.log1p(product / (1 + math.exp(epsilon))) / (order - 1))
 
 
 def response_epsilon_for(epsilon: float, count: int, delta: float) -> float:
-    """The largest ε of each answer with which all of them keep within a budget.
+    """Returns the largest ε per response that keeps all responses within a budget.
 
     Args:
-      epsilon: that all answers may cost together, > 0.
-      count: answers, >= 1.
+      epsilon: total ε of all responses, > 0.
+      count: number of responses, >= 1.
       delta: δ in (0, 1).
 
     Returns:
-      A number > 0, by at most a thousandth smaller than it may be, never larger.
+      ε > 0, at most 0.1 % below the optimum and never above it.
 
     Raises:
-      ValueError, TypeError: for numbers out of their range.
+      ValueError, TypeError: if a number is out of range.
 
     Example:
       >>> each = response_epsilon_for(2.0, 10_000, 1e-5)
@@ -200,7 +199,7 @@ def response_epsilon_for(epsilon: float, count: int, delta: float) -> float:
     low = epsilon / whole("count", count, least=1)
     high = 2 * epsilon
     while high - low > 1e-3 * low:
-        middle = math.sqrt(low * high)
-        fits = responses_spent(middle, count, delta) <= epsilon
-        low, high = (middle, high) if fits else (low, middle)
+        midpoint = math.sqrt(low * high)
+        fits = responses_spent(midpoint, count, delta) <= epsilon
+        low, high = (midpoint, high) if fits else (low, midpoint)
     return low

@@ -1,4 +1,4 @@
-"""How much noise is to be expected: DEEProtect's theorems 6 and 7, corrected."""
+"""Expected error of Laplace noise: DEEProtect's theorems 6 and 7, corrected."""
 
 import math
 
@@ -7,23 +7,24 @@ from jaxanon.kernels.checks import whole
 
 
 def raw_error(inputs: int, width: float, epsilon: float) -> float:
-    """Expected L1 error of a window with Laplace noise on each of its numbers.
+    """Returns the expected L1 error of a window with Laplace noise on each value.
 
-    Every number lies in a public interval of ``width``, so that two windows are up to
-    ``inputs * width`` apart in L1, each number gets noise of that over ε, and the
-    absolute noise adds up to ``inputs² width / ε``. The paper's equation 20 has neither
-    factor.
+    Each value lies in a public interval of ``width``, so the L1 sensitivity of a window
+    is ``inputs * width``. The noise of each value has that sensitivity over ε as its
+    scale, and the absolute noise sums to ``inputs² width / ε``. The paper's equation 20
+    lacks both factors.
 
     Args:
-      inputs: numbers of a window, >= 1.
-      width: ΔQ > 0.
-      epsilon: of a window, > 0.
+      inputs: number of values in a window, >= 1.
+      width: width ΔQ of the public interval, > 0.
+      epsilon: ε per window, > 0.
 
     Returns:
       The exact expectation, in the unit of ``width``.
 
     Raises:
-      ValueError, TypeError: for another argument.
+      ValueError: if an argument is out of range.
+      TypeError: if an argument has the wrong type.
 
     Example:
       >>> raw_error(30, 1.0, 5.0)
@@ -38,24 +39,25 @@ def raw_error(inputs: int, width: float, epsilon: float) -> float:
 
 
 def feature_error(features: int, sensitivity: float, epsilon: float) -> float:
-    """Expected L1 error of features with Laplace noise, by their L1 sensitivity.
+    """Returns the expected L1 error of features with Laplace noise.
 
-    Theorems 6 and 7 with what their proofs leave out: the noise of a feature has scale
-    ``sensitivity / ε``, so that ``features * sensitivity / ε`` is exact. With the
-    published sensitivity ``√k d width`` that is ``d / (k √k)`` times less than
-    ``raw_error``, 1.62 for 30 numbers and 7 features, not ``d / k``. In mode "named"
-    the sensitivity is that of relaxed neighbours.
+    Corrects theorems 6 and 7: the noise of a feature has scale ``sensitivity / ε``, so
+    that ``features * sensitivity / ε`` is exact. With the published sensitivity ``√k d
+    width`` this is ``d / (k √k)`` times smaller than ``raw_error`` (1.62 for 30 values
+    and 7 features), not ``d / k`` times. In the mode "named" the sensitivity is that of
+    relaxed neighbours.
 
     Args:
-      features: k >= 1.
-      sensitivity: the most that neighbours' features differ by in L1, > 0.
-      epsilon: of a window, > 0.
+      features: number of features k >= 1.
+      sensitivity: L1 sensitivity of the features, > 0.
+      epsilon: ε per window, > 0.
 
     Returns:
       The exact expectation, in the unit of the features.
 
     Raises:
-      ValueError, TypeError: for another argument.
+      ValueError: if an argument is out of range.
+      TypeError: if an argument has the wrong type.
 
     Example:
       >>> published = feature_error(7, 7**0.5 * 30, 5.0)
@@ -73,31 +75,32 @@ def feature_error(features: int, sensitivity: float, epsilon: float) -> float:
 def rebuilt_error(
     inputs: int, features: int, sensitivity: float, epsilon: float
 ) -> float:
-    """Bound on the expected L1 error of a window rebuilt from features with noise.
+    """Bounds the expected L1 error of a window rebuilt from noisy features.
 
-    Orthonormal rows rebuild noise n as ``Wᵀ n``, as long as it is, and a vector of d
-    numbers has an L1 norm of at most ``√d`` times its length: the expectation is at
-    most ``√d √(2 k) sensitivity / ε``, by Jensen's inequality. What the features lose
-    of the window comes on top of it.
+    Orthonormal rows map noise n to ``Wᵀ n`` with the same L2 norm. The L1 norm of d
+    values is at most ``√d`` times their L2 norm, so the expectation is at most ``√d √(2
+    k) sensitivity / ε`` by Jensen's inequality. The bound excludes the reconstruction
+    error of the features themselves.
 
     Args:
-      inputs: d >= 1.
-      features: k, from 1 to ``inputs``.
-      sensitivity: as ``feature_error`` takes it.
-      epsilon: of a window, > 0.
+      inputs: number of values in a window d >= 1.
+      features: number of features k in [1, ``inputs``].
+      sensitivity: L1 sensitivity, > 0.
+      epsilon: ε per window, > 0.
 
     Returns:
       An upper bound, in the unit of the window.
 
     Raises:
-      ValueError, TypeError: for another argument.
+      ValueError: if an argument is out of range.
+      TypeError: if an argument has the wrong type.
 
     Example:
       >>> rebuilt_error(8, 4, 2.0, 1.0)
       16.0
 
     References:
-      DEEProtect, theorem 6; its step from the variance to the error has no factor √d.
+      DEEProtect, theorem 6, whose step from variance to error lacks the factor √d.
     """
     inputs = whole("inputs", inputs, least=1)
     features = whole("features", features, least=1)

@@ -1,4 +1,4 @@
-"""What a learner's noise is worth, and how many rounds it pays for."""
+"""Privacy guarantees of noise in training, and the rounds within a budget."""
 
 import warnings
 from typing import NamedTuple
@@ -12,36 +12,37 @@ EXAMPLE = "an example of a client that has others"
 
 
 class PerWeight(NamedTuple):
-    """One of two values for every weight that a client sends, in every round.
+    """Guarantee of randomized response on every weight that a client sends.
 
-    As ``Guarantee``; neighbours are any two sets of windows of a client.
+    Has the interface of ``Guarantee``. Neighbours are any two sets of windows of a
+    client.
     """
 
-    weights: int  # of a model
+    weights: int  # number of weights of a model
     weight_epsilon: float
-    rounds: int  # that were paid for
+    rounds: int  # rounds within the budget
     delta: float
-    holds: bool = True  # Else the ε claimed is of one weight in one round.
+    holds: bool = True  # False: the claimed ε covers only one weight in one round.
     most_windows: int | None = None
 
     rests_on = "weight_epsilon"
 
     def trained_with(self, state) -> "PerWeight":
-        """The guarantee of the ε that a state's ``hyper`` has."""
+        """Returns the guarantee for the ε in a state's ``hyper``."""
         return self._replace(weight_epsilon=float(state.hyper[self.rests_on]))
 
     def epsilon(self, rounds: int) -> float:
-        """ε of all that a client sends in the first so many rounds."""
+        """Returns the ε of all messages of a client in the first rounds."""
         count = rounds * self.weights
         return responses_spent(self.weight_epsilon, count, self.delta)
 
-    def told(self, rounds: int, accountant: str = "rdp") -> dict:
-        """What a report says of the guarantee after so many rounds."""
-        del accountant  # Of responses there is one.
+    def report(self, rounds: int, accountant: str = "rdp") -> dict:
+        """Returns the guarantee after some rounds as a JSON-able dict."""
+        del accountant  # Responses have only one.
         claimed = {} if self.holds else {"claimed": self.weight_epsilon}
         return claimed | {
             "mechanism": "one of two values for every weight",
-            "released": "What clients send",
+            "released": "Everything that clients send",
             "neighbours": "any two sets of windows of a client",
             "weight_epsilon": self.weight_epsilon,
             "steps": rounds * self.weights,
@@ -54,61 +55,61 @@ class PerWeight(NamedTuple):
         }
 
 
-SEED = "the seed, from which noise can be drawn again, is in config.json"
+SEED = "the seed in config.json, which reproduces the noise"
 
 DIGEST = (
-    "a digest of all windows and labels is in config.json, by which a guess of all of "
-    "them can be confirmed"
+    "the digest of all windows and labels in config.json, which confirms a correct "
+    "guess of all of them"
 )
 
-LOSSES = "losses in metrics.jsonl are of clients' own windows"
+LOSSES = "the losses in metrics.jsonl, which are computed on the clients' windows"
 
 SCALES = (
-    "mean and deviation of each channel, and of a target, over all training windows, "
-    "are taken for public"
+    "mean and standard deviation of each channel, and of a target, over all training "
+    "windows, which count as public"
 )
 
 NOT_COVERED = (SEED, DIGEST, LOSSES, SCALES)
 
 
 class Guarantee(NamedTuple):
-    """Gaussian noise of one multiplier at every step, for so many rounds and no more.
+    """Guarantee of Gaussian noise with a constant multiplier at every step.
 
-    What ``PerWeight`` shares with it: ``rounds``, ``holds``,
-    ``most_windows``, ``rests_on`` (the hyper-parameter that must stay as it was
-    reckoned with), ``trained_with``, ``epsilon`` and ``told``.
+    ``PerWeight`` has the same interface: ``rounds``, ``holds``, ``most_windows``,
+    ``rests_on`` (the hyper-parameter that must not change), ``trained_with``,
+    ``epsilon`` and ``report``.
     """
 
     lots: PoissonSampling
-    noise_multiplier: float  # z*, of all that a step releases together
+    noise_multiplier: float  # z*, joint multiplier of all releases of a step
     local_steps: int
-    rounds: int | None  # that were paid for; None where noise was named, not bought
+    rounds: int | None  # rounds within the budget; None if noise was set directly
     delta: float
-    unit: str  # of whom there is one more or less: "an example of a client", ...
-    most_windows: int | None = None  # of a client, where it was counted on
-    mechanism: str = "Gaussian noise on sums of clipped gradients over lots"
-    released: str = "What clients send"
+    unit: str  # unit added or removed between neighbours, such as "an example"
+    most_windows: int | None = None  # assumed maximum number of windows of a client
+    mechanism: str = "Gaussian noise on sums of clipped gradients of Poisson samples"
+    released: str = "Everything that clients send"
     rounds_per_epoch: int = 1
-    setting: str = "max_rounds"  # that says how many epochs are paid for
+    setting: str = "rounds"  # name of the setting that bounds the epochs
     not_covered: tuple[str, ...] = NOT_COVERED
 
     rests_on = "noise_multiplier"
     holds = True
 
     def trained_with(self, state) -> "Guarantee":
-        """The guarantee of the noise that a state's ``hyper`` has."""
+        """Returns the guarantee for the noise multiplier in a state's ``hyper``."""
         return self._replace(noise_multiplier=float(state.hyper[self.rests_on]))
 
     def epsilon(self, rounds: int, accountant: str = "pld") -> float:
-        """ε of the first so many rounds, by one of ``jaxanon.privacy.ACCOUNTANTS``."""
+        """Returns the ε of the first rounds; ``accountant`` is "pld" or "rdp"."""
         if rounds == 0:
             return 0.0
         steps = rounds * self.local_steps
         release = sampled_gaussian(self.lots, self.noise_multiplier, steps)
         return epsilon_spent([release], self.delta, accountant=accountant)
 
-    def told(self, rounds: int, accountant: str = "pld") -> dict:
-        """What a report says of the guarantee after so many rounds."""
+    def report(self, rounds: int, accountant: str = "pld") -> dict:
+        """Returns the guarantee after some rounds as a JSON-able dict."""
         return {
             "mechanism": self.mechanism,
             "released": self.released,
@@ -126,15 +127,15 @@ class Guarantee(NamedTuple):
 
 
 def of_steps(config) -> Guarantee | None:
-    """The guarantee that a config's ε, δ and rounds ask for; None for an ε of 0.
+    """Returns the guarantee for a config's ε, δ and rounds; None for an ε of 0.
 
     Args:
       config: ``PrivateConfig``.
 
     Example:
       >>> from jaxanon.learners.private import PrivateConfig
-      >>> found = of_steps(PrivateConfig(epsilon=4.0, rounds=2))
-      >>> 3.9 < found.epsilon(2) <= 4.0
+      >>> guarantee = of_steps(PrivateConfig(epsilon=4.0, rounds=2))
+      >>> 3.9 < guarantee.epsilon(2) <= 4.0
       True
     """
     if config.epsilon == 0:
@@ -155,16 +156,16 @@ def of_steps(config) -> Guarantee | None:
 
 
 def of_clients(config, num_clients: int) -> Guarantee | None:
-    """The guarantee of whole clients that a config asks for; None for an ε of 0.
+    """Returns the client-level guarantee for a config; None for an ε of 0.
 
     Args:
       config: ``DPFedAvgConfig``.
-      num_clients: of the population, a public number.
+      num_clients: number of clients in the population, which is public.
 
     Example:
       >>> from jaxanon.learners.private import DPFedAvgConfig
-      >>> found = of_clients(DPFedAvgConfig(epsilon=8.0, rounds=2, cohort=0.5), 10)
-      >>> found.lots.size, 7.9 < found.epsilon(2) <= 8.0
+      >>> guarantee = of_clients(DPFedAvgConfig(epsilon=8.0, rounds=2, cohort=0.5), 10)
+      >>> guarantee.lots.size, 7.9 < guarantee.epsilon(2) <= 8.0
       (5.0, True)
     """
     if config.epsilon == 0:
@@ -183,16 +184,16 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
         config.max_rounds,
         config.delta,
         "a client with all its windows",
-        mechanism="Gaussian noise on sums of clients' clipped moves, and on counts of "
-        "those within the clip norm",
-        released="What the server makes of it, and not what it sees,",
+        mechanism="Gaussian noise on sums of clipped client updates, and on counts of "
+        "updates within the clip norm",
+        released="The server's aggregate (not the messages it receives)",
     )
 
 
 def lots_of(config) -> PoissonSampling:
-    """The lots of a config's steps, on clients of at most ``max_examples`` windows.
+    """Returns a config's Poisson sampling, for clients of ``max_examples`` windows.
 
-    Warns of a δ that allows for giving one of them away.
+    Warns if δ is large enough to permit publishing one of them.
 
     Args:
       config: ``PrivateConfig``.
@@ -211,17 +212,17 @@ def lots_of(config) -> PoissonSampling:
 
 
 def of_weights(config, weights: int, num_clients: int) -> PerWeight | None:
-    """The guarantee that a config of LDP-FL asks for; None for an ε of 0.
+    """Returns the guarantee for a config of LDP-FL; None for an ε of 0.
 
     Args:
       config: ``LdpFlConfig``.
-      weights: that a client sends in a round.
-      num_clients: whom δ is warned for where it is not below 1 / their number.
+      weights: number of weights that a client sends in a round.
+      num_clients: number of clients N; warns unless δ is below 1 / N.
 
     Example:
       >>> from jaxanon.learners.private import LdpFlConfig
-      >>> found = of_weights(LdpFlConfig(epsilon=4.0, rounds=2), 500, 9)
-      >>> found.holds, 3.9 < found.epsilon(2) <= 4.0
+      >>> guarantee = of_weights(LdpFlConfig(epsilon=4.0, rounds=2), 500, 9)
+      >>> guarantee.holds, 3.9 < guarantee.epsilon(2) <= 4.0
       (True, True)
     """
     if config.epsilon == 0:
@@ -235,56 +236,56 @@ def of_weights(config, weights: int, num_clients: int) -> PerWeight | None:
     return PerWeight(weights, each, config.max_rounds, config.delta, holds=whole)
 
 
-def paid_for(method, epochs: int, *, stacklevel: int = 2) -> int:
-    """Epochs that a privacy budget pays for; all of them where there is none.
+def epochs_within_budget(method, epochs: int, *, stacklevel: int = 2) -> int:
+    """Returns the number of epochs within a privacy budget, at most ``epochs``.
 
     Args:
-      method: a ``Method``.
-      epochs: that were asked for; a warning says where they are too many.
-      stacklevel: of that warning, seen from who calls.
+      method: ``Method``; without a budget the result is ``epochs``.
+      epochs: requested epochs; a warning reports a reduction.
+      stacklevel: stack level of the warning.
     """
     guarantee = method.guarantee
     if guarantee is None or guarantee.rounds is None:
         return epochs
-    paid = guarantee.rounds // getattr(guarantee, "rounds_per_epoch", 1)
-    if epochs <= paid:
+    most = guarantee.rounds // getattr(guarantee, "rounds_per_epoch", 1)
+    if epochs <= most:
         return epochs
-    setting = getattr(guarantee, "setting", "max_rounds")
+    setting = getattr(guarantee, "setting", "rounds")
     warnings.warn(
-        f"the privacy budget pays for {paid} {setting.removeprefix('paid_')}, and "
-        f"training stops after them, not after {epochs}; set {setting} to {epochs} for "
-        "more of them, and more noise in each.",
+        f"epochs should be at most {most}, the number within the privacy budget, got "
+        f"{epochs}; training stops after {most}. Set {setting}={epochs} to train for "
+        "all of them with more noise.",
         UserWarning,
         stacklevel=stacklevel + 1,
     )
-    return paid
+    return most
 
 
 def multiplier_for(
     epsilon: float, delta: float, lots: PoissonSampling, steps: int
 ) -> float:
-    """The noise multiplier with which so many steps on lots keep within ε and δ.
+    """Returns the noise multiplier that keeps steps on Poisson samples within ε and δ.
 
     Args:
-      epsilon, delta: of all steps together.
+      epsilon, delta: total ε and δ of all steps.
       lots: ``PoissonSampling`` with ``max_examples``.
-      steps: >= 1.
+      steps: number of steps, >= 1.
 
     Raises:
-      ValueError: as ``sampled_gaussian`` and ``privacy.noise_multiplier_for``.
+      ValueError: if an argument is out of range, or no noise multiplier fits.
 
     Example:
-      >>> lots = PoissonSampling(sampling_probability=0.05, expected_batch_size=10.0,
-      max_examples=200)
+      >>> lots = PoissonSampling(
+      ...     sampling_probability=0.05, expected_batch_size=10.0, max_examples=200)
       >>> round(multiplier_for(2.0, 1e-5, lots, 100), 1)
       1.3
     """
-    asked = sampled_gaussian(lots, 1.0, steps)
+    release = sampled_gaussian(lots, 1.0, steps)
     return noise_multiplier_for(
         epsilon,
         delta,
         sampling_probability=lots.sampling_probability,
-        steps=asked.steps,
-        max_batch_size=asked.max_batch_size,
-        max_examples=asked.max_examples,
+        steps=release.steps,
+        max_batch_size=release.max_batch_size,
+        max_examples=release.max_examples,
     )

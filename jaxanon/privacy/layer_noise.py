@@ -1,4 +1,4 @@
-"""One noise multiplier for layers that have each their own: Atlas, and what is true."""
+"""Joint noise multiplier of layers with separate noise, as in Atlas."""
 
 import math
 from collections.abc import Sequence
@@ -15,24 +15,24 @@ def noise_multiplier_of_layers(
     *,
     reading: str = "A",
 ) -> float:
-    """The z* of one Gaussian mechanism that is as private as all layers together.
+    """Returns the z* of one Gaussian mechanism with the privacy of all layers.
 
-    Layer m is clipped to C_m and gets noise of its own. Scaled by that noise, all
-    layers are one vector with unit noise that a record moves by the root of the summed
-    squares of what it may move each layer by, over that layer's noise: 1 / z*. Clip
-    norms cancel, and need not add up to anything.
+    Layer m is clipped to C_m and gets independent noise with multiplier z_m. Divide
+    each layer by the standard deviation of its noise: then all layers form one vector
+    with unit noise. Its L2 sensitivity is the root of the summed squares of each
+    layer's sensitivity over its noise, which is 1 / z*. The clip norms cancel.
 
-    What the importance scores E_m do to it depends on how Atlas's equations 3.5 to 3.8
-    are read:
+    The effect of the importance scores E_m depends on the interpretation of Atlas's
+    equations 3.5 to 3.8:
 
-    - "A", they multiply sum and noise: a step size after the fact, z* as without them;
-    - "B", they multiply the sum and not the noise: a record moves layer m by E_m C_m;
-    - "C", they multiply the noise and not the sum, σ_m = E_m z_m C_m, as the text says:
-      less noise, where E_m < 1, than equation 3.9 counts on;
-    - "claimed", that equation, whatever is done: true of "A" alone.
+    - "A": scores multiply sum and noise, like a learning rate; z* is unchanged.
+    - "B": scores multiply only the sum; the sensitivity of layer m is E_m C_m.
+    - "C": scores multiply only the noise, σ_m = E_m z_m C_m, as the text says. For
+      E_m < 1 this is less noise than equation 3.9 assumes.
+    - "claimed": equation 3.9 in all cases, which is correct only for "A".
 
-    All of them take the scores for public. Scores that are learned from private data
-    have to be released with a budget of their own, or made from what was.
+    All interpretations treat the scores as public. Scores learned from private data
+    need their own privacy budget, or must be computed from released values.
 
     Args:
       noise_multipliers: z_m > 0, one for each layer.
@@ -40,11 +40,11 @@ def noise_multiplier_of_layers(
       reading: one of "A", "B", "C", "claimed".
 
     Returns:
-      z* > 0, to be accounted with.
+      z* > 0, for the accountant.
 
     Raises:
-      ValueError: for numbers out of their range, lists of other lengths, or another
-        reading.
+      ValueError: if a number is out of range, lengths differ, or the interpretation is
+        unknown.
 
     Example:
       >>> scores = (0.9, 0.5, 0.7, 0.3)
@@ -59,46 +59,46 @@ def noise_multiplier_of_layers(
     References:
       Atlas, equations 3.4 to 3.9; McMahan, Andrew et al., A general approach to adding
       differential privacy to iterative training procedures, arXiv 1812.06210, for
-      layers with clip norms and noise of their own.
+      per-layer clip norms and noise.
     """
     one_of("reading", reading, READINGS)
     multipliers = [float(z) for z in noise_multipliers]
     if not multipliers:
-        raise ValueError("noise_multipliers must be of one layer at least, got none.")
+        raise ValueError("noise_multipliers must have at least 1 entry, got 0.")
     for z in multipliers:
         finite(zero=False, noise_multiplier=z)
     scores = [1.0] * len(multipliers) if scores is None else [float(e) for e in scores]
     if len(scores) != len(multipliers):
         raise ValueError(
-            f"scores must be {len(multipliers)}, one for each noise multiplier, got "
-            f"{len(scores)}."
+            f"scores must have {len(multipliers)} entries, one for each noise "
+            f"multiplier, got {len(scores)}."
         )
     for score in scores:
         if not 0 < score <= 1:
-            raise ValueError(f"a score must be in (0, 1], got {score!r}.")
-    moved = {
+            raise ValueError(f"scores must be in (0, 1], got {score!r}.")
+    sensitivity_fn = {
         "A": lambda z, score: 1 / z,
         "B": lambda z, score: score / z,
         "C": lambda z, score: 1 / (score * z),
         "claimed": lambda z, score: 1 / z,
     }[reading]
-    return 1 / math.hypot(*map(moved, multipliers, scores))
+    return 1 / math.hypot(*map(sensitivity_fn, multipliers, scores))
 
 
 def layer_noise_multipliers(
     joint: float, weights: Sequence[float]
 ) -> tuple[float, ...]:
-    """Noise multipliers of layers whose joint one is given.
+    """Returns per-layer noise multipliers for a joint noise multiplier.
 
     Args:
-      joint: z* > 0.
-      weights: > 0, one for each layer; z_m is in proportion to them.
+      joint: joint noise multiplier z* > 0.
+      weights: weight > 0 of each layer, to which z_m is proportional.
 
     Returns:
       z_m > 0, one for each layer.
 
     Raises:
-      ValueError: for numbers out of their range.
+      ValueError: if a number is out of range.
 
     Example:
       >>> layer_noise_multipliers(1.0, [1.0] * 4)

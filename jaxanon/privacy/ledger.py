@@ -1,4 +1,4 @@
-"""A run's privacy ledger: what its noise has spent so far, beside its checkpoints."""
+"""Privacy ledger of a run: the budget spent so far, stored with the checkpoints."""
 
 import json
 import os
@@ -16,11 +16,11 @@ _DAMAGED = (
 
 
 def of_run(method, state) -> Guarantee | PerWeight | None:
-    """The guarantee of a run's noise as it was trained with; None without noise.
+    """Returns the guarantee of a run's trained noise multiplier; None without noise.
 
     Args:
       method: ``Method``.
-      state: of its training.
+      state: training state of the method.
     """
     guarantee = method.guarantee
     if guarantee is None:
@@ -31,129 +31,134 @@ def of_run(method, state) -> Guarantee | PerWeight | None:
 def write(
     folder: str | os.PathLike, method, state, *, asked: int, accountant: str = "pld"
 ) -> None:
-    """Writes ``privacy.json``, where there is a guarantee to write of.
+    """Writes ``privacy.json`` if the method has a guarantee.
 
     Args:
-      folder: of the run.
-      method, state: as ``of_run`` takes them.
-      asked: rounds that the training was asked for.
-      accountant: "rdp" while it goes on: quick, and above what "pld" finds.
+      folder: folder of the run.
+      method: ``Method``.
+      state: training state of the method.
+      asked: requested rounds.
+      accountant: "rdp" (fast) or "pld" (a smaller bound).
     """
     done = int(state.round)
-    told = told_of(method, state, done, accountant)
-    if told is not None:
-        keep_rounds(folder, told, done=done, begun=done, asked=asked)
+    report = privacy_report(method, state, done, accountant)
+    if report is not None:
+        write_rounds(folder, report, done=done, begun=done, asked=asked)
 
 
-def told_of(method, state, spent: int, accountant: str = "pld") -> dict | None:
-    """What a guarantee says of so many rounds; None without one.
+def privacy_report(method, state, spent: int, accountant: str = "pld") -> dict | None:
+    """Returns the report of a guarantee after some rounds; None without one.
 
     Args:
-      method, state: as ``of_run`` takes them.
-      spent: rounds.
-      accountant: of ``write``; where Rényi's divergences cannot tell of all lots it is
-        "pld".
+      method: ``Method``.
+      state: training state of the method.
+      spent: number of rounds.
+      accountant: accountant; "pld" is used if "rdp" cannot bound the sampling.
     """
     guarantee = of_run(method, state)
     if guarantee is None:
         return None
     try:
-        return guarantee.told(spent, accountant)
+        return guarantee.report(spent, accountant)
     except ValueError:
-        return guarantee.told(spent)
+        return guarantee.report(spent)
 
 
-def keep_rounds(folder: str | os.PathLike, told: dict, *, done, begun, asked) -> None:
-    """Writes ``privacy.json`` of what is told, with numbers of rounds.
+def write_rounds(
+    folder: str | os.PathLike, report: dict, *, done, begun, asked
+) -> None:
+    """Writes ``privacy.json`` with the report and numbers of rounds.
 
     Args:
-      folder: of the run.
-      told: of ``told_of``.
-      done: rounds of the state.
-      begun: rounds that clients were asked to answer, which are spent whatever became
-        of them.
-      asked: rounds that the training was asked for.
+      folder: folder of the run.
+      report: result of ``privacy_report``.
+      done: completed rounds of the state.
+      begun: rounds that clients were invited to. They count as spent even if they
+        failed.
+      asked: total number of rounds requested.
     """
-    vain = {"begun": begun} if begun > done else {}
-    keep(folder, told | {"rounds": {"done": done, **vain, "asked": asked}})
+    failed = {"begun": begun} if begun > done else {}
+    write_report(folder, report | {"rounds": {"done": done, **failed, "asked": asked}})
 
 
-def begun(folder: str | os.PathLike | None, state) -> int:
-    """Rounds that a run's noise was spent on: those done, and those begun in vain.
+def rounds_spent(folder: str | os.PathLike | None, state) -> int:
+    """Returns the number of rounds that spent budget, including failed rounds.
 
     Args:
-      folder: of the run; None, or one without ``privacy.json``, tells of none in vain.
-      state: of its training.
+      folder: folder of the run; failed rounds are unknown for None or without
+        ``privacy.json``.
+      state: training state of the method.
 
     Raises:
-      ValueError: as ``read``.
+      ValueError: if ``privacy.json`` is damaged.
     """
     rounds = {} if folder is None else _rounds(folder)
-    # Written before the checkpoint, which may never have come.
+    # The file is written before the checkpoint, which a kill may have prevented.
     return max(int(state.round), rounds.get("done", 0), rounds.get("begun", 0))
 
 
-def refuse_served(folder: str | os.PathLike) -> None:
-    """ValueError for a run that clients answered rounds of in vain.
+def check_not_served(folder: str | os.PathLike) -> None:
+    """Raises ValueError for a run with failed rounds of a server.
 
-    Who goes on with it at one place would count none of them.
+    A local continuation would not count those rounds.
 
     Args:
-      folder: of the run, which may not be there yet.
+      folder: folder of the run, which may not exist yet.
     """
     rounds = _rounds(folder)
     if "begun" in rounds:
         raise ValueError(
-            f"clients were asked for {rounds['begun']} rounds of the run in {folder}, "
-            f"of which {rounds.get('done', 0)} are done, and what they sent is spent; "
-            "go on by jaxanon serve --resume, which counts it."
+            f"the run in {folder} must be resumed by `jaxanon server --resume`, which "
+            f"counts failed rounds: clients were invited to {rounds['begun']} rounds, "
+            f"and {rounds.get('done', 0)} are done."
         )
 
 
 def _rounds(folder):
-    """What ``privacy.json`` says of rounds; nothing where there is none."""
+    """Returns the numbers of rounds in ``privacy.json``; empty without the file."""
     if not (pathlib.Path(folder) / FILE).is_file():
         return {}
     return read(folder).get("rounds", {})
 
 
-def keep(folder: str | os.PathLike, told: dict) -> None:
-    """Writes ``privacy.json`` of what is told.
+def write_report(folder: str | os.PathLike, report: dict) -> None:
+    """Writes a guarantee's report to ``privacy.json``.
 
     Args:
-      folder: of the run.
-      told: of a guarantee.
+      folder: folder of the run.
+      report: result of a guarantee's ``report``.
     """
     path = pathlib.Path(folder) / FILE
-    writing.write(path, json.dumps(told, indent=1) + "\n")
+    writing.write(path, json.dumps(report, indent=1) + "\n")
 
 
 def read(folder: str | os.PathLike) -> dict:
-    """What ``privacy.json`` of a run says.
+    """Reads ``privacy.json`` of a run.
 
     Args:
-      folder: of the run.
+      folder: folder of the run.
 
     Raises:
-      FileNotFoundError: if there is none: the run has no noise, or no checkpoint.
-      ValueError: if it is damaged.
+      FileNotFoundError: if the file is missing, because the run has no noise or no
+        checkpoint.
+      ValueError: if the file is damaged.
     """
     path = pathlib.Path(folder) / FILE
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{folder} does not exist; name the folder of a run.")
+        raise FileNotFoundError(f"{folder} does not exist; give the folder of a run.")
     if not path.is_file():
         raise FileNotFoundError(
-            f"{folder} has no {FILE}: the run there trains without noise, or was "
-            "interrupted before it wrote one; if so, go on with it by --resume."
+            f"{folder} has no {FILE}: the run trains without noise, or was interrupted "
+            "before its first checkpoint; if so, continue it with --resume."
         )
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        rounds = {name: int(value) for name, value in told.get("rounds", {}).items()}
-        more = {"rounds": rounds} if rounds else {}
-        return told | {"epsilon": float(told["epsilon"])} | more
+        report = json.loads(path.read_text(encoding="utf-8"))
+        rounds = {name: int(value) for name, value in report.get("rounds", {}).items()}
+        counts = {"rounds": rounds} if rounds else {}
+        return report | {"epsilon": float(report["epsilon"])} | counts
     except _DAMAGED as error:
         raise ValueError(
-            f"{path} is damaged ({error}); delete it, and `jaxanon evaluate` reckons "
-            "anew from the checkpoint, without what clients of `jaxanon serve` sent "
-            "for rounds that failed."
+            f"{path} is damaged ({error}); delete it, and `jaxanon evaluate` "
+            "recomputes it from the checkpoint. That omits failed rounds of `jaxanon "
+            "server`."
         ) from error

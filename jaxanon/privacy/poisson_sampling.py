@@ -1,29 +1,35 @@
-"""A client's noisy steps: random samples, clipped examples, one sum's noise."""
+"""Poisson-sampled batches of a client's DP-SGD steps."""
 
 import dataclasses
 import math
 
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.privacy.sampled_gaussian import RARELY, SampledGaussian, beyond
+from jaxanon.privacy.sampled_gaussian import (
+    NEGLIGIBLE,
+    SampledGaussian,
+    overflow_probability,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PoissonSampling:
-    """Random samples of a client's rows, the lots of DP-SGD.
+    """Poisson sampling of a client's rows ("lots" in Abadi et al.).
 
-    Every row is in every lot with the same probability, whatever the others do, so
-    lots differ in size; steps are as long as if they did not. All of it is public, and
-    the same for clients with many rows and with few: how many there are is private.
+    Each row is in each batch with the same probability, independently of the others, so
+    that batch sizes vary; clipped sums are divided by the constant ``size``. All fields
+    are public and the same for all clients, whose numbers of rows are private.
 
     Raises:
-      TypeError: for what is no number, ``max_batch_size`` or ``max_examples`` that are
-        not whole.
-      ValueError: for a number out of its range, or neither ``max_batch_size`` nor
-        ``max_examples``.
+      TypeError: if a field is not a number, or ``max_batch_size`` or ``max_examples``
+        is not whole.
+      ValueError: if a field is out of range, or both ``max_batch_size`` and
+        ``max_examples`` are None.
 
     Example:
-      >>> PoissonSampling(sampling_probability=0.1, expected_batch_size=20.0,
-      max_examples=200).largest 67
+      >>> PoissonSampling(
+      ...     sampling_probability=0.1, expected_batch_size=20.0, max_examples=200
+      ... ).largest
+      67
     """
 
     sampling_probability: float = setting(above=0, at_most=1, help="q, of every row")
@@ -40,57 +46,56 @@ class PoissonSampling:
     max_examples: int | None = setting(
         None,
         at_least=1,
-        help="rows that no client has more of; None, with ``max_batch_size``, is what "
-        "lots are drawn from",
+        help="maximum rows of a client; None, with ``max_batch_size``, is what lots "
+        "are drawn from",
     )
 
     def __post_init__(self):
         check(self)
         if self.max_batch_size is None and self.max_examples is None:
             raise ValueError(
-                "max_examples must be given, the most rows that a client has, or "
-                "max_batch_size, "
-                "the most that a lot has."
+                "max_examples or max_batch_size must be given, got None for both; they "
+                "bound the rows of a client and of a batch."
             )
 
     @property
     def largest(self) -> int:
-        """The capacity, as given or as it follows from ``max_examples``."""
+        """Maximum batch size: given, or a bound derived from ``max_examples``."""
         if self.max_batch_size is not None or self.max_examples is None:
             return self.max_batch_size or 0
-        # Bernstein's bound of a binomial's tail, at e^-32.3 = 1e-14.
+        # Bernstein's bound on a binomial tail of e^-32.3 = 1e-14.
         mean = self.sampling_probability * self.max_examples
-        spread = mean * (1 - self.sampling_probability)
-        more = 32.3 / 3 + math.sqrt((32.3 / 3) ** 2 + 2 * 32.3 * spread)
-        return min(self.max_examples, math.ceil(mean + more))
+        variance = mean * (1 - self.sampling_probability)
+        margin = 32.3 / 3 + math.sqrt((32.3 / 3) ** 2 + 2 * 32.3 * variance)
+        return min(self.max_examples, math.ceil(mean + margin))
 
 
 def sampled_gaussian(
     lots: PoissonSampling, noise_multiplier: float, steps: int
 ) -> SampledGaussian:
-    """What so many noisy steps on lots cost, for ``jaxanon.privacy.epsilon_spent``.
+    """Returns the release of noisy steps, for ``jaxanon.privacy.epsilon_spent``.
 
     Args:
-      lots: ``PoissonSampling`` with ``max_examples``, where a lot cannot hold all of
-        them.
-      noise_multiplier: z > 0 of all groups together.
-      steps: of all rounds together, those that a client sat out too: that it did is
-        no secret.
+      lots: ``PoissonSampling``, with ``max_examples`` if ``max_batch_size`` is smaller.
+      noise_multiplier: joint noise multiplier z > 0 of all groups.
+      steps: number of steps in all rounds, including rounds that a client skipped,
+        because participation is public.
 
     Raises:
-      ValueError: for lots that leave rows out and don't say of how many, or leave them
-        out so often that it tells of how many there are.
+      ValueError: if ``max_examples`` is missing, or batches exceed their maximum size
+        often enough to reveal a client's number of rows.
 
     Example:
-      >>> lots = PoissonSampling(sampling_probability=0.1, expected_batch_size=20.0,
-      max_examples=200)
+      >>> lots = PoissonSampling(
+      ...     sampling_probability=0.1, expected_batch_size=20.0, max_examples=200)
       >>> sampled_gaussian(lots, 1.0, 50)
       SampledGaussian(noise_multiplier=1.0, sampling_probability=0.1, steps=50, ...)
     """
     if lots.max_examples is None:
         raise ValueError(
-            f"lots hold {lots.largest} rows at most, and what leaving out others "
-            "costs depends on how many there are; give their records."
+            "max_examples must be given to account for truncated batches, got None "
+            "with "
+            f"batches of at most {lots.largest} rows."
         )
     bounded = lots.largest < lots.max_examples
     release = SampledGaussian(
@@ -100,12 +105,13 @@ def sampled_gaussian(
         max_batch_size=lots.largest if bounded else None,
         max_examples=lots.max_examples if bounded else None,
     )
-    # What cutting costs does not grow with the rows: for a client with some of them it
-    # may be more than for one with all.
-    if beyond(release) > RARELY:
+    # The cost of truncation is not monotone in the number of rows: clients with fewer
+    # rows than ``max_examples`` may pay more.
+    probability = overflow_probability(release)
+    if probability > NEGLIGIBLE:
         raise ValueError(
-            f"lots of {lots.largest} rows at most are cut with probability up to "
-            f"{beyond(release):.1e}, and what that costs depends on how many rows each "
-            "client has; leave capacity out, or take a larger one."
+            "max_batch_size must be large enough that batches are rarely truncated, "
+            f"got {lots.largest}, exceeded with probability up to {probability:.1e}; "
+            "omit it or raise it."
         )
     return release

@@ -1,4 +1,4 @@
-"""Gaussian noise on sums over samples, and what dp-accounting says of it."""
+"""Gaussian noise on sums over samples, accounted for by dp-accounting."""
 
 import dataclasses
 import functools
@@ -6,38 +6,38 @@ import math
 
 from jaxanon.kernels.bounds import check, setting
 
-RARELY = 1e-12  # A sample is cut, so that it costs nothing to speak of.
+NEGLIGIBLE = 1e-12  # Probability of truncation whose cost can be ignored.
 
-# Nats between losses that are told apart; each is a whole number of the next.
+# Discretization intervals of privacy losses, in nats; each is a multiple of the next.
 INTERVALS = 1.0, 0.1, 1e-2, 1e-3, 5e-4, 1e-4, 1e-5, 1e-6, 1e-7
 
-USUAL = 1e-4
+DEFAULT_INTERVAL = 1e-4
 
-ERROR = 1e-5  # Of ε, or of 1 where that is more.
+MAX_ERROR = 1e-5  # Relative to max(ε, 1).
 
-SHARE = 0.02  # Of the standard deviation of a step's losses.
+MAX_FRACTION = 0.02  # Interval over the standard deviation of a step's losses.
 
-MOST_CELLS = 20_000  # Per standard deviation of all losses, for finer ones than usual.
+MAX_CELLS = 20_000  # Per standard deviation of all losses, below the default interval.
 
-MOST_LOSSES = 400_000  # Of a step, that are told apart: some seconds a step.
+MAX_LOSSES = 400_000  # Discrete losses of a step; takes some seconds per step.
 
-# Of Rényi divergences: series of orders in between do not always converge.
+# Integer orders of Rényi divergences: the series of others do not always converge.
 ORDERS = (*range(2, 65), 72, 80, 96, 112, 128, 160, 192, 256, 384, 512, 1024)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampledGaussian:
-    """Gaussian noise on clipped sums over random samples, one sum a step.
+    """Gaussian noise on clipped sums over Poisson samples, one sum per step.
 
-    Neighbours are data sets of which one has a record more: an example, or a client
-    with all of its examples, whichever is clipped. Each record is in each sample with
-    the same probability, independently of the others (Poisson sampling); batches taken
-    in turn, or of a fixed size, are something else, and cost more than this says.
+    Neighbouring data sets differ by one added or removed record: an example, or a
+    client with all its examples, depending on the unit of clipping. Each record is in
+    each sample with the same probability, independently of the others. Shuffled batches
+    and batches of fixed size are not Poisson samples and cost more than this computes.
 
     Raises:
-      ValueError: for a number out of its range, or one of ``max_batch_size`` and
-        ``max_examples`` without the other.
-      TypeError: for a count that is no whole number.
+      ValueError: if a field is out of range, or only one of ``max_batch_size`` and
+        ``max_examples`` is given.
+      TypeError: if a count is not a whole number.
 
     Example:
       >>> SampledGaussian(noise_multiplier=1.0, sampling_probability=0.01, steps=1000)
@@ -68,23 +68,23 @@ class SampledGaussian:
         check(self)
         if (self.max_batch_size is None) != (self.max_examples is None):
             raise ValueError(
-                "max_batch_size and max_examples must be given together, "
-                f"got {self.max_batch_size!r} and {self.max_examples!r}."
+                "max_batch_size and max_examples must be given together, got "
+                f"{self.max_batch_size!r} and {self.max_examples!r}."
             )
         for name in ("steps", "max_batch_size", "max_examples"):
-            if getattr(self, name) is not None:  # Dp-accounting takes Python's alone.
+            if getattr(self, name) is not None:  # dp-accounting needs Python ints.
                 object.__setattr__(self, name, int(getattr(self, name)))
 
 
-@functools.lru_cache(maxsize=256)  # Who opens a run again need not wait again.
-def composed(releases, delta, accountant, bounded):
-    """ε of a tuple of releases.
+@functools.lru_cache(maxsize=256)  # Reopening a run reuses the result.
+def compose_epsilon(releases, delta, accountant, bounded):
+    """Returns the ε of composed releases.
 
     Args:
-      releases: ``SampledGaussian`` each.
+      releases: tuple of ``SampledGaussian``.
       delta: δ in (0, 1).
       accountant: "pld" or "rdp".
-      bounded: whether to reckon with capacities, or take lots for whole.
+      bounded: whether to account for truncation at ``max_batch_size``.
     """
     account = _account(accountant, releases)
     for release in releases:
@@ -92,69 +92,73 @@ def composed(releases, delta, accountant, bounded):
     return max(0.0, float(account.get_epsilon(delta)))
 
 
-def beyond(release):
-    """Chernoff's bound of how probably a sample is larger than its capacity."""
+def overflow_probability(release):
+    """Returns Chernoff's bound on the probability that a sample exceeds its capacity.
+
+    The bound is 0 without a capacity.
+    """
     if release.max_batch_size is None or release.max_batch_size >= release.max_examples:
         return 0.0
-    q, share = (
+    q, fraction = (
         release.sampling_probability,
         (release.max_batch_size + 1) / release.max_examples,
     )
-    if share <= q:
+    if fraction <= q:
         return 1.0
-    rest = (1 - share) * math.log((1 - share) / (1 - q)) if share < 1 else 0.0
-    return math.exp(-release.max_examples * (share * math.log(share / q) + rest))
+    rest = 0.0
+    if fraction < 1:
+        rest = (1 - fraction) * math.log((1 - fraction) / (1 - q))
+    return math.exp(-release.max_examples * (fraction * math.log(fraction / q) + rest))
 
 
 def interval(releases) -> float:
-    """Nats between the losses that are told apart, of all releases together.
+    """Returns the discretization interval of privacy losses, in nats.
 
-    Losses are rounded, by which all steps together cost about their number times the
-    square of the interval more. The largest interval is taken that adds ``ERROR`` at
-    most, and that is a ``SHARE`` of what a single step's losses differ by, which
-    would be overstated by some of it otherwise. It is finer than ``USUAL`` only where
-    few steps tell next to nothing, and never so fine that a step has more than
-    ``MOST_LOSSES``. Each interval is a multiple of those that are smaller: what is told
-    more finely so costs less.
+    Rounding losses adds about ``steps * interval**2`` to ε. This function chooses the
+    largest interval that adds at most ``MAX_ERROR`` and is at most ``MAX_FRACTION`` of
+    the standard deviation of each step's losses. An interval finer than
+    ``DEFAULT_INTERVAL`` is chosen only for few steps with small losses, and no step has
+    more than ``MAX_LOSSES`` discrete losses. Each interval is a multiple of all smaller
+    ones, so a finer interval never increases ε.
 
     Args:
-      releases: ``SampledGaussian`` each, one or more.
+      releases: one or more ``SampledGaussian``.
 
     Returns:
       One of ``INTERVALS``.
     """
     steps = sum(release.steps for release in releases)
-    spreads = [spread(release) for release in releases]
-    square = sum(r.steps * one**2 for r, one in zip(releases, spreads, strict=True))
-    error = ERROR * max(1.0, square / 2)
-    widest = max(map(width, releases))
-    found = INTERVALS[0]
+    stds = [loss_std(release) for release in releases]
+    square = sum(r.steps * std**2 for r, std in zip(releases, stds, strict=True))
+    error = MAX_ERROR * max(1.0, square / 2)
+    widest = max(map(loss_range, releases))
+    chosen = INTERVALS[0]
     for finer in INTERVALS[1:]:
-        told_apart = found <= SHARE * min(spreads)
-        if told_apart and (steps * found**2 <= error or found <= USUAL):
+        resolved = chosen <= MAX_FRACTION * min(stds)
+        if resolved and (steps * chosen**2 <= error or chosen <= DEFAULT_INTERVAL):
             break
-        if widest > MOST_LOSSES * finer:
+        if widest > MAX_LOSSES * finer:
             break
-        if finer < USUAL and math.sqrt(square) > MOST_CELLS * finer:
+        if finer < DEFAULT_INTERVAL and math.sqrt(square) > MAX_CELLS * finer:
             break
-        found = finer
-    return found
+        chosen = finer
+    return chosen
 
 
-def spread(release) -> float:
-    """About the standard deviation of a step's losses, by its χ² divergence.
+def loss_std(release) -> float:
+    """Returns the approximate standard deviation of a step's privacy losses.
 
-    1 / z of all records, and near q / z of samples and much noise: the square root of
-    log(1 + q² (exp(1 / z²) - 1)).
+    Derived from the χ² divergence: sqrt(log(1 + q² (exp(1 / z²) - 1))). That is 1 / z
+    without sampling, and about q / z for small q and large z.
     """
     q, square = release.sampling_probability, release.noise_multiplier**-2
     return math.sqrt(_log_mixed(q**2, square))
 
 
-def width(release) -> float:
-    """Nats from the least of a step's losses to the largest, but of next to none.
+def loss_range(release) -> float:
+    """Returns the range of a step's privacy losses in nats, without negligible tails.
 
-    Dp-accounting cuts a Gaussian off ten standard deviations from its mean.
+    dp-accounting truncates a Gaussian ten standard deviations from its mean.
     """
     q, scale = release.sampling_probability, 1 / release.noise_multiplier
     if q == 1:
@@ -162,15 +166,15 @@ def width(release) -> float:
     return _log_mixed(q, scale**2 / 2 + 10 * scale) - math.log1p(-q)
 
 
-def _log_mixed(share, log):
-    """log(1 + share (exp(log) - 1)), where an exponential would be too large, too."""
+def _log_mixed(fraction, log):
+    """Returns log(1 + fraction (exp(log) - 1)) without overflow."""
     if log < 700:
-        return math.log1p(share * math.expm1(log))
-    return max(0.0, log + math.log(share))
+        return math.log1p(fraction * math.expm1(log))
+    return max(0.0, log + math.log(fraction))
 
 
 def _account(accountant, releases):
-    import dp_accounting  # SciPy takes a second to come.
+    import dp_accounting  # Imported here: SciPy takes about a second.
 
     relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
     if accountant == "pld":

@@ -109,7 +109,7 @@ def member_folder(folder, index: int) -> pathlib.Path:
 def save(run: Run) -> Run:
     """Writes a trained member as a run for ``open_run``; returns the member."""
     assert run.folder is not None
-    with checkpoint.alone(run.folder):
+    with checkpoint.lock_folder(run.folder):
         run_folder.claim(run.folder, run.config, resume=True)
         metrics_log.write(run.folder, run.history)
         # Before the checkpoint, so that the ledger never shows less than was spent.
@@ -134,7 +134,7 @@ def open_member(folder, index: int, method) -> Run | None:
     try:
         config = run_folder.read_config(path)
         like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
-        state = checkpoint.restored(path, config, like)
+        state = checkpoint.restore_state(path, config, like)
     except FileNotFoundError:
         return None
     except ValueError as error:

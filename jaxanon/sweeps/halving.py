@@ -8,7 +8,7 @@ import numpy as np
 from jaxanon.attacks import attacker_data
 from jaxanon.core import programs
 from jaxanon.datasets import Data
-from jaxanon.datasets.own_split import TEST, TRAIN, by_time_block
+from jaxanon.datasets.custom_split import TEST, TRAIN, by_time_block
 from jaxanon.datasets.spec import take
 from jaxanon.evaluation import attackers, protocol
 
@@ -101,7 +101,7 @@ def score_member(run, held: Data, classifiers, seed: int) -> Score | None:
     Returns:
       A ``Score``; None if the member diverged.
     """
-    if not programs.sound(run.state):
+    if not programs.state_is_finite(run.state):
         return None
     try:
         one = protocol.prepare_evaluation(run, seed, held, (ATTACKER,), 1.0, _quiet)
@@ -111,7 +111,7 @@ def score_member(run, held: Data, classifiers, seed: int) -> Score | None:
     except (FloatingPointError, ValueError):
         return None
     public = held.spec.public
-    logits = classifiers.read[public](one.safe)
+    logits = classifiers.infer[public](one.safe)
     utility = protocol.score(held, public, logits)["accuracy"]
     scores = [protocol.score(held, name, evidence[name][ATTACKER]) for name in names]
     return Score(utility, tuple(score["balanced_accuracy"] for score in scores))

@@ -112,7 +112,7 @@ def search(
         "num_seeds": int(num_seeds),
         "fingerprint": run_folder.fingerprint(homes, built),
     }
-    with checkpoint.alone(output_dir):
+    with checkpoint.lock_folder(output_dir):
         scores: dict[int, dict] = {}
         if output_dir is not None:
             folder.claim(output_dir, described, resume=resume)

@@ -96,7 +96,7 @@ def _can_anonymize(run, seed, data):
 def _all_finite(run):
     """Returns whether a member's last losses and its state are finite."""
     losses = run.history[-1]["losses"].values()
-    return all(map(math.isfinite, losses)) and programs.sound(run.state)
+    return all(map(math.isfinite, losses)) and programs.state_is_finite(run.state)
 
 
 def chunks(indices: list[int], size: int) -> list[list[int]]:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jaxanon.core.method import Method
-from jaxanon.core.programs import single, sound
+from jaxanon.core.programs import single, state_is_finite
 from jaxanon.core.run import Run
 from jaxanon.datasets import Data, Spec
 from jaxanon.kernels.bounds import finite
@@ -202,7 +202,7 @@ def members(folder) -> tuple[list[Run], int]:
         first = member["seed"] == member["split"] == 0
         if first and member["stopped"] is None and member["losses"]:
             run = run_folder.open_run(sweeps_folder.member_folder(folder, index))
-            if sound(run.state):
+            if state_is_finite(run.state):
                 selected.append(run)
     if not selected:
         raise ValueError(

@@ -17,7 +17,7 @@ from jaxanon.datasets.extras import need
 from jaxanon.energy import Homes
 from jaxanon.evaluation import attackers
 from jaxanon.kernels.checks import whole
-from jaxanon.privacy.guarantee import paid_for
+from jaxanon.privacy.guarantee import epochs_within_budget
 from jaxanon.sweeps import folder, program, ray_backend, scheduler, space
 from jaxanon.sweeps import halving as sweeps_halving
 from jaxanon.sweeps import homes as sweeps_homes
@@ -201,7 +201,7 @@ def sweep(
         )
     paid = []
     for group in plan.groups:
-        paid.append(paid_for(group.method, epochs, stacklevel=3))
+        paid.append(epochs_within_budget(group.method, epochs, stacklevel=3))
     if len({*paid}) > 1:
         raise ValueError(
             f"epochs must be <= {min(paid)}, the smallest number within all privacy "
@@ -236,7 +236,7 @@ def sweep(
     described = _describe(
         plan.groups[0].method, prints, grid, num_seeds, epochs, halving_factor
     )
-    with checkpoint.alone(output_dir):
+    with checkpoint.lock_folder(output_dir):
         if output_dir is not None:
             folder.claim(output_dir, described, resume=resume)
         job = sweeps_members.Job(

@@ -1,4 +1,4 @@
-"""Training of any method, run folders and checkpoints."""
+"""Training of methods, run folders and checkpoints."""
 
 from jaxanon.training.processes import join
 from jaxanon.training.run_folder import open_run

@@ -1,4 +1,4 @@
-"""Checkpoints of a run that survive a kill, and the lock of its folder."""
+"""Crash-safe checkpoints of a run, and the lock of its folder."""
 
 import contextlib
 import dataclasses
@@ -21,30 +21,30 @@ from jaxanon.training import metrics_log
 
 LOCK = ".lock"  # Held by the process that writes a folder; never deleted.
 
-KEPT = 2  # Checkpoints; the older one serves when the newer turns out damaged.
+MAX_TO_KEEP = 2  # Checkpoints; the older one is a fallback if the newer is damaged.
 
 
 def architecture(state) -> list[str]:
-    """The names, types and shapes of a state's arrays, to tell architectures apart."""
+    """Returns the names, types and shapes of a state's arrays."""
     leaves = jax.tree_util.tree_leaves_with_path(state)
     name = jax.tree_util.keystr
     return [f"{name(path)}: {leaf.dtype}{list(leaf.shape)}" for path, leaf in leaves]
 
 
 @contextlib.contextmanager
-def alone(folder):
-    """Keeps other processes from writing a run's or a sweep's folder meanwhile.
+def lock_folder(folder):
+    """Locks the folder of a run or a sweep against other processes in a context.
 
-    The operating system releases the lock when the process ends, however it ends. A
-    folder that holds something else is left as it is, for ``claim`` refuses it.
+    The operating system releases the lock when the process ends. A folder with other
+    files is not locked, because ``claim`` rejects it.
 
     Args:
-      folder: made if it does not exist; None holds nothing.
+      folder: folder to lock, created if missing; None locks nothing.
 
     Raises:
-      FileExistsError: if another process holds the folder.
+      FileExistsError: if another process holds the lock.
     """
-    if folder is None or _holds_something_else(pathlib.Path(folder)):
+    if folder is None or _holds_other_files(pathlib.Path(folder)):
         yield
         return
     path = pathlib.Path(folder, LOCK)
@@ -55,20 +55,20 @@ def alone(folder):
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
                 warnings.warn(
-                    f"{folder} lies where files cannot be locked ({error.strerror}); "
-                    "let no second process write it.",
+                    f"{folder} is on a file system without locks ({error.strerror}); "
+                    "make sure that only one process writes it.",
                     stacklevel=3,
                 )
             else:
                 raise FileExistsError(
-                    f"{folder} must be written by one process at a time, and another "
-                    "one writes it now; wait for that process or end it, or choose "
+                    f"{folder} must be written by one process at a time, but another "
+                    "process is writing it; wait for that process or end it, or choose "
                     "another folder."
                 ) from None
         yield
 
 
-def _holds_something_else(folder):
+def _holds_other_files(folder):
     if not folder.exists():
         return False
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {"file"}
@@ -77,7 +77,7 @@ def _holds_something_else(folder):
 
 
 def _lock(handle):
-    """Locks an open file without waiting; OSError if another process has it."""
+    """Locks an open file without waiting; raises OSError if it is already locked."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -88,23 +88,23 @@ def _lock(handle):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-class Kept(NamedTuple):
-    """What a checkpoint holds of a ``StateByLeaves``."""
+class StoredLeaves(NamedTuple):
+    """The part of a ``StateByLeaves`` that a checkpoint stores."""
 
     round: Any  # int32[]
-    leaves: list  # those of a size; Orbax takes none without
+    leaves: list  # non-empty leaves; Orbax rejects empty ones
 
 
 def _by_leaves(state):
     return isinstance(state, StateByLeaves)
 
 
-def _kept(state):
-    """What a checkpoint holds of a state."""
+def _to_stored(state):
+    """Returns the tree that a checkpoint stores for a state."""
     if not _by_leaves(state):
         return state
     leaves = [leaf for leaf in jax.tree.leaves(state) if leaf.size]
-    return Kept(state.round, leaves)  # pyrefly: ignore
+    return StoredLeaves(state.round, leaves)  # pyrefly: ignore
 
 
 def _with_hyper(state, hyper):
@@ -114,47 +114,47 @@ def _with_hyper(state, hyper):
     return state._replace(hyper=hyper)
 
 
-def _state_of(kept, like):
-    """The state that ``_kept`` was told, with arrays without a size again."""
+def _from_stored(stored, like):
+    """Inverts ``_to_stored``; restores empty arrays from ``like``."""
     if not _by_leaves(like):
-        return kept
+        return stored
     leaves, structure = jax.tree.flatten(like)
-    found = iter(kept.leaves)
+    stored_leaves = iter(stored.leaves)
     empty = lambda leaf: np.zeros(leaf.shape, leaf.dtype)
-    leaves = [next(found) if leaf.size else empty(leaf) for leaf in leaves]
+    leaves = [next(stored_leaves) if leaf.size else empty(leaf) for leaf in leaves]
     return structure.unflatten(leaves)
 
 
-def restored(folder, config: dict, like):
-    """The last checkpoint of a run, of an architecture that is built here.
+def restore_state(folder, config: dict, like):
+    """Restores the last checkpoint of a run.
 
     Args:
-      folder: of the run.
-      config: of ``read_config``.
-      like: a state that the run's settings make, or its shapes.
+      folder: folder of the run.
+      config: result of ``read_config``.
+      like: state built from the run's settings, or its shapes.
 
     Raises:
-      FileNotFoundError: if there is no checkpoint yet.
-      ValueError: if the run is of another architecture than ``like``, or damaged.
+      FileNotFoundError: if the run has no checkpoint yet.
+      ValueError: if the run is damaged or its architecture differs from ``like``.
     """
     # Names that changed since a run was written are in another order.
     if sorted(architecture(like)) != sorted(config["architecture"]):
         raise ValueError(
-            f"{folder} holds a checkpoint of another architecture than its settings "
-            f"make in jaxanon {__version__} (it was written by {config['version']}); "
-            "open it with that version or train it anew."
+            f"{folder} must hold the architecture that jaxanon {__version__} builds "
+            f"from its settings, got another one, written by {config['version']}; open "
+            "the run with that version or retrain it."
         )
     with contextlib.closing(Checkpoints(folder)) as saved:
-        found = saved.restore(like)
-    if found is None:
+        state = saved.restore(like)
+    if state is None:
         raise FileNotFoundError(
-            f"{folder} has no checkpoint yet; go on with the run by --resume."
+            f"{folder} has no checkpoint yet; continue the run with --resume."
         )
-    return found
+    return state
 
 
 def digest(state) -> np.ndarray:
-    """``uint8[32]``, SHA-256 of all numbers of a state."""
+    """Returns ``uint8[32]``, the SHA-256 digest of all arrays of a state."""
     sha = hashlib.sha256()
     for leaf in jax.tree.leaves(state):
         sha.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8).data)
@@ -162,22 +162,22 @@ def digest(state) -> np.ndarray:
 
 
 def fingerprint(arrays) -> str:
-    """The beginning of ``digest``, to tell whether data changed."""
+    """Returns 16 hexadecimal digits of ``digest``, to detect changed data."""
     return digest(arrays).tobytes().hex()[:16]
 
 
 class Checkpoints:
-    """The checkpoints of a run, on disk. A class because Orbax's manager is open."""
+    """Checkpoints of a run on disk; wraps an open Orbax manager."""
 
     def __init__(self, folder):
         logging.getLogger("absl").setLevel(logging.ERROR)
         self._folder = pathlib.Path(folder).absolute() / "checkpoints"
         self._folder.mkdir(parents=True, exist_ok=True)
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=KEPT,
+            max_to_keep=MAX_TO_KEEP,
             create=False,
             enable_async_checkpointing=False,
-            multiprocessing_options=_alone(),
+            multiprocessing_options=_single_process(),
         )
         try:
             with _quiet():
@@ -186,24 +186,25 @@ class Checkpoints:
             raise ValueError(f"{self._folder} is damaged ({error}).") from error
 
     def save(self, state) -> None:
-        """Keeps ``state`` under its round; an interrupted save leaves the last one.
+        """Saves ``state`` under its round; an interrupted save keeps the previous one.
 
-        What is there of that round or of later ones could not be read, or is given up.
+        Deletes existing checkpoints of that round and later ones, which are damaged or
+        obsolete.
         """
-        host = jax.tree.map(np.asarray, _kept(state))
-        kept = {"state": host, "digest": digest(host)}
-        self._forget(int(host.round) - 1)
+        host = jax.tree.map(np.asarray, _to_stored(state))
+        tree = {"state": host, "digest": digest(host)}
+        self._delete_after(int(host.round) - 1)
         with _quiet():
-            self._manager.save(int(host.round), args=ocp.args.StandardSave(kept))
+            self._manager.save(int(host.round), args=ocp.args.StandardSave(tree))
 
     def restore(self, like):
-        """The newest state that can be read, or None where there never was one.
+        """Returns the newest readable state, or None if no checkpoint exists.
 
         Args:
-          like: a state of the same architecture, arrays or ``jax.ShapeDtypeStruct``.
+          like: state of the same architecture, arrays or ``jax.ShapeDtypeStruct``.
 
         Raises:
-          ValueError: if there are checkpoints and none can be read.
+          ValueError: if checkpoints exist but none can be read.
         """
         problems = []
         rounds = sorted(self._manager.all_steps(), reverse=True)
@@ -213,14 +214,14 @@ class Checkpoints:
             except Exception as error:  # Orbax raises what its file formats raise.
                 problems.append(f"round {round_}: {checks.first_line(error)[:120]}")
                 warnings.warn(
-                    f"the checkpoint of round {round_} in {self._folder} cannot be "
-                    "read; falling back to the one before it.",
+                    f"the checkpoint of round {round_} in {self._folder} is damaged; "
+                    "falling back to the previous one.",
                     stacklevel=2,
                 )
         if problems:
             raise ValueError(
-                f"no checkpoint in {self._folder} can be read ({'; '.join(problems)}); "
-                "train the run anew in another folder."
+                f"all checkpoints in {self._folder} are damaged "
+                f"({'; '.join(problems)}); retrain the run in another folder."
             )
         return None
 
@@ -244,55 +245,57 @@ class Checkpoints:
         return {new: old for new, old in names.items() if new != old}
 
     def _read_as(self, round_, like):
-        shapes = jax.eval_shape(_kept, like) if _by_leaves(like) else like
-        wanted = {"state": shapes, "digest": jax.ShapeDtypeStruct((32,), np.uint8)}
+        shapes = jax.eval_shape(_to_stored, like) if _by_leaves(like) else like
+        target = {"state": shapes, "digest": jax.ShapeDtypeStruct((32,), np.uint8)}
         with _quiet():
-            found = self._manager.restore(round_, args=ocp.args.StandardRestore(wanted))
-        # Orbax's own checksums cover its index and not the numbers.
-        if not np.array_equal(digest(found["state"]), found["digest"]):
-            raise ValueError("its numbers are not those that were saved")
-        # Orbax's arrays are bound to a device, for which programs compile once more.
-        state = _state_of(found["state"], like)
+            tree = self._manager.restore(round_, args=ocp.args.StandardRestore(target))
+        # Orbax's checksums cover only its index, not the arrays.
+        if not np.array_equal(digest(tree["state"]), tree["digest"]):
+            raise ValueError("the digest of its arrays does not match")
+        # Orbax commits arrays to a device, which would cause a recompilation.
+        state = _from_stored(tree["state"], like)
         return jax.tree.map(lambda x: jax.numpy.asarray(np.asarray(x)), state)
 
     def rounds(self) -> list[int]:
-        """Rounds of which there is a checkpoint."""
+        """Returns the rounds with a checkpoint."""
         return sorted(self._manager.all_steps())
 
-    def go_on(self, round_: int) -> list[dict]:
-        """The run's metrics up to a round, after which it goes on.
+    def truncate_after(self, round_: int) -> list[dict]:
+        """Deletes metrics and checkpoints after a round, from which training continues.
 
-        Later ones are deleted, and checkpoints that could not be read, so that their
-        rounds can be kept.
+        Returns:
+          The remaining rows of metrics.
         """
-        self._forget(round_)
+        self._delete_after(round_)
         rows = metrics_log.read(self._folder.parent, round_)
         metrics_log.write(self._folder.parent, rows)
         return rows
 
-    def _forget(self, round_):
-        """Deletes checkpoints of later rounds, beside which Orbax keeps no other."""
+    def _delete_after(self, round_):
+        """Deletes checkpoints of later rounds, which Orbax would not overwrite."""
         for step in self._manager.all_steps():
             if step > round_:
                 self._manager.delete(step)
 
     def close(self) -> None:
-        """Lets go of the folder."""
+        """Closes Orbax's manager."""
         with _quiet():
             self._manager.close()
 
 
-def _alone():
-    """Of several processes one keeps the folder, and waits for nobody."""
-    own = jax.process_index()
+def _single_process():
+    """Returns options with which only this process writes, without barriers."""
+    index = jax.process_index()
     return ocp.options.MultiprocessingOptions(
-        active_processes={own}, primary_host=own, barrier_sync_key_prefix=f"of {own}"
+        active_processes={index},
+        primary_host=index,
+        barrier_sync_key_prefix=f"of {index}",
     )
 
 
 @contextlib.contextmanager
 def _quiet():
-    """Orbax tells us about devices that a restored array was not placed on."""
+    """Silences Orbax's warnings about the devices of restored arrays."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="orbax")
         warnings.filterwarnings("ignore", message=".*[Ss]harding.*")

@@ -1,4 +1,4 @@
-"""The rows of a run's ``metrics.jsonl``, and losses that leap and come back."""
+"""Rows of a run's ``metrics.jsonl``, and detection of transient loss spikes."""
 
 import json
 import pathlib
@@ -10,14 +10,14 @@ from jaxanon.datasets import writing
 
 
 def read(folder, up_to: int) -> list[dict]:
-    """The rows of ``metrics.jsonl``.
+    """Reads the rows of ``metrics.jsonl`` before the first damaged one.
 
-    The first that is damaged ends the list, and none that comes after it is read: one
-    that is half written, is no object, or lacks a round or losses that are numbers.
+    A row is damaged if it is truncated, is not an object, or lacks a round or numeric
+    losses.
 
     Args:
-      folder: of the run; without the file there are no rows.
-      up_to: the last round that is asked for.
+      folder: folder of the run; the list is empty if the file does not exist.
+      up_to: last round to return.
     """
     path, rows = pathlib.Path(folder) / "metrics.jsonl", []
     if path.exists():
@@ -41,77 +41,78 @@ def _is_row(row):
 
 
 def _is_number(value):
-    """Whether it is one, which a float can hold; NaN is."""
+    """Returns whether a value is a number within float range; NaN counts."""
     if type(value) is int:
         return abs(value) <= sys.float_info.max
     return type(value) is float
 
 
 def write(folder, rows) -> None:
-    """Replaces ``metrics.jsonl`` by these rows."""
+    """Overwrites ``metrics.jsonl`` with rows."""
     text = "".join(json.dumps(row) + "\n" for row in rows)
     writing.write(pathlib.Path(folder) / "metrics.jsonl", text)
 
 
 def append(folder, row) -> None:
-    """Adds one line to ``metrics.jsonl``."""
+    """Appends a row to ``metrics.jsonl``."""
     with (pathlib.Path(folder) / "metrics.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
 
 
-LEAP = 1000.0  # Times all that a loss was before.
+SPIKE_FACTOR = 1000.0  # Relative to the largest earlier value of a loss.
 
 
 def remedy(hyper: Iterable[str]) -> str:
-    """What to do where steps were too long, given the names of hyper-parameters.
+    """Returns the remedy for too large steps, given names of hyper-parameters.
 
     Example:
       >>> remedy(["alpha", "inner_learning_rate", "server_learning_rate"])
       'lower inner_learning_rate or server_learning_rate'
       >>> remedy([])
-      'look at its windows'
+      'check the training windows'
     """
     lengths = [name for name in hyper if name.endswith(("learning_rate", "_rate"))]
-    return f"lower {' or '.join(lengths)}" if lengths else "look at its windows"
+    return f"lower {' or '.join(lengths)}" if lengths else "check the training windows"
 
 
-def furthest(history: Iterable[Mapping]) -> tuple[str, int, float] | None:
-    """The loss that leapt furthest, the round and the value; None where none leapt.
+def largest_spike(history: Iterable[Mapping]) -> tuple[str, int, float] | None:
+    """Returns ``(loss name, round, value)`` of the largest loss spike, or None.
 
-    A loss leaps where it is ``LEAP`` times as large, sign aside, as it was in any call
-    before, and as 1: losses near zero may grow, and what is zero has yet to begin.
+    A spike is an absolute value at least ``SPIKE_FACTOR`` times the largest earlier
+    one, and at least ``SPIKE_FACTOR``, because losses near zero may grow. Values before
+    a component starts to train are 0 and do not count.
 
     Args:
-      history: rows of ``progress.row``, of finite losses.
+      history: rows of ``progress.row`` with finite losses.
 
     Example:
       >>> rows = [{"round": r, "losses": {"loss": x}} for r, x in ((1, 3), (2, 9e9))]
-      >>> furthest(rows)
+      >>> largest_spike(rows)
       ('loss', 2, 9000000000.0)
-      >>> furthest(rows[:1]) is None
+      >>> largest_spike(rows[:1]) is None
       True
     """
-    most: dict[str, float] = {}
-    found, times = None, LEAP
+    largest: dict[str, float] = {}
+    spike, factor = None, SPIKE_FACTOR
     for row in history:
         for name, value in row["losses"].items():
-            before = most.get(name, 0.0)
-            if before and abs(value) >= times * max(before, 1.0):
-                found, times = (name, row["round"], value), abs(value) / max(before, 1)
-            most[name] = max(before, abs(value))
-    return found
+            before = largest.get(name, 0.0)
+            if before and abs(value) >= factor * max(before, 1.0):
+                spike = name, row["round"], value
+                factor = abs(value) / max(before, 1)
+            largest[name] = max(before, abs(value))
+    return spike
 
 
 def warn(history: Iterable[Mapping], hyper: Iterable[str], *, stacklevel: int) -> None:
-    """Warns of the loss that leapt furthest, if one did, and names the remedy."""
-    leapt = furthest(history)
-    if leapt is None:
+    """Warns of the largest loss spike, if any, and names the remedy."""
+    spike = largest_spike(history)
+    if spike is None:
         return
-    name, after, value = leapt
+    name, after, value = spike
     warnings.warn(
-        f"the loss {name!r} leapt to {value:.1e} in the call that ended with round "
-        f"{after}. Training went on, and may have ended worse than it need; "
-        f"{remedy(hyper)}.",
+        f"the loss {name!r} spiked to {value:.1e} in the call that ended with round "
+        f"{after}. Training recovered, but its result may be worse; {remedy(hyper)}.",
         UserWarning,
         stacklevel=stacklevel + 1,
     )

@@ -1,4 +1,4 @@
-"""A method's rounds on one device, on the cores of a CPU, or on many devices."""
+"""Placement of a method's rounds on one device, CPU cores or many devices."""
 
 import os
 
@@ -6,68 +6,68 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.core.method import DevicePlacement
-from jaxanon.core.programs import rounds_program, sound
+from jaxanon.core.programs import rounds_program, state_is_finite
 from jaxanon.federated import shard, shard_clients
 from jaxanon.training import processes
 
 
 def check_devices(method, devices: int | None) -> None:
-    """Refuses devices that there are not, or that a method cannot share.
+    """Checks that a method can train on a number of devices.
 
     Args:
       method: ``Method``.
-      devices: how many; None is one, or all there are of several processes.
+      devices: number of devices; None is one, or all devices of several processes.
 
     Raises:
-      ValueError: for fewer than one, or more than there are; or of a method that trains
-        on all windows at once, more than one.
+      ValueError: if the number is below 1 or above the available devices, or above 1
+        for a method that trains on all windows at once.
     """
     available = num_devices()
     if devices is not None and not 1 <= devices <= available:
-        what = "cores" if _by_cores() else "devices"
+        kind = "cores" if _by_cores() else "devices"
         raise ValueError(
-            f"devices must be at least 1 and at most the {available} {what} there are, "
-            f"got {devices!r}."
+            f"devices must be between 1 and {available}, the number of available "
+            f"{kind}, got {devices!r}."
         )
     if processes.several() and devices not in (None, available):
         raise ValueError(
-            f"devices must be all {available} that the processes have, or None, got "
-            f"{devices!r}; give processes fewer by JAX_LOCAL_DEVICE_IDS."
+            f"devices must be {available}, the number of all processes' devices, or "
+            f"None, got {devices!r}; set JAX_LOCAL_DEVICE_IDS to use fewer."
         )
     if method.place is not None and not processes.several():
         return
     if method.stages is None and (processes.several() or devices not in (None, 1)):
         raise ValueError(
-            f"{method.name} cannot be shared out to devices: only methods can whose "
-            "clients train apart and are added up; train it on one, or choose another "
-            "method, such as blinder or fedavg."
+            f"devices must be 1 for {method.name}, got {devices!r}: several devices "
+            "require a method that sums the updates of separate clients, such as "
+            "blinder or fedavg."
         )
 
 
 def num_devices() -> int:
-    """How many devices there are to train on: those of JAX, or a CPU's cores."""
+    """Returns the number of devices for training: JAX's devices, or CPU cores."""
     return len(os.sched_getaffinity(0)) if _by_cores() else len(jax.devices())
 
 
 def _by_cores():
-    """Whether the only device is a CPU, whose cores can be workers."""
+    """Returns whether the only device is a CPU, whose cores can be workers."""
     devices = jax.devices()
-    alone = len(devices) == 1 and hasattr(os, "sched_getaffinity")
-    return alone and devices[0].platform == "cpu"
+    single_device = len(devices) == 1 and hasattr(os, "sched_getaffinity")
+    return single_device and devices[0].platform == "cpu"
 
 
-def spread(method, data, devices: int | None) -> DevicePlacement:
-    """The program of a method's rounds on so many devices.
+def place_rounds(method, data, devices: int | None) -> DevicePlacement:
+    """Returns the program of a method's rounds on a number of devices.
 
-    One device takes them as one program, and many accelerators, or processes, do, too
-    (``federated.shard_clients``). A CPU's cores are workers with programs of their own,
-    whose sums the host adds up (``federated.shard``): what they simulate of a mesh can
-    wait for itself for ever.
+    One device, several accelerators and several processes each run one program
+    (``federated.shard_clients``). CPU cores run separate programs, and the host adds
+    their sums (``federated.shard``), because a simulated mesh of CPU devices can
+    deadlock.
 
     Args:
-      method: ``Method``; checked by ``check_devices``. One may place itself.
-      data: of ``method.prepare``.
-      devices: as in ``check_devices``.
+      method: ``Method``, checked by ``check_devices``; it may place itself.
+      data: result of ``method.prepare``.
+      devices: number of devices, as in ``check_devices``.
     """
     if method.place is not None:
         return method.place(data, devices)
@@ -92,13 +92,13 @@ def _by_workers(method, data, devices):
         each = jax.tree.map(lambda *leaves: jnp.stack(leaves), *infos)
         finite = jnp.isfinite(jnp.stack(jax.tree.leaves(each))).all(axis=0)
         bad = jnp.where(finite.all(), num, jnp.argmin(finite))
-        bad = jnp.where(sound(state), bad, jnp.minimum(bad, num - 1))
+        bad = jnp.where(state_is_finite(state), bad, jnp.minimum(bad, num - 1))
         return state, jax.tree.map(lambda leaf: leaf.mean(axis=0), each), bad
 
-    return DevicePlacement(call, sharded.place(data), lambda tree: tree)
+    return DevicePlacement(call, sharded.shard_clients(data), lambda tree: tree)
 
 
 def to_host(state):
-    """A state that each process has for itself, as one device would have left it."""
-    own = lambda leaf: jnp.asarray(leaf.addressable_data(0))
-    return jax.tree.map(own, state) if processes.several() else state
+    """Returns a state on this process' first device, as if one device had trained."""
+    local = lambda leaf: jnp.asarray(leaf.addressable_data(0))
+    return jax.tree.map(local, state) if processes.several() else state

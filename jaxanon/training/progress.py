@@ -1,4 +1,4 @@
-"""What a person sees of a long training."""
+"""Progress bars and progress lines of training."""
 
 import contextlib
 import datetime
@@ -13,40 +13,46 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-SHOWN = 3  # Losses beside the bar.
+SHOWN = 3  # Number of losses in a line.
 
-LEGEND = "Losses are means since the line before; of parts that do not learn yet, 0."
+LEGEND = (
+    "Losses are means over the rounds since the previous line, and 0 until their "
+    "component starts to train. Lower is better for the total loss; losses of opposing "
+    "networks balance each other and need not fall."
+)
 
-RATE = "_per_second"  # How the name of a row's speed ends.
+RATE = "_per_second"  # Suffix of a row's speed.
 
 
 def rate_of(method) -> str:
-    """The name of a method's speed in a row, such as ``client_updates_per_second``."""
+    """Returns the name of a method's speed, such as ``client_updates_per_second``."""
     return method.schedule.unit.replace(" ", "_") + RATE
 
 
-def row(method, done: int, per_epoch: int, losses: dict, seconds: float, work) -> dict:
-    """A row of the metrics, of a call that ended after round ``done``.
+def row(
+    method, done: int, per_epoch: int, losses: dict, duration_s: float, work
+) -> dict:
+    """Returns a row of metrics for a call that ended after round ``done``.
 
     Args:
       method: ``Method``.
-      done: rounds so far.
-      per_epoch: rounds of an epoch.
+      done: completed rounds.
+      per_epoch: rounds per epoch.
       losses: means over the call's rounds.
-      seconds: that it took.
-      work: that it did, in the method's unit.
+      duration_s: duration of the call in seconds.
+      work: work of the call, in the method's unit.
     """
     return {
         "round": done,
         "epoch": done / per_epoch,
         "losses": losses,
-        "seconds": seconds,
-        rate_of(method): work / seconds,
+        "seconds": duration_s,
+        rate_of(method): work / duration_s,
     }
 
 
 def note(text: str, *, show: bool) -> None:
-    """A line about work that has no bar, where ``show``."""
+    """Prints a line about work without a progress bar, if ``show``."""
     if show:
         Console().print(text, style="dim", highlight=False)
 
@@ -61,12 +67,19 @@ def rounds(
     unit: str = "round",
     legend: str | None = None,
 ):
-    """Yields ``tell(row)`` for a row of the metrics.
+    """Yields ``report(row)``, which shows a row of metrics.
 
-    On a terminal a bar with the ``unit``, losses, speed and time left; elsewhere one
-    line of the same for each of ``epochs``, the first row's without the time, for that
-    row's may be of compiling; before either, if there is something to do, the
-    ``legend``; with ``show=False`` nothing.
+    On a terminal, shows a bar with epoch, round, losses, speed and time left. Elsewhere
+    prints one line per epoch; the first line has no time left, because the first call
+    includes compilation. Prints the ``legend`` first if rounds remain.
+
+    Args:
+      total: total number of rounds.
+      done: rounds completed before this training.
+      show: whether to show anything.
+      epochs: total number of epochs.
+      unit: name of a round.
+      legend: explanation of the losses.
     """
     console = Console()
     if not show:
@@ -76,9 +89,14 @@ def rounds(
         note(legend, show=done < total)
     if console.is_terminal:
         with _bar(console, unit) as bar:
-            task = bar.add_task("", total=total, completed=done, told="compiling ...")
+            epoch = f"{done * epochs // total if total else 0}/{epochs}"
+            fields = {"epoch": epoch, "metrics": "compiling ..."}
+            task = bar.add_task("", total=total, completed=done, **fields)
             yield lambda row: bar.update(
-                task, completed=row["round"], told=_in_words(row)
+                task,
+                completed=row["round"],
+                epoch=f"{row['round'] * epochs // total}/{epochs}",
+                metrics=_format_metrics(row),
             )
     else:
         yield _by_epoch(console, total, done, epochs, unit)
@@ -86,45 +104,51 @@ def rounds(
 
 def _bar(console, unit):
     return Progress(
+        TextColumn("epoch {task.fields[epoch]}"),
         TextColumn(unit),
         MofNCompleteColumn(),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[metrics]}"),
         TimeRemainingColumn(),
         console=console,
     )
 
 
 def _by_epoch(console, total, done, epochs, unit):
-    told, begun = set(), None  # Where and when the first row ended.
-    if done < total:  # It may take a minute.
-        console.print(f"{unit} {done}/{total}  compiling ...", highlight=False)
+    printed = set()  # Epochs with a line.
+    first = None  # Round and time at the end of the first row.
 
-    def tell(row):
-        nonlocal begun
+    def prefix(done):
+        return f"epoch {done * epochs // total}/{epochs}  {unit} {done}/{total}"
+
+    if done < total:
+        console.print(f"{prefix(done)}  compiling ...", highlight=False)
+
+    def report(row):
+        nonlocal first
         done, now = row["round"], time.monotonic()
-        begun = begun or (done, now)
-        whole = done * epochs // total
-        if whole not in told and whole:
-            told.add(whole)
-            line = f"{unit} {done}/{total}  {_in_words(row)}"
-            if done == begun[0]:
-                line += " with compiling"
-            if begun[0] < done < total:
-                pace = (now - begun[1]) / (done - begun[0])
+        first = first or (done, now)
+        epoch = done * epochs // total
+        if epoch not in printed and epoch:
+            printed.add(epoch)
+            line = f"{prefix(done)}  {_format_metrics(row)}"
+            if done == first[0]:
+                line += " including compilation"
+            if first[0] < done < total:
+                pace = (now - first[1]) / (done - first[0])
                 left = datetime.timedelta(seconds=round(pace * (total - done)))
                 line += f"  {left} left"
             console.print(line, highlight=False, soft_wrap=True)
 
-    return tell
+    return report
 
 
-def _in_words(row):
-    # By name they come as they like, and bytes before the loss.
+def _format_metrics(row):
+    # The total loss first; the other names come in the order of the method's info.
     losses = sorted(row["losses"].items(), key=lambda item: item[0] != "loss")[:SHOWN]
     parts = [f"{name} {value:.3g}" for name, value in losses]
     rate = next(name for name in row if name.endswith(RATE))
-    what = rate.removesuffix(RATE).replace("_", " ")
-    told = f"{row[rate]:,.0f}" if row[rate] >= 10 else f"{row[rate]:.2g}"
-    parts.append(f"{told} {what}/s")
+    unit = rate.removesuffix(RATE).replace("_", " ")
+    speed = f"{row[rate]:,.0f}" if row[rate] >= 10 else f"{row[rate]:.2g}"
+    parts.append(f"{speed} {unit}/s")
     return "  ".join(parts)

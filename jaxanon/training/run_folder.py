@@ -1,4 +1,4 @@
-"""The folder of a run: settings, and checkpoints that survive a kill."""
+"""The folder of a run: its settings and checkpoints."""
 
 import dataclasses
 import json
@@ -20,106 +20,106 @@ FIELDS = dict.fromkeys(("version", "method"), str) | {"architecture": list}
 FIELDS |= dict.fromkeys(("settings", "spec", "data"), dict) | {"seed": int}
 
 
-def refuse_taken(folder, *, resume: bool) -> None:
-    """Refuses a folder that ``claim`` would refuse, whatever its run's settings are.
+def check_available(folder, *, resume: bool) -> None:
+    """Raises if ``claim`` would reject a folder regardless of its run's settings.
 
     Raises:
-      FileExistsError: if it holds a run that is not to be gone on with, or holds
-        something else, or is a file.
+      FileExistsError: if the folder holds a run and ``resume`` is False, holds other
+        files, or is a file.
     """
     folder = pathlib.Path(folder)
     if (folder / "config.json").exists():
         if not resume:
             raise FileExistsError(
-                f"{folder} holds a run already; go on with it by resume=True "
+                f"{folder} already holds a run; continue it with resume=True "
                 "(--resume), or choose another folder."
             )
     elif folder.is_file():
-        raise FileExistsError(f"{folder} is a file; name a folder.")
+        raise FileExistsError(f"{folder} must be a folder, got a file.")
     elif any(n.name[0] != "." for n in folder.glob("*")):
         raise FileExistsError(
-            f"{folder} is not empty and holds no run; choose another folder."
+            f"{folder} must be empty or hold a run, got other files; choose another "
+            "folder."
         )
 
 
 def claim(folder, config: dict, *, resume: bool, check=lambda: None) -> None:
-    """Makes ``folder`` the home of the run that ``config`` describes.
+    """Claims ``folder`` for the run that ``config`` describes.
 
-    A folder that does not exist, or is empty, is taken. With ``resume`` a folder that
-    holds the same run is taken too, and one that holds none is started afresh.
-    ``check`` may raise what else speaks against it, once it is known to be this run's.
-    Whoever goes on to write the folder calls this within ``alone``.
+    The folder may be missing or empty, or with ``resume`` hold the same run. ``check``
+    runs after the settings were compared and may raise. Callers that write the folder
+    afterwards hold ``lock_folder``.
 
     Raises:
-      FileExistsError: if the folder holds a run and ``resume`` is False, or holds
-        something else.
+      FileExistsError: if the folder holds a run and ``resume`` is False, or holds other
+        files.
       ValueError: if ``resume`` is True and the run there has other settings.
     """
     folder = pathlib.Path(folder)
     path = folder / "config.json"
-    refuse_taken(folder, resume=resume)
+    check_available(folder, resume=resume)
     if path.exists():
-        _same(folder, read_config(folder), config)
+        _check_same(folder, read_config(folder), config)
     check()
     folder.mkdir(parents=True, exist_ok=True)
     writing.write(path, json.dumps(config, indent=2) + "\n")
 
 
-_LACKING = object()
+_MISSING = object()
 
 
-def _same(folder, old, new):
-    # More epochs are fine, and a recipe is a name for settings that are compared.
+def _check_same(folder, old, new):
+    # ``epochs`` may grow; ``recipe`` only names settings that are compared.
     free = ("epochs", "recipe")
     changed = [key for key in new if key not in free and old.get(key) != new[key]]
     if changed:
         key = changed[0]
         parts = [key]
-        before, after = old.get(key, _LACKING), new[key]
+        before, after = old.get(key, _MISSING), new[key]
         while isinstance(before, dict) and isinstance(after, dict):
             both = [
-                (k, before.get(k, _LACKING), after.get(k, _LACKING))
+                (k, before.get(k, _MISSING), after.get(k, _MISSING))
                 for k in before | after
             ]
             key, before, after = next(each for each in both if each[1] != each[2])
             parts.append(key)
         raise ValueError(
-            f"{folder} holds another run: {'.'.join(parts)} was {_short(before)} there "
-            f"and is {_short(after)} now; resume with the same settings or choose "
-            "another folder."
+            f"{'.'.join(parts)} must be {_short(before)} as in the run in {folder}, "
+            f"got {_short(after)}; resume with the same settings or choose another "
+            "folder."
         )
 
 
 def _short(value):
-    text = "lacking" if value is _LACKING else repr(value)
+    text = "missing" if value is _MISSING else repr(value)
     return text if len(text) < 80 else f"{text[:77]}..."
 
 
 def read_config(folder) -> dict:
-    """What ``config.json`` says.
+    """Reads ``config.json`` of a run.
 
     Args:
-      folder: of the run.
+      folder: folder of the run.
 
     Raises:
-      FileNotFoundError: if there is no run in ``folder``.
+      FileNotFoundError: if ``folder`` holds no run.
       ValueError: if the file is damaged.
     """
     path = pathlib.Path(folder) / "config.json"
     if not path.exists():
         raise FileNotFoundError(
             f"{folder} holds no run: {path} does not exist; train one with "
-            "`jaxanon train`, or name the folder of a run."
+            "`jaxanon train`, or give the folder of a run."
         )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (RecursionError, ValueError) as error:
-        raise ValueError(f"{path} is damaged ({error}); train the run anew.") from error
-    found = config if isinstance(config, dict) else {}
-    if lacking := [k for k, kind in FIELDS.items() if type(found.get(k)) is not kind]:
+        raise ValueError(f"{path} is damaged ({error}); retrain the run.") from error
+    fields = config if isinstance(config, dict) else {}
+    if missing := [k for k, kind in FIELDS.items() if type(fields.get(k)) is not kind]:
         raise ValueError(
-            f"{path} describes no run: it lacks {sorted(lacking)}; name the folder of "
-            "a run."
+            f"{path} must describe a run, but lacks {sorted(missing)}; give the folder "
+            "of a run."
         )
     return _renamed(config)
 
@@ -135,15 +135,16 @@ def _renamed(config):
     return aliases.run_config(config, known)
 
 
-def not_past(folder, total: int, epochs: int) -> None:
-    """ValueError if the run in a folder, if any, has done more rounds than so many."""
-    kept = pathlib.Path(folder) / "checkpoints"
-    names = [path.name for path in kept.iterdir()] if kept.is_dir() else []
+def check_not_past(folder, total: int, epochs: int) -> None:
+    """Raises ValueError if the run in a folder has done more than ``total`` rounds."""
+    checkpoints = pathlib.Path(folder) / "checkpoints"
+    names = [p.name for p in checkpoints.iterdir()] if checkpoints.is_dir() else []
     done = max((int(name) for name in names if name.isdigit()), default=0)
     if done > total:
         raise ValueError(
-            f"epochs={epochs} is {total} rounds, and the run in {folder} has done "
-            f"{done}; resume with more epochs, or train in another folder."
+            f"epochs must cover the {done} completed rounds of the run in {folder}, "
+            f"got {epochs} ({total} rounds); resume with more epochs, or train in "
+            "another folder."
         )
 
 
@@ -151,16 +152,15 @@ def open_run(folder, method: Method | None = None) -> Run:
     """Opens the run in ``folder`` at its last checkpoint.
 
     Args:
-      folder: of the run.
-      method: that trained it; ``None`` builds it from the registered name and the saved
-        settings.
+      folder: folder of the run.
+      method: method of the run; ``None`` builds it from the registered name and the
+        saved settings.
 
     Raises:
-      FileNotFoundError: if there is no run in ``folder``, or it has no checkpoint yet.
-      ValueError: if no method is registered under the run's name, or ``method`` is
-        another one.
-      ValueError: if the run is damaged, or of another architecture than this version
-        of jaxanon builds from its settings.
+      FileNotFoundError: if ``folder`` holds no run, or the run has no checkpoint yet.
+      ValueError: if the run's method is not registered or differs from ``method``; if
+        the run is damaged; or if this version of jaxanon builds another architecture
+        from its settings.
     """
     folder = pathlib.Path(folder)
     config = read_config(folder)
@@ -171,23 +171,23 @@ def open_run(folder, method: Method | None = None) -> Run:
             spec_class = type(method.spec)
         spec = spec_class.from_json(json.dumps(config["spec"]))
         if method is None:
-            settings = _as_built(config["settings"])
+            settings: dict[str, Any] = _lists_to_tuples(config["settings"])
             method = registry.build(config["method"], spec, **settings)
             method = method._replace(recipe=config.get("recipe", registry.RECOMMENDED))
         else:
             _check_method(folder, config, method, spec)
         like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
-    state = checkpoint.restored(folder, config, like)
+    state = checkpoint.restore_state(folder, config, like)
     history = metrics_log.read(folder, int(state.round))
     return Run(method, state, spec, folder, history, config)
 
 
 def fingerprint(data, method: Method | None = None) -> str:
-    """A digest of all windows and labels, to tell whether data changed.
+    """Returns a digest of all windows and labels, to detect changed data.
 
     Args:
-      data: of ``train``.
-      method: that learns from it; only one with ``own_data`` has to be named.
+      data: data for ``train``.
+      method: method that trains on it; required only if it has ``own_data``.
 
     Example:
       >>> from jaxanon import datasets
@@ -204,10 +204,10 @@ def fingerprint(data, method: Method | None = None) -> str:
 
 
 def describe(method, data, state, *, epochs: int, seed: int) -> dict:
-    """What ``config.json`` says of a run, whose settings include the recipe's."""
-    own = method.own_data
-    told = {} if own is not None else _describe_windows(method, data)
-    told["fingerprint"] = fingerprint(data, method)
+    """Returns the content of ``config.json``; all but ``epochs`` identifies the run."""
+    own_data = method.own_data
+    about_data = {} if own_data is not None else _describe_windows(method, data)
+    about_data["fingerprint"] = fingerprint(data, method)
     config = {
         "version": __version__,
         "method": method.name,
@@ -216,7 +216,7 @@ def describe(method, data, state, *, epochs: int, seed: int) -> dict:
         "hyper": {name: float(value) for name, value in state.hyper.items()},
         "seed": seed,
         "epochs": epochs,
-        "data": told,
+        "data": about_data,
         "spec": json.loads(data.spec.to_json()),
         "architecture": checkpoint.architecture(state),
     }
@@ -225,7 +225,7 @@ def describe(method, data, state, *, epochs: int, seed: int) -> dict:
 
 def _describe_windows(method, data):
     spec = data.spec
-    told = {
+    about_data = {
         "name": spec.name,
         "preset": spec.preset,
         "public": spec.public,
@@ -233,46 +233,46 @@ def _describe_windows(method, data):
         "split": spec.split,
     }
     unseen = _unseen(method, data)
-    return told | {"unseen": unseen} if unseen else told
+    return about_data | {"unseen": unseen} if unseen else about_data
 
 
 def _unseen(method, data) -> dict[str, list[str]]:
-    """Classes without a training window, where windows of them may be asked for.
+    """Returns a generator's classes without training windows, by attribute.
 
-    Nothing where noise guards training: which classes there are would be told.
+    Empty for training with a guarantee, because the set of present classes would leak.
     """
     if method.generate is None or method.guarantee is not None:
         return {}
-    found = {}
+    unseen = {}
     for name in (data.spec.public, *data.spec.private):
-        there = set(data.train.labels[name].tolist())
+        present = set(data.train.labels[name].tolist())
         names = data.spec.classes[name]
-        if lacking := [own for k, own in enumerate(names) if k not in there]:
-            found[name] = lacking
-    return found
+        if absent := [each for k, each in enumerate(names) if k not in present]:
+            unseen[name] = absent
+    return unseen
 
 
 def settings_of(method) -> dict:
-    """Returns a method's settings by name; none for a method without a config."""
+    """Returns a method's settings by name; empty without a config."""
     return {} if method.config is None else dataclasses.asdict(method.config)
 
 
 def _check_method(folder, config, method, spec):
-    """Raises ValueError unless ``method`` is that of the run in ``folder``."""
-    own = json.loads(json.dumps(settings_of(method)))
-    for what, saved, given in (
+    """Raises ValueError unless ``method`` is the method of the run in ``folder``."""
+    settings = json.loads(json.dumps(settings_of(method)))
+    for field, saved, current in (
         ("name", config["method"], method.name),
         ("spec", spec, method.spec),
-        ("settings", config["settings"], own),
+        ("settings", config["settings"], settings),
     ):
-        if saved != given:
+        if saved != current:
             raise ValueError(
-                f"method must be that of the run in {folder}: its {what} is "
-                f"{_short(given)}, and was {_short(saved)}."
+                f"method must have the {field} {_short(saved)} of the run in {folder}, "
+                f"got {_short(current)}."
             )
 
 
-def _as_built(settings):
-    """JSON's lists as the tuples they were."""
+def _lists_to_tuples(settings):
+    """Converts JSON's lists in settings to tuples."""
     as_tuple = lambda v: tuple(map(as_tuple, v)) if isinstance(v, list) else v
     return {name: as_tuple(value) for name, value in settings.items()}

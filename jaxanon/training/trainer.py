@@ -1,4 +1,4 @@
-"""Trains a method: many rounds per call, resumable, watched."""
+"""Training of a method: many rounds per call, with checkpoints and resuming."""
 
 import contextlib
 import dataclasses
@@ -15,7 +15,7 @@ from jaxanon.core.registry import default_epochs
 from jaxanon.core.run import Run
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy import ledger
-from jaxanon.privacy.guarantee import paid_for
+from jaxanon.privacy.guarantee import epochs_within_budget
 from jaxanon.training import (
     checkpoint,
     metrics_log,
@@ -25,9 +25,9 @@ from jaxanon.training import (
     run_folder,
 )
 from jaxanon.training import loop as training_loop
-from jaxanon.training.run_folder import describe, not_past
+from jaxanon.training.run_folder import check_not_past, describe
 
-CHECKPOINT_S = 5.0  # Seconds between checkpoints, at the ends of calls.
+CHECKPOINT_S = 5.0  # Minimum seconds between checkpoints.
 
 
 @single
@@ -46,54 +46,52 @@ def train(
     profile=None,
     num_devices: int | None = None,
 ) -> Run:
-    """Trains ``method`` on the training windows of ``data``: over clients, or together.
+    """Trains ``method`` on the training windows of ``data``.
 
-    Each subject is a client of a federated method; others learn from all windows in one
-    place.
+    Federated methods treat each subject as a client; other methods learn from all
+    windows centrally.
 
-    A run that was killed at any moment and resumed ends in the same bits as one that
-    was not. A loss that leapt to a thousand times all that it was before is warned of.
+    Killing and resuming a run does not change its result, bit for bit. Training warns
+    of transient loss spikes.
 
     Args:
-      method: a ``Method``, such as ``jaxanon.methods.blinder(data.spec)``. A learner
-        with a privacy guarantee stops where its budget ends.
-      data: ``jaxanon.datasets.Data``; of a controller such as ``pfdrl`` its own, such
-        as ``jaxanon.energy.Homes``.
-      epochs: passes of ``schedule.rounds_per_epoch`` rounds, at least 1; ``None`` takes
-        those of the method's recipe, or of its settings. A finished run may be resumed
-        with more.
-      seed: of everything random, a Python int.
-      output_dir: folder for settings, checkpoints and metrics; ``None`` keeps nothing.
-      resume: go on with the run in ``out``; where there is none, start it.
-      progress: show a progress bar, or lines where there is no terminal.
-      hyper: hyper-parameters in place of the method's defaults; see its config.
-      checkpoint_s: least seconds between checkpoints.
-      on_claim: called once ``out`` is this run's, before the first round.
-      profile: folder for JAX's trace of the second call of the training program, of 50
-        rounds at most, and for ``costs.json``, which ``out`` gets, too: time to
-        compile, time of a round, memory. None watches nothing.
-      devices: how many share the clients of each round; a CPU's are its cores. None is
-        one, and all there are where ``processes.join`` made this process one of
-        several. It changes no result beyond rounding.
+      method: ``Method``, such as ``jaxanon.methods.blinder(data.spec)``. A learner with
+        a privacy guarantee stops when its budget is spent.
+      data: ``jaxanon.datasets.Data``; for a controller such as ``pfdrl`` its own type,
+        such as ``jaxanon.energy.Homes``.
+      epochs: number of passes of ``schedule.rounds_per_epoch`` rounds, at least 1.
+        ``None`` takes the number from the settings, or from the method's recipe. A
+        finished run can be resumed with more epochs.
+      seed: random seed, a Python int.
+      output_dir: folder for settings, checkpoints and metrics; ``None`` saves nothing.
+      resume: whether to continue the run in ``output_dir``, if one exists.
+      progress: whether to show a progress bar, or lines without a terminal.
+      hyper: hyper-parameters that override the method's defaults; see its config.
+      checkpoint_s: minimum number of seconds between checkpoints.
+      on_claim: function called when ``output_dir`` is claimed, before the first round.
+      profile: folder for JAX's trace of the second call of the training program (at
+        most 50 rounds) and for ``costs.json``: compile time, time per round, memory.
+        ``output_dir`` gets a copy of ``costs.json``. None disables profiling.
+      num_devices: number of devices that share the clients of a round; on a CPU, cores.
+        None is one device, or all devices of several processes (``processes.join``).
+        It changes no result beyond rounding.
 
     Returns:
       ``Run``.
 
     Raises:
-      FileExistsError: if ``out`` holds a run and ``resume`` is False, or something
-        else, or if another process writes it.
-      ValueError: if the run in ``out`` is another one or went further than ``epochs``,
-        if its checkpoints are damaged, for epochs below 1, for a method made for
-        another spec, for windows that are not finite, for labels and
-        hyper-parameters out of range, for a class that one window alone has, of what an
-        anonymizer is to keep or hide; if the method finds that going on is of no use.
-        For more devices than there are, or a method that one device has to train; for
-        processes that would train different runs.
-      TypeError: for a seed or epochs that is no whole number.
-      ProcessLost: if one of several processes is gone.
+      FileExistsError: if ``out`` holds a run and ``resume`` is False, or holds other
+        files, or another process writes it.
+      ValueError: if the run in ``out`` has other settings, more rounds than ``epochs``
+        or damaged checkpoints; if method and data do not match; if windows are not
+        finite; if epochs, devices, labels or hyper-parameters are out of range; if an
+        attribute of an anonymizer has a class with one window; if several processes
+        would train different runs; or if the method finds further training useless.
+      TypeError: if seed or epochs is not a whole number.
+      ProcessLost: if one of several processes is lost.
       NotADirectoryError: if ``profile`` is a file.
-      FloatingPointError: if a loss, or the square of a parameter, is no longer finite;
-        the last checkpoint before it stays.
+      FloatingPointError: if a loss or the square of a parameter is no longer finite;
+        the last checkpoint before remains.
 
     Example:
       >>> import jaxanon as ja
@@ -107,26 +105,28 @@ def train(
     checks.seed(seed)
     epochs, seed = whole("epochs", epochs, least=1), int(seed)
     if output_dir is not None and not processes.several():
-        run_folder.refuse_taken(output_dir, resume=resume)  # Before anything compiles.
-    epochs = paid_for(method, epochs, stacklevel=3)
+        run_folder.check_available(
+            output_dir, resume=resume
+        )  # Before anything compiles.
+    epochs = epochs_within_budget(method, epochs, stacklevel=3)
     check_data(method, data)
     placement.check_devices(method, num_devices)
     hyper = dict(hyper or {})
     check_hyper(method, hyper)
-    watched = profile is not None and processes.first()
-    watch = profiling.ProfileTimer(profile) if watched else None
-    own = method.own_data is not None
-    prepared = method.prepare(data if own else datasets.by_client(data.train))
+    profiled = profile is not None and processes.first()
+    watch = profiling.ProfileTimer(profile) if profiled else None
+    own_data = method.own_data is not None
+    prepared = method.prepare(data if own_data else datasets.by_client(data.train))
     per_epoch = method.schedule.rounds_per_epoch(prepared)
     warn_of_epochs(method, epochs, per_epoch)
     work = method.schedule.work_per_round(prepared)
-    spread = placement.spread(method, prepared, num_devices)
-    del prepared  # Where it was spread out, this copy is nobody's.
+    placed = placement.place_rounds(method, prepared, num_devices)
+    del prepared  # Free this copy if the data was moved to other devices.
     init_key, run_key = jax.random.split(jax.random.key(seed))
-    # Copied, for a round gives the state's buffers away and some may be the caller's.
+    # Copy: a round donates the buffers of the state, some of which the caller may hold.
     state = jax.device_put(method.init(init_key, **hyper), may_alias=False)
     config = describe(method, data, state, epochs=epochs, seed=seed)
-    with processes.told_when_lost("before the first round"):
+    with processes.raise_on_lost_process("before the first round"):
         processes.check_alike(config)
     total = epochs * per_epoch
     folder = (
@@ -137,13 +137,13 @@ def train(
 
     held = contextlib.ExitStack()
 
-    def opened():
+    def open_or_resume():
         if folder is None:
             return None, state, []
-        held.enter_context(checkpoint.alone(folder))
+        held.enter_context(checkpoint.lock_folder(folder))
         if resume:
-            ledger.refuse_served(folder)
-        not_too_far = lambda: not_past(output_dir, total, epochs)
+            ledger.check_not_served(folder)
+        not_too_far = lambda: check_not_past(output_dir, total, epochs)
         run_folder.claim(output_dir, config, resume=resume, check=not_too_far)
         if on_claim is not None:
             on_claim()
@@ -151,17 +151,18 @@ def train(
             contextlib.closing(checkpoint.Checkpoints(output_dir))
         )
         found = saved.restore(state) or state
-        return saved, found, saved.go_on(int(found.round))
+        return saved, found, saved.truncate_after(int(found.round))
 
     with held:
-        with processes.told_when_lost("before the first round"):
-            saved, state, history = processes.by_first(opened) or (None, state, [])
-            state = processes.as_first_has(state)
-        before = len(history)  # What a run that goes on was warned of then.
+        with processes.raise_on_lost_process("before the first round"):
+            result = processes.run_on_first(open_or_resume)
+            saved, state, history = result or (None, state, [])
+            state = processes.broadcast_from_first(state)
+        before = len(history)  # Rows whose spikes an earlier call warned of.
         loop = training_loop.Loop(
             method=method,
             key=run_key,
-            spread=spread,
+            devices=placed,
             output_dir=output_dir,
             saved=saved,
             epochs=epochs,
@@ -170,7 +171,7 @@ def train(
             checkpoint_s=checkpoint_s,
         )
         show = progress and processes.first()
-        with profiling.listening(watch):
+        with profiling.listen(watch):
             state = training_loop.run(loop, state, history, show, watch)
         if folder is not None:
             ledger.write(folder, method, state, asked=total)
@@ -181,31 +182,31 @@ def train(
 
 
 def epochs_of(method, epochs):
-    """Epochs to train for; ValueError for others than the settings ask for."""
-    wanted = method.schedule.epochs
+    """Returns the epochs to train; raises ValueError if the settings fix others."""
+    fixed = method.schedule.epochs
     if epochs is None:
-        return default_epochs(method.name, method.recipe) if wanted is None else wanted
-    if wanted is not None and epochs != wanted:
+        return default_epochs(method.name, method.recipe) if fixed is None else fixed
+    if fixed is not None and epochs != fixed:
         raise ValueError(
-            f"epochs must be {wanted}, as the settings of {method.name} say, got "
+            f"epochs must be {fixed}, as in the settings of {method.name}, got "
             f"{epochs!r}; change the settings."
         )
     return epochs
 
 
 def check_data(method, data) -> None:
-    """ValueError unless a method was made for data, and its windows can be used."""
+    """Raises ValueError unless data fits the method and its windows are valid."""
     if type(method.spec) is not type(data.spec):
         raise ValueError(
-            f"data must have a {type(method.spec).__name__}, for which {method.name} "
-            f"was made, got a {type(data.spec).__name__}; load other data."
+            f"data must have a {type(method.spec).__name__} for {method.name}, got a "
+            f"{type(data.spec).__name__}; load other data."
         )
     if method.spec != data.spec:
         fields = [field.name for field in dataclasses.fields(data.spec)]
         differ = lambda name: getattr(method.spec, name) != getattr(data.spec, name)
         raise ValueError(
-            f"method was made for another data set: {[*filter(differ, fields)]} of its "
-            "spec differ from data.spec; make it from data.spec."
+            f"method must be built from data.spec, got a spec with other "
+            f"{[*filter(differ, fields)]}; build the method from data.spec."
         )
     if method.own_data is not None:
         method.own_data.check(data)

@@ -1,4 +1,4 @@
-"""Clients' updates brought together: means that are robust, sums that are exact."""
+"""Aggregation of client updates: robust means and exact fixed-point sums."""
 
 from jaxanon.kernels.aggregation.fixed_point import (
     fixed_point_decode,

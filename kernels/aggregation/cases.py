@@ -1,4 +1,4 @@
-"""Named sizes that the tests and the benchmarks share."""
+"""Shapes shared by the tests and the benchmarks."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 class BenchmarkCase(NamedTuple):
-    """Updates of ``clients``, some of whom are absent or did not send a layer."""
+    """Updates of ``clients``, with absent clients and missing layers."""
 
     clients: int
-    shapes: dict[str, tuple[int, ...]]  # of one client's layers
+    shapes: dict[str, tuple[int, ...]]  # shapes of one client's layers
     absent: int
 
 
@@ -23,7 +23,7 @@ CASES = {
 
 
 def updates(case: BenchmarkCase, seed: int, dtype=np.float32):
-    """Stacked updates, weights, who is there, and who sent which layer."""
+    """Returns stacked updates, weights, presence mask, and masks of sent layers."""
     rng = np.random.default_rng(seed)
     draw = lambda shape: rng.normal(size=(case.clients, *shape)).astype(dtype)
     stacked = {name: draw(shape) for name, shape in case.shapes.items()}

@@ -1,4 +1,4 @@
-"""Numbers as integers whose sum may wrap around, as secure aggregation wants them."""
+"""Fixed-point encoding for secure aggregation, whose integer sums may wrap around."""
 
 import math
 
@@ -9,26 +9,26 @@ import numpy as np
 from jaxanon.kernels.checks import not_traced, typed_key, whole
 from jaxanon.kernels.precision import widened
 
-BITS = 32  # Of the integers; sums are taken modulo 2**32.
+BITS = 32  # Bits of the integers; sums are taken modulo 2**32.
 
 
 def fixed_point_resolution(max_abs: float, num_clients: int, bits: int = BITS) -> float:
-    """The step between numbers: the smallest power of two whose sums cannot overflow.
+    """Returns the smallest power of two as resolution whose sums cannot overflow.
 
     Args:
-      max_abs: bound of a client's numbers in absolute value, a Python number > 0.
-      num_clients: most clients that are summed, a Python int >= 1.
-      bits: of the signed integers, a Python int from 2 to 32.
+      max_abs: bound on a client's absolute values, a Python number > 0.
+      num_clients: maximum number of clients in a sum, a Python int >= 1.
+      bits: width of the signed integers, a Python int from 2 to 32.
 
     Returns:
       A Python float, in the units of ``max_abs``.
 
     Raises:
-      TypeError: if a number is traced, or a count is no Python int.
-      ValueError: if a number is out of range, or ``bits`` are too few for the clients.
+      TypeError: if a number is traced, or a count is not a Python int.
+      ValueError: if a number is out of range, or ``bits`` is too small for the clients.
 
     Example:
-      A thousand numbers up to 1 need 10 bits and a sign, so 21 are left.
+      A thousand numbers up to 1 need 10 bits and a sign, which leaves 21.
 
       >>> fixed_point_resolution(1.0, 1000) == 2.0**-21
       True
@@ -47,31 +47,31 @@ def fixed_point_resolution(max_abs: float, num_clients: int, bits: int = BITS) -
             f"{math.ceil(math.log2(2 * num_clients + 1)) + 1} bits."
         )
     exponent = math.floor(math.log2(most / (max_abs * num_clients)))
-    # A number may be rounded up by one step.
+    # Stochastic rounding may add one step to each number.
     while num_clients * (math.ceil(max_abs * 2.0**exponent) + 1) > most:
         exponent -= 1
     return 2.0**-exponent
 
 
 def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
-    """One client's numbers as integers, by stochastic rounding, unbiased.
+    """Encodes one client's numbers as integers by unbiased stochastic rounding.
 
-    Numbers outside ``[-max_abs, max_abs]`` are cut to it, or to the next multiple of
-    the resolution within that the dtype holds, and NaN becomes 0, so that a client
-    cannot move the sum by more than ``max_abs``. A number that is such a multiple is
-    not rounded.
+    Numbers are clipped to ``[-max_abs, max_abs]``, or to the nearest multiple of the
+    resolution inside that the dtype can represent. NaN becomes 0. A client therefore
+    cannot move the sum by more than ``max_abs``. Multiples of the resolution are not
+    rounded.
 
     Args:
-      key: typed PRNG key, the client's own.
+      key: typed PRNG key of the client.
       tree: leaves ``float[...]``; half precision is widened to float32.
       max_abs, num_clients, bits: see ``fixed_point_resolution``.
 
     Returns:
-      Tree of ``int32[...]``, to be summed over clients in any order, wrapping.
+      Tree of ``int32[...]``. Sum it over clients in any order, with wraparound.
 
     Raises:
-      TypeError: for a legacy key, and as ``fixed_point_resolution``.
-      ValueError: as ``fixed_point_resolution``.
+      TypeError: for a legacy key; also the conditions of ``fixed_point_resolution``.
+      ValueError: same conditions as ``fixed_point_resolution``.
 
     Example:
       >>> sent = fixed_point_encode(jax.random.key(0), {"w": jnp.array([0.5])}, 1.0, 2)
@@ -79,7 +79,7 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
       {'w': Array([1.], dtype=float32)}
 
     References:
-      Bonawitz et al., Practical secure aggregation, CCS 2017, for what it is for.
+      Bonawitz et al., Practical secure aggregation, CCS 2017, for the application.
     """
     typed_key(key)
     resolution = fixed_point_resolution(max_abs, num_clients, bits)
@@ -90,7 +90,7 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
         wide = widened(leaf)
         most = _largest_below(max_abs, resolution, wide.dtype)
         cut = jnp.clip(jnp.where(jnp.isnan(wide), 0, wide), -most, most)
-        steps = cut / resolution  # Exact, for it is a power of two.
+        steps = cut / resolution  # Exact: the resolution is a power of two.
         low = jnp.floor(steps)
         own = jax.random.fold_in(key, number)
         up = jax.random.uniform(own, steps.shape, steps.dtype) < steps - low
@@ -100,26 +100,26 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
 
 
 def _largest_below(max_abs, resolution, dtype):
-    """The largest multiple of the resolution up to ``max_abs`` that a dtype holds."""
+    """Returns the largest representable multiple of the resolution <= ``max_abs``."""
     most = math.floor(max_abs / resolution) * resolution
     held = np.asarray(most, dtype)
-    # Rounded up it could be a step too far, and a sum of such would wrap around.
+    # Rounding up could add a step, and the sum would overflow.
     return held if float(held) <= most else np.nextafter(held, 0, dtype=dtype)
 
 
 def fixed_point_decode(total, max_abs, num_clients, *, bits: int = BITS):
-    """The sum of clients' numbers, from the sum of their integers.
+    """Decodes the sum of clients' integers to the sum of their numbers.
 
     Args:
       total: tree of ``int32[...]``.
-      max_abs, num_clients, bits: as they were encoded with.
+      max_abs, num_clients, bits: same values as for the encoding.
 
     Returns:
-      Tree of ``float[...]``, float32 unless 64 bits are enabled.
+      Tree of ``float[...]``, float32 unless x64 is enabled.
 
     Raises:
-      TypeError: as ``fixed_point_resolution``.
-      ValueError: likewise.
+      TypeError: same conditions as ``fixed_point_resolution``.
+      ValueError: same conditions as ``fixed_point_resolution``.
 
     Example:
       >>> fixed_point_decode({"w": jnp.array([1 << 20], jnp.int32)}, 1.0, 1000)

@@ -1,4 +1,4 @@
-"""Krum: the update that lies closest to its neighbours."""
+"""Krum: robust aggregation by distance to the nearest updates."""
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +11,11 @@ from jaxanon.kernels.row_sums import along
 
 
 def squared_distances(updates):
-    """Squared Euclidean distance of every two clients, over all leaves.
+    """Returns squared Euclidean distances between all pairs of clients.
 
-    By one matrix product per leaf, in float32 at least, about the clients' median: one
-    client far off cannot cost the distances of the others their precision. Whoever has
-    a value that is not finite is infinitely far from all.
+    It uses one matrix product per leaf, in at least float32, centred at the clients'
+    median, so that an outlier does not reduce the precision of other distances.
+    Clients with non-finite values have infinite distance to all others.
 
     Args:
       updates: tree of ``float[clients, ...]``.
@@ -24,8 +24,8 @@ def squared_distances(updates):
       ``float[clients, clients]``, >= 0, exactly 0 on the diagonal.
 
     Raises:
-      TypeError: if a leaf holds no floats.
-      ValueError: if there is no leaf, or leaves differ in their number of clients.
+      TypeError: if a leaf does not hold floats.
+      ValueError: if the tree is empty, or leaves differ in their number of clients.
 
     Example:
       >>> squared_distances({"w": jnp.array([[0.0, 0.0], [3.0, 4.0]])})
@@ -51,35 +51,35 @@ def squared_distances(updates):
 
 
 def _finite(updates):
-    """``bool[clients]``: whose values are all finite."""
+    """Returns ``bool[clients]``, True if all values of a client are finite."""
     finite = lambda leaf: jnp.isfinite(leaf.reshape(len(leaf), -1)).all(axis=1)
     return jnp.stack([finite(leaf) for leaf in jax.tree.leaves(updates)]).all(axis=0)
 
 
 def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
-    """Mean of the ``num_selected`` updates with the closest neighbours.
+    """Averages the ``num_selected`` updates with the closest neighbours.
 
     A client's score is the sum of its squared distances to the nearest
-    ``n - num_byzantine - 2`` of the other ``n - 1`` clients that are there (of one at
-    least, where there is one); the lowest scores are selected, ties by position.
+    ``n - num_byzantine - 2`` (at least one) of the other ``n - 1`` present clients.
+    The lowest scores are selected; ties are broken by position.
 
     Args:
-      updates: tree of ``float[clients, ...]``. Who sends a value that is not finite is
-        never selected.
-      num_byzantine: how many clients may send anything, ``int``; may be traced. The
-        guarantee needs ``n >= 2 num_byzantine + 3`` clients that are there; a Python
-        number is held to that for as many as there are rows.
-      num_selected: a Python int in [1, clients]; 1 is Krum, more is Multi-Krum.
-      mask: ``bool[clients]``, False for absent clients; ``None`` is all there.
+      updates: tree of ``float[clients, ...]``. Clients with non-finite values are never
+        selected.
+      num_byzantine: number of clients that may send arbitrary updates, ``int``; may be
+        traced. The guarantee needs ``n >= 2 num_byzantine + 3`` present clients. For a
+        Python number this is checked against the number of rows.
+      num_selected: Python int in [1, clients]. 1 is Krum; more is Multi-Krum.
+      mask: ``bool[clients]``, False for absent clients. None means all are present.
 
     Returns:
-      Tree like ``updates`` without the clients axis, zeros if nobody is there, and
-      ``{"selected": bool[clients], "scores": float[clients]}``; an absent client has
-      score infinity and is never selected either.
+      Tree like ``updates`` without the clients axis (zeros if all clients are absent),
+      and ``{"selected": bool[clients], "scores": float[clients]}``. Absent clients have
+      an infinite score.
 
     Raises:
-      TypeError: if a leaf holds no floats, or ``num_selected`` or ``num_byzantine`` no
-        whole number.
+      TypeError: if a leaf does not hold floats, or ``num_selected`` or
+        ``num_byzantine`` is not an integer.
       ValueError: if leaves differ in their number of clients, or ``num_selected`` or a
         ``num_byzantine`` on the host is out of range.
 
@@ -105,7 +105,7 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
     if on_host is not None and not 0 <= on_host <= max(most, 0):
         raise ValueError(
             f"num_byzantine must be in [0, {max(most, 0)}] for {clients} clients, got "
-            f"{num_byzantine!r}; Krum needs 2 num_byzantine + 3 of them."
+            f"{num_byzantine!r}; Krum needs 2 num_byzantine + 3 clients."
         )
     if on_host is not None:
         num_byzantine = whole("num_byzantine", num_byzantine, least=0)
@@ -115,11 +115,11 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
     nearest = jnp.sort(jnp.where(both, distances, jnp.inf), axis=1)
     here = jnp.sum(usable)
     counted = jnp.minimum(jnp.maximum(here - num_byzantine - 2, 1), here - 1)
-    # Infinite distances are summed too: who is infinitely far off must not score 0.
+    # Infinite distances count in the sum, so that a distant client does not score 0.
     near = jnp.arange(clients)[None] < counted
     scores = jnp.sum(jnp.where(near, nearest, 0), axis=1)
     scores = jnp.where(usable, scores, jnp.inf)
-    rank = jnp.argsort(jnp.argsort(scores))  # Stable, so ties fall by position.
+    rank = jnp.argsort(jnp.argsort(scores))  # Stable: ties are broken by position.
     selected = (rank < num_selected) & usable
 
     def mean(leaf):

@@ -11,28 +11,28 @@ from jaxanon.kernels.selection import sum_of_places
 
 
 def layer_mean(updates, weights, *, sent=None, previous=None):
-    """Weighted mean over clients, each layer over the clients that sent it.
+    """Averages each layer over the clients that sent it, with weights.
 
     Args:
       updates: tree of ``float[clients, ...]``, the clients' values of each layer.
-      weights: ``float[clients]``, >= 0; 0 leaves a client out. A value that is not
-        sent, or has weight 0, may be NaN.
-      sent: who sent which layer: a tree prefix of ``updates`` of ``bool[clients]``, so
-        one array serves for all layers, or one for each. ``None`` is everybody.
-      previous: tree like ``updates`` without the clients axis, the value of a layer
-        that nobody sent; ``None`` is zeros.
+      weights: ``float[clients]``, >= 0; 0 excludes a client. Values that are not sent
+        or have weight 0 may be NaN.
+      sent: tree prefix of ``updates`` of ``bool[clients]``, True if a client sent the
+        layer. One array can serve all layers. None means that all clients sent it.
+      previous: tree like ``updates`` without the clients axis, used for layers that
+        no client sent. None is zeros.
 
     Returns:
-      Tree like ``updates`` without the clients axis, in its dtypes; sums are taken in
-      float32 at least.
+      Tree like ``updates`` without the clients axis, in its dtypes. Sums are computed
+      in at least float32.
 
     Raises:
-      TypeError: if a leaf holds no floats: means of whole numbers would be cut off.
-      ValueError: if a leaf has another number of clients than ``weights``, or ``sent``
+      TypeError: if a leaf does not hold floats.
+      ValueError: if a leaf and ``weights`` differ in the number of clients, or ``sent``
         or ``previous`` does not fit the tree.
 
     Example:
-      Nobody sent the head; the second client sent no body.
+      No client sent the head, and the second client did not send the body.
 
       >>> updates = {"body": jnp.array([2.0, 5.0, 6.0]), "head": jnp.ones(3)}
       >>> sent = {"body": jnp.array([True, False, True]), "head": jnp.zeros(3, bool)}
@@ -41,7 +41,7 @@ def layer_mean(updates, weights, *, sent=None, previous=None):
       {'body': Array(5., dtype=float32), 'head': Array(9., dtype=float32)}
 
     References:
-      Atlas, eq. 3.10, with weights; McMahan et al., AISTATS 2017, where all send all.
+      Atlas, eq. 3.10, with weights; McMahan et al., AISTATS 2017, for complete updates.
     """
     weights = jnp.asarray(weights)
     stacks.check(updates, weights, "weights")
@@ -60,23 +60,22 @@ def layer_mean(updates, weights, *, sent=None, previous=None):
 
 
 def trimmed_mean(updates, num_trimmed, *, mask=None):
-    """Mean of every coordinate without its smallest and largest values.
+    """Averages each coordinate without its smallest and largest values.
 
     Args:
-      updates: tree of ``float[clients, ...]``. NaN counts as infinity; of an absent
-        client all is ignored.
-      num_trimmed: values dropped at either end, ``int``; may be traced. Where that
-        would leave nothing, as many are dropped as leave one or two values, which
-        makes it the median.
-      mask: ``bool[clients]``, False for absent clients; ``None`` is all there.
+      updates: tree of ``float[clients, ...]``. NaN counts as infinity. Values of absent
+        clients are ignored.
+      num_trimmed: number of values dropped at each end, ``int``; may be traced. If too
+        few values would remain, one or two are kept, which gives the median.
+      mask: ``bool[clients]``, False for absent clients. None means all are present.
 
     Returns:
-      Tree like ``updates`` without the clients axis; zeros if nobody is there.
+      Tree like ``updates`` without the clients axis; zeros if all clients are absent.
 
     Raises:
-      TypeError: if a leaf holds no floats, or ``num_trimmed`` is a fraction.
-      ValueError: if leaves differ in their number of clients, or ``num_trimmed`` is a
-        number on the host and below 0.
+      TypeError: if a leaf does not hold floats, or ``num_trimmed`` is a fraction.
+      ValueError: if leaves differ in their number of clients, or ``num_trimmed`` on the
+        host is below 0.
 
     Example:
       >>> trimmed_mean({"w": jnp.array([1.0, 2.0, 4.0, 900.0])}, 1)
@@ -100,18 +99,20 @@ def trimmed_mean(updates, num_trimmed, *, mask=None):
 
 
 def coordinate_median(updates, *, mask=None):
-    """Median of every coordinate; the mean of the two middle values if they are even.
+    """Computes the median of each coordinate.
+
+    An even number of clients gives the mean of the two middle values.
 
     Args:
-      updates: tree of ``float[clients, ...]``. NaN counts as infinity; of an absent
-        client all is ignored.
-      mask: ``bool[clients]``, False for absent clients; ``None`` is all there.
+      updates: tree of ``float[clients, ...]``. NaN counts as infinity. Values of absent
+        clients are ignored.
+      mask: ``bool[clients]``, False for absent clients. None means all are present.
 
     Returns:
-      Tree like ``updates`` without the clients axis; zeros if nobody is there.
+      Tree like ``updates`` without the clients axis; zeros if all clients are absent.
 
     Raises:
-      TypeError: if a leaf holds no floats.
+      TypeError: if a leaf does not hold floats.
       ValueError: if leaves differ in their number of clients.
 
     Example:

@@ -1,4 +1,4 @@
-"""Aggregation over clients in loops over clients and coordinates, to read."""
+"""Reference implementation of aggregation in plain loops."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def layer_mean(updates, weights, sent, previous):
-    """Each layer divided by the weight that was sent; the old value if none was."""
+    """Averages each layer over the clients that sent it; else keeps the old value."""
     result = {}
     for layer, leaves in updates.items():
         total, weight = np.zeros(leaves.shape[1:], np.float64), 0.0
@@ -19,7 +19,7 @@ def layer_mean(updates, weights, sent, previous):
 
 
 def trimmed_mean(updates, num_trimmed, mask):
-    """Without the smallest and the largest ``num_trimmed`` of every coordinate."""
+    """Averages each coordinate without its ``num_trimmed`` extreme values per end."""
 
     def one(values):
         kept = sorted(values[mask])[num_trimmed : mask.sum() - num_trimmed]
@@ -29,7 +29,7 @@ def trimmed_mean(updates, num_trimmed, mask):
 
 
 def coordinate_median(updates, mask):
-    """The middle value of every coordinate, or the mean of the two middle ones."""
+    """Returns the median of each coordinate."""
 
     def one(values):
         values = sorted(values[mask])
@@ -39,7 +39,7 @@ def coordinate_median(updates, mask):
 
 
 def krum_scores(updates, num_byzantine, mask):
-    """Sum of the squared distances to the nearest ``n - num_byzantine - 2`` others."""
+    """Sums squared distances to the nearest ``n - num_byzantine - 2`` other clients."""
     rows = np.concatenate([leaf.reshape(len(mask), -1) for leaf in updates.values()], 1)
     here = [int(client) for client in np.flatnonzero(mask)]
     scores = np.full(len(mask), math.inf)
@@ -54,7 +54,7 @@ def krum_scores(updates, num_byzantine, mask):
 
 
 def fixed_point(x, uniform, resolution):
-    """Integers: each number of steps, rounded up with the probability of its rest."""
+    """Rounds to integers, up with the probability of the fractional part."""
     steps = [float(value) / resolution for value in x]
     whole = [math.floor(step) for step in steps]
     up = [u < step - low for u, step, low in zip(uniform, steps, whole, strict=True)]

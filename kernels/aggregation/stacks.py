@@ -1,4 +1,4 @@
-"""Trees whose leaves have a leading axis of clients."""
+"""Checks and helpers for trees whose leaves have a leading clients axis."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jaxanon.kernels.row_sums import along
 
 
 def check(updates, vector, name):
-    """Raises unless every leaf is floats of as many clients as the flat ``vector``."""
+    """Raises unless every leaf holds floats for as many clients as ``vector``."""
     if vector.ndim != 1:
         raise ValueError(f"{name} must be [clients], got shape {vector.shape}.")
     for leaf in jax.tree.leaves(updates):
@@ -22,7 +22,7 @@ def check(updates, vector, name):
 
 
 def present(updates, mask):
-    """``mask``, or one for everybody, checked against the leaves."""
+    """Returns ``mask``, by default all True, checked against the leaves."""
     leaves = jax.tree.leaves(updates)
     if not leaves:
         raise ValueError("updates must have at least one leaf, got none.")
@@ -36,7 +36,7 @@ def present(updates, mask):
 
 
 def per_leaf(sent, updates, like):
-    """``bool[clients]`` for every leaf, from a tree prefix or from nothing."""
+    """Broadcasts a tree prefix to ``bool[clients]`` per leaf; None is all True."""
     if sent is None:
         sent = jnp.ones(len(like), bool)
     spread = lambda one, part: jax.tree.map(lambda leaf: jnp.asarray(one, bool), part)
@@ -51,9 +51,9 @@ def per_leaf(sent, updates, like):
 
 
 def absent_infinite(leaf, mask):
-    """In a wide dtype, infinity in place of those who are absent: behind all others.
+    """Replaces values of absent clients and NaN by infinity, in at least float32.
 
-    NaN, of a client that is there, counts as infinity: it can be trimmed away.
+    Infinity sorts after all other values, so it is not counted or can be trimmed.
     """
     values = widened(leaf)
     counted = along(mask, leaf) & ~jnp.isnan(values)

@@ -1,13 +1,13 @@
-"""Clipping rows of gradients, and the Gaussian noise that their bounds call for."""
+"""Clipping of rows of gradients, and Gaussian noise scaled to the clip norms."""
 
 from jaxanon.kernels.clipping.adaptive import (
-    adapt_max_norms,
-    noise_multiplier_beside_counts,
+    adapt_clip_norms,
+    noise_multiplier_with_counts,
 )
 from jaxanon.kernels.clipping.api import clip_rows, clipped_sum
 from jaxanon.kernels.clipping.bounded import (
     BoundedSum,
-    noise_multiplier_of_groups,
+    joint_noise_multiplier,
     noise_stddevs,
 )
 from jaxanon.kernels.clipping.noise import (
@@ -18,13 +18,13 @@ from jaxanon.kernels.clipping.noise import (
 
 __all__ = [
     "BoundedSum",
-    "adapt_max_norms",
+    "adapt_clip_norms",
     "add_aggregate_client_noise",
     "add_noise_to_sum",
     "clip_and_noise_per_client",
     "clip_rows",
     "clipped_sum",
-    "noise_multiplier_beside_counts",
-    "noise_multiplier_of_groups",
+    "joint_noise_multiplier",
+    "noise_multiplier_with_counts",
     "noise_stddevs",
 ]

@@ -1,4 +1,4 @@
-"""Public functions that clip: what they take, what they promise, what they refuse."""
+"""Public clipping functions with argument checks."""
 
 import jax
 import jax.numpy as jnp
@@ -8,43 +8,40 @@ from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.clipping.bounded import BoundedSum
 
 
-def clip_rows(rows, max_norms, *, groups=None):
-    """Scales each row down until its L2 norms are within their bounds.
+def clip_rows(rows, clip_norms, *, groups=None):
+    """Clips the L2 norm of each row, per group of leaves.
 
-    A row is one example or one client: the entries of all leaves at one index. Rows
-    are clipped by groups of leaves, and ``max_norms`` says which: each of its numbers
-    bounds all the leaves beneath it together. One number bounds the whole row (flat
-    clipping), ``{"encoder": 1.0, "decoder": 0.5}`` each part, a tree like ``rows``
-    each leaf (per layer). Groups across the tree are given by labels.
+    A row is one example or one client: the entries of all leaves at one index. Each
+    number in ``clip_norms`` bounds all leaves below it together. One number bounds the
+    whole row (flat clipping), ``{"encoder": 1.0, "decoder": 0.5}`` bounds each part,
+    and a tree like ``rows`` bounds each leaf (per-layer clipping). Labels in ``groups``
+    define groups across the tree.
 
     Args:
       rows: array or tree of arrays ``float[N, ...]``.
-      max_norms: C_m in the units of ``rows``: one number > 0, a tree of numbers that
-        is a prefix of ``rows``, or with ``groups`` a dict from label to number. The
-        numbers may be traced.
-      groups: tree of labels (strings) that is a prefix of ``rows``.
+      clip_norms: C_m in the units of ``rows``: one number > 0, a tree prefix of
+        ``rows``, or with ``groups`` a dict from label to number. Numbers may be traced.
+      groups: tree prefix of ``rows`` with labels (strings).
 
     Returns:
-      The tree of ``rows``, same dtypes. Within a group:
+      The tree of ``rows`` with the same dtypes. Within a group:
 
-      - a row within the bound comes back as it is, to the bit, the zero row too;
-      - a larger one is multiplied by C / norm. In half precision its entries are
-        rounded towards zero, so that the bound holds for the result; in float32 and
-        float64 the norm exceeds the bound by rounding at most (1e-6, relatively);
-      - a row that is not finite is dropped to zero, for one nan would spoil a sum
-        for everybody; so is one whose squared norm overflows (norms of 2^64, 1.8e19,
-        or more, 2^512 in float64), and in another group it is not touched for that;
-      - with a bound of 0, or nan, or one so small that squares of what it bounds lose
-        their digits (below 2^-43, 1.1e-13, or 2^-491 in float64), all rows are dropped
-        to zero.
+      - A row within the bound is returned bit for bit, including the zero row.
+      - A larger row is multiplied by C / norm. Half-precision entries are rounded
+        towards zero, so the bound holds exactly. In float32 and float64 the norm may
+        exceed the bound by rounding (relative error 1e-6).
+      - A non-finite row becomes zero. This includes rows whose squared norm overflows
+        (norms >= 2^64, or 2^512 in float64). Its other groups are unaffected.
+      - All rows become zero if the bound is 0, NaN or too small for squares to be
+        accurate (below 2^-43, or 2^-491 in float64).
 
-      Norms are taken in float32, in float64 for float64. Gradients are those of the
-      formula, finite at the zero row too; for rows that are not finite there are none.
+      Norms are computed in float32, or in float64 for float64. Gradients follow the
+      formula, are finite at the zero row, and are undefined for non-finite rows.
 
     Raises:
       TypeError: if a leaf is not real floating point.
-      ValueError: if the leaves' first axes differ, a bound is a number on the host and
-        <= 0, or not a scalar, or ``max_norms`` or ``groups`` does not fit the tree.
+      ValueError: if the leaves' first axes differ, a bound on the host is <= 0 or not a
+        scalar, or ``clip_norms`` or ``groups`` does not fit the tree.
 
     Example:
       >>> clip_rows(jnp.array([[3.0, 4.0], [0.0, 2.0]]), 2.5)
@@ -56,11 +53,11 @@ def clip_rows(rows, max_norms, *, groups=None):
 
     References:
       Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1;
-      McMahan et al., arXiv 1710.06963, for clipping per layer.
+      McMahan et al., arXiv 1710.06963, for per-layer clipping.
     """
     rows = grouping.checked_rows(rows)
-    bounds = jax.tree.leaves(grouping.numbers("max_norms", max_norms))
-    group_of = grouping.group_of_leaves(rows, max_norms, groups)
+    bounds = jax.tree.leaves(grouping.numbers("clip_norms", clip_norms))
+    group_of = grouping.group_of_leaves(rows, clip_norms, groups)
     leaves, treedef = jax.tree.flatten(rows)
     scales = factors.scales(leaves, group_of, bounds)
     pairs = zip(leaves, group_of, strict=True)
@@ -68,29 +65,30 @@ def clip_rows(rows, max_norms, *, groups=None):
 
 
 def clipped_sum(
-    rows, max_norms, *, groups=None, weights=None, axis_name=None
+    rows, clip_norms, *, groups=None, weights=None, axis_name=None
 ) -> BoundedSum:
-    """Sums the clipped rows; the sum carries the bounds that its noise is made from.
+    """Sums clipped rows and returns the sum with its bounds.
 
-    The same as ``clip_rows`` followed by a sum over the first axis, without a clipped
+    It equals ``clip_rows`` followed by a sum over the first axis, without a clipped
     copy of the rows and without rounding them.
 
     Args:
-      rows, max_norms, groups: as in ``clip_rows``.
-      weights: ``float[N]`` in [0, 1] or ``bool[N]``, chosen without a look at the
-        private data; None is all ones. A row of weight 0 (padding) has no part in the
-        sum, whatever it holds. Values outside [0, 1] are taken to the nearer end and
-        nan to 0, for a larger weight would break the bound.
-      axis_name: name of a mapped axis (of ``shard_map`` or ``vmap``) over which rows
-        are spread; the sum is taken over it too.
+      rows, clip_norms, groups: see ``clip_rows``.
+      weights: ``float[N]`` in [0, 1] or ``bool[N]``, chosen independently of the
+        private data. None is all ones. Rows of weight 0 (padding) may hold any values.
+        Values outside [0, 1] are clipped and NaN becomes 0, because a larger weight
+        would break the bound.
+      axis_name: name of a mapped axis (of ``shard_map`` or ``vmap``) that also holds
+        rows; the sum includes it.
 
     Returns:
-      ``BoundedSum`` whose value has the tree of ``rows`` less the first axis, in
-      float32 (float64 for float64): half precision is widened, not rounded again.
+      ``BoundedSum`` whose value has the tree of ``rows`` without the first axis, in
+      float32 (float64 for float64). Half precision is widened.
 
     Raises:
-      TypeError: as ``clip_rows``.
-      ValueError: as ``clip_rows``, or if ``weights`` has not one entry per row.
+      TypeError: same conditions as ``clip_rows``.
+      ValueError: under the conditions of ``clip_rows``, or if ``weights`` does not have
+        one entry per row.
 
     Example:
       >>> total = clipped_sum(jnp.array([[3.0, 4.0], [0.0, 2.0], [0.0, 0.0]]), 2.5)
@@ -98,23 +96,23 @@ def clipped_sum(
       (Array([1.5, 4. ], dtype=float32), Array(2.5, dtype=float32))
 
     References:
-      As ``clip_rows``; weights as in McMahan et al., arXiv 1710.06963, algorithm 1.
+      See ``clip_rows``; weights as in McMahan et al., arXiv 1710.06963, algorithm 1.
     """
     rows = grouping.checked_rows(rows)
-    max_norms = grouping.numbers("max_norms", max_norms)
-    group_of = grouping.group_of_leaves(rows, max_norms, groups)
+    clip_norms = grouping.numbers("clip_norms", clip_norms)
+    group_of = grouping.group_of_leaves(rows, clip_norms, groups)
     leaves, treedef = jax.tree.flatten(rows)
     weights = unit_weights(weights, len(leaves[0]))
-    bounds = jax.tree.leaves(max_norms)
+    bounds = jax.tree.leaves(clip_norms)
     value = treedef.unflatten(factors.sum_of_rows(leaves, group_of, bounds, weights))
     squared_weights = jnp.sum(jnp.square(weights))
     if axis_name is not None:
         value, squared_weights = jax.lax.psum((value, squared_weights), axis_name)
-    return BoundedSum(value, max_norms, squared_weights, group_of)
+    return BoundedSum(value, clip_norms, squared_weights, group_of)
 
 
 def unit_weights(weights, num_rows):
-    """``float[N]`` in [0, 1]; ones for None."""
+    """Returns weights ``float[N]`` clipped to [0, 1]; ones for None."""
     if weights is None:
         return jnp.ones(num_rows, jnp.result_type(float))
     weights = jnp.asarray(weights)

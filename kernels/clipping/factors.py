@@ -1,4 +1,4 @@
-"""The arithmetic of clipping: norms of groups, and what each row is multiplied by."""
+"""Arithmetic of clipping: group norms, scale factors and noise."""
 
 import functools
 from typing import NamedTuple
@@ -10,19 +10,19 @@ from jaxanon.kernels import row_sums
 from jaxanon.kernels.precision import wide, widened
 from jaxanon.kernels.row_sums import along
 
-SMALL = 2**12  # Entries of a leaf whose noise may be drawn with that of others.
+SMALL = 2**12  # Leaf size up to which noise is drawn jointly with other leaves.
 
 
 class Scale(NamedTuple):
-    """What becomes of the rows of one group; all ``[N]``."""
+    """Scaling of the rows of one group; all ``[N]``."""
 
     factor: jax.Array  # float in [0, 1]; 0 where real is False
-    within: jax.Array  # bool: as it is, to the bit
-    real: jax.Array  # bool: False where nothing of the row may be used
+    within: jax.Array  # bool: unchanged, bit for bit
+    real: jax.Array  # bool: False for rows that must not be used
 
 
 def squared_norms(leaves, group_of, num_groups):
-    """For each group ``float[N]``, the sum of squares over its leaves."""
+    """Returns per group ``float[N]``, the sum of squares over its leaves."""
     sums = [jnp.zeros(len(leaves[0]), jnp.float32)] * num_groups
     for leaf, group in zip(leaves, group_of, strict=True):
         squares = jnp.square(widened(leaf))
@@ -30,29 +30,29 @@ def squared_norms(leaves, group_of, num_groups):
     return sums
 
 
-def scale(squared_norm, max_norm) -> Scale:
-    """min(1, C / norm), with the edges defined."""
+def scale(squared_norm, clip_norm) -> Scale:
+    """Computes min(1, C / norm) with defined edge cases."""
     limits = jnp.finfo(squared_norm.dtype)
-    max_norm = max_norm.astype(squared_norm.dtype)
+    clip_norm = clip_norm.astype(squared_norm.dtype)
     real = jnp.isfinite(squared_norm)
     positive = real & (squared_norm > 0)
-    # The root has no derivative at 0; taking it of 1 there keeps gradients finite.
+    # The root has no derivative at 0; replacing 0 by 1 keeps gradients finite.
     norm = jnp.where(positive, jnp.sqrt(jnp.where(positive, squared_norm, 1)), 0)
-    # Squares below the smallest number vanish, so a bound as small can't be checked.
-    usable = real & (max_norm >= 2**20 * float(limits.tiny) ** 0.5)
-    within = usable & (norm <= max_norm)
+    # Squares below the smallest number underflow, so tiny bounds cannot be checked.
+    usable = real & (clip_norm >= 2**20 * float(limits.tiny) ** 0.5)
+    within = usable & (norm <= clip_norm)
     over = usable & ~within
-    factor = jnp.where(over, max_norm / jnp.where(over, norm, 1), within)
+    factor = jnp.where(over, clip_norm / jnp.where(over, norm, 1), within)
     return Scale(factor, within, real)
 
 
 def scaled(leaf, scale: Scale):
-    """The clipped rows of one leaf, in its dtype."""
+    """Returns the clipped rows of one leaf, in its dtype."""
     factor, within, real = (along(part, leaf) for part in scale)
     rows = leaf.astype(factor.dtype) * factor
     limits = jnp.finfo(leaf.dtype)
     if limits.bits < 32:
-        # Rounding to nearest could go over the bound; this rounds towards zero.
+        # Rounding to nearest could exceed the bound; this rounds towards zero.
         rows = rows * (1 - float(limits.eps) / 2)
         rows = jax.lax.reduce_precision(rows, limits.nexp, limits.nmant)
     rows = jnp.where(real, rows, 0).astype(leaf.dtype)
@@ -60,22 +60,21 @@ def scaled(leaf, scale: Scale):
 
 
 def noisy(key, leaf, stddev, scale=None):
-    """The leaf, its rows scaled if that is asked for, with noise on every entry."""
+    """Adds noise to every entry of the leaf, after optional scaling of its rows."""
     return _added(_drawn(key, leaf), leaf, stddev, scale)
 
 
 def noisy_leaves(keys, leaves, stddevs, scales):
-    """``noisy`` of every leaf by its key, the same numbers.
+    """Applies ``noisy`` to every leaf with its key and returns the same numbers.
 
-    Each draw of a program takes long to compile, and a network has many small leaves:
-    those of about one size are drawn together, for JAX's default generator makes the
-    first numbers of a longer draw those of a shorter.
+    Each draw is slow to compile, so small leaves of similar size are drawn together:
+    with JAX's default generator a longer draw starts with the numbers of a shorter one.
     """
     alike = {}
     for place, leaf in enumerate(leaves):
         if leaf.size <= SMALL:
             bits = max(leaf.size - 1, 0).bit_length()
-            width = max(64, 4 ** (-(-bits // 2)))  # At most four times as many.
+            width = max(64, 4 ** (-(-bits // 2)))  # At most four times the size.
             alike.setdefault((width, wide(leaf.dtype)), []).append(place)
     drawn = {}
     for (width, dtype), places in alike.items():
@@ -104,13 +103,13 @@ def _added(drawn, leaf, stddev, scale):
 
 
 def scales(leaves, group_of, bounds):
-    """For each group what becomes of its rows."""
+    """Returns the ``Scale`` of each group."""
     norms = squared_norms(leaves, group_of, len(bounds))
     return [scale(*pair) for pair in zip(norms, bounds, strict=True)]
 
 
 def sum_of_rows(leaves, group_of, bounds, weights):
-    """The weighted sum of the clipped rows, leaf by leaf, in wide precision."""
+    """Returns the weighted sum of clipped rows per leaf, in at least float32."""
     of_groups = scales(leaves, group_of, bounds)
 
     def one_leaf(leaf, group):

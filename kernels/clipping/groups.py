@@ -1,4 +1,4 @@
-"""Which leaves share a bound, and what is refused of a tree of rows."""
+"""Groups of leaves that share a bound, and checks of trees of rows."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ from jaxanon.kernels.checks import known, not_negative, positive
 
 
 def checked_rows(rows):
-    """The tree with arrays for leaves, all of them ``float[N, ...]`` with one N."""
+    """Returns the tree as arrays, checked to be ``float[N, ...]`` with one N."""
     rows = jax.tree.map(jnp.asarray, rows)
     leaves = jax.tree.leaves(rows)
     if not leaves:
@@ -16,7 +16,7 @@ def checked_rows(rows):
         if not jnp.issubdtype(leaf.dtype, jnp.floating):
             raise TypeError(
                 f"rows must be real floating point, got a leaf of dtype {leaf.dtype}; "
-                "convert it first."
+                "convert it with astype."
             )
     if any(leaf.ndim == 0 for leaf in leaves) or len({len(x) for x in leaves}) > 1:
         shapes = [leaf.shape for leaf in leaves]
@@ -28,9 +28,11 @@ def checked_rows(rows):
 
 
 def numbers(name, tree, *, zero=False, at_most=float("inf")):
-    """The tree with ``float[]`` for leaves; numbers on the host are checked."""
+    """Returns the tree with ``float[]`` leaves; numbers on the host are checked."""
 
     def number(value):
+        if isinstance(value, str):  # NumPy would convert it.
+            raise TypeError(f"{name} must be a number, got {value!r}.")
         (not_negative if zero else positive)(**{name: value})
         on_host = known(value)
         if on_host is not None and on_host > at_most:
@@ -38,7 +40,7 @@ def numbers(name, tree, *, zero=False, at_most=float("inf")):
         if jnp.shape(value) != ():
             raise ValueError(
                 f"{name} must be one number per group, got shape {jnp.shape(value)}; "
-                "map over an array of settings with jax.vmap."
+                "use jax.vmap to map over several."
             )
         return jnp.asarray(value, jnp.result_type(float))
 
@@ -47,29 +49,29 @@ def numbers(name, tree, *, zero=False, at_most=float("inf")):
     return jax.tree.map(number, tree)
 
 
-def group_of_leaves(tree, max_norms, groups=None) -> tuple[int, ...]:
-    """For each leaf of ``tree`` the place of its bound among those of ``max_norms``."""
+def group_of_leaves(tree, clip_norms, groups=None) -> tuple[int, ...]:
+    """Returns for each leaf of ``tree`` the index of its bound in ``clip_norms``."""
     if groups is None:
-        bounds, treedef = jax.tree.flatten(max_norms)
+        bounds, treedef = jax.tree.flatten(clip_norms)
         labels = treedef.unflatten(range(len(bounds)))
-        return _spread("max_norms", labels, tree)
-    if not isinstance(max_norms, dict):
+        return _spread("clip_norms", labels, tree)
+    if not isinstance(clip_norms, dict):
         raise TypeError(
-            "max_norms must be a dict from label to number where groups are given, "
-            f"got {max_norms!r}."
+            "clip_norms must be a dict from label to number if groups is given, got "
+            f"{clip_norms!r}."
         )
     labels = _spread("groups", groups, tree)
-    if set(labels) != set(max_norms):
+    if set(labels) != set(clip_norms):
         raise ValueError(
-            "max_norms must have one number for each label in groups, got labels "
-            f"{sorted(set(labels))} and numbers for {sorted(max_norms)}."
+            "clip_norms must have one number for each label in groups, got labels "
+            f"{sorted(set(labels))} and numbers for {sorted(clip_norms)}."
         )
-    order = sorted(max_norms)  # As JAX orders the leaves of a dict.
+    order = sorted(clip_norms)  # JAX's order of the leaves of a dict.
     return tuple(order.index(label) for label in labels)
 
 
 def _spread(name, prefix, tree):
-    """The leaf of ``prefix`` above each leaf of ``tree``, in the order of leaves."""
+    """Returns the leaf of ``prefix`` above each leaf of ``tree``, in leaf order."""
     try:
         above = jax.tree.map(
             lambda value, below: [value] * len(jax.tree.leaves(below)), prefix, tree

@@ -1,7 +1,7 @@
-"""Gaussian noise for clipped rows: for their sum, and for each of them.
+"""Gaussian noise for clipped rows and for their sum.
 
-All of it is drawn in floating point, float32 at least, whose low bits an attacker with
-exact outputs could use (Mironov, CCS 2012).
+Noise is drawn in floating point, at least float32. An attacker with exact outputs could
+exploit the low bits (Mironov, CCS 2012).
 """
 
 import jax
@@ -15,24 +15,24 @@ from jaxanon.kernels.precision import wide
 
 
 def add_noise_to_sum(key, total: BoundedSum, noise_multipliers):
-    """Adds the Gaussian noise that a sum needs to be released, once for the sum.
+    """Adds Gaussian noise to a clipped sum (central differential privacy).
 
-    The central model: whoever sums is trusted, and nothing but the noisy sum is
-    released. Each entry gets noise of its own with the standard deviation that
-    ``noise_stddevs`` gives its group, however many rows there are.
+    The aggregator is trusted and releases only the noisy sum. Each entry gets
+    independent noise with the standard deviation of its group from ``noise_stddevs``,
+    regardless of the number of rows.
 
     Args:
-      key: a typed PRNG key. After a sum over a mesh, the same one on every shard.
-      total: of ``clipped_sum``.
-      noise_multipliers: one number z >= 0 for the whole, or a tree like
-        ``total.max_norms`` with one z_m for each group.
+      key: typed PRNG key. After a sum over a mesh it is the same on every shard.
+      total: result of ``clipped_sum``.
+      noise_multipliers: one number z >= 0 for the whole sum, or a tree like
+        ``total.clip_norms`` with one z_m per group.
 
     Returns:
-      The tree of ``total.value``, same dtypes (half precision widened to float32).
+      The tree of ``total.value`` with the same dtypes; half precision becomes float32.
 
     Raises:
-      TypeError: if ``key`` is not a typed key, or ``total`` no ``BoundedSum``.
-      ValueError: as ``noise_stddevs``.
+      TypeError: if ``key`` is not a typed key, or ``total`` is not a ``BoundedSum``.
+      ValueError: same conditions as ``noise_stddevs``.
 
     Example:
       >>> from jaxanon.kernels.clipping import clipped_sum
@@ -44,31 +44,31 @@ def add_noise_to_sum(key, total: BoundedSum, noise_multipliers):
       Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1.
     """
     _bounded(total)
-    stddevs = noise_stddevs(total.max_norms, noise_multipliers)
+    stddevs = noise_stddevs(total.clip_norms, noise_multipliers)
     return _noisy_sum(key, total, stddevs)
 
 
 def add_aggregate_client_noise(key, total: BoundedSum, noise_multipliers):
-    """Adds to a sum the noises of all its clients, drawn as one.
+    """Adds the summed noise of all clients to a sum with a single draw.
 
-    For simulations of the local model (every client adds its own noise before it
-    sends) that use nothing but the sum: a sum of independent Gaussians is a Gaussian,
-    here with the standard deviation of one client times the root of the sum of
-    squared weights. It is distributed as the weighted sum of what
-    ``clip_and_noise_per_client`` returns, and N times fewer numbers are drawn. Not to
-    be used where anyone looks at a single client's update.
+    Use it to simulate local noise (each client adds noise before sending) if only the
+    sum is needed. The sum of independent Gaussians is Gaussian; its standard deviation
+    is that of one client times the root of the sum of squared weights. The result has
+    the distribution of the weighted sum of ``clip_and_noise_per_client``, with N times
+    fewer random numbers. Do not use it if single client updates are inspected.
 
     Args:
-      key: a typed PRNG key. After a sum over a mesh, the same one on every shard.
-      total: of ``clipped_sum`` over clients.
-      noise_multipliers: those of one client, as in ``clip_and_noise_per_client``.
+      key: typed PRNG key. After a sum over a mesh it is the same on every shard.
+      total: result of ``clipped_sum`` over clients.
+      noise_multipliers: noise multipliers of one client, see
+        ``clip_and_noise_per_client``.
 
     Returns:
-      The tree of ``total.value``, same dtypes (half precision widened to float32).
+      The tree of ``total.value`` with the same dtypes; half precision becomes float32.
 
     Raises:
-      TypeError: if ``key`` is not a typed key, or ``total`` no ``BoundedSum``.
-      ValueError: as ``noise_stddevs``.
+      TypeError: if ``key`` is not a typed key, or ``total`` is not a ``BoundedSum``.
+      ValueError: same conditions as ``noise_stddevs``.
 
     Example:
       >>> from jaxanon.kernels.clipping import clipped_sum
@@ -80,37 +80,37 @@ def add_aggregate_client_noise(key, total: BoundedSum, noise_multipliers):
     if total.squared_weights is None:
         raise ValueError(
             "total.squared_weights must be the sum of the clients' squared weights, "
-            "got None; clipped_sum fills it in."
+            "got None; use clipped_sum."
         )
     root = jnp.sqrt(jnp.asarray(total.squared_weights))
-    stddevs = noise_stddevs(total.max_norms, noise_multipliers)
+    stddevs = noise_stddevs(total.clip_norms, noise_multipliers)
     stddevs = jax.tree.map(lambda stddev: stddev * root, stddevs)
     return _noisy_sum(key, total, stddevs)
 
 
-def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups=None):
-    """Clips each client's update and adds noise of its own, as the client would.
+def clip_and_noise_per_client(key, rows, clip_norms, noise_multipliers, *, groups=None):
+    """Clips each client's update and adds independent noise to it.
 
-    The local model: every row is released. Noise is independent over clients, leaves
-    and entries. The bound is for a client that takes part or sends zeros; to hide
-    which of two updates a client has sent, count on half the multiplier.
+    In this local model every row is released. Noise is independent over clients, leaves
+    and entries. The multiplier refers to a client that participates or sends zeros. To
+    hide which of two updates a client sent, account with half the multiplier.
 
     Args:
-      key: a typed PRNG key. On a mesh one for each shard of clients, as by
-        ``jax.random.fold_in(key, jax.lax.axis_index("clients"))``: with the same key
-        clients on two shards would share their noise.
-      rows, max_norms, groups: as in ``clip_rows``; rows are clients.
-      noise_multipliers: one number z >= 0 for the whole, or a tree like ``max_norms``
-        with one z_m for each group.
+      key: typed PRNG key. On a mesh, use a different key on each shard of clients, for
+        example ``jax.random.fold_in(key, jax.lax.axis_index("clients"))``. Otherwise
+        clients on different shards share their noise.
+      rows, clip_norms, groups: see ``clip_rows``; rows are clients.
+      noise_multipliers: one number z >= 0 for the whole row, or a tree like
+        ``clip_norms`` with one z_m per group.
 
     Returns:
-      The tree of ``rows``, same dtypes. Noise is drawn and added in float32 (float64
-      for float64) and rounded to half precision afterwards. Padding rows get noise
-      too; leave them out by their weight.
+      The tree of ``rows`` with the same dtypes. Noise is drawn and added in at least
+      float32, then rounded to half precision. Padding rows get noise too; exclude them
+      by their weight.
 
     Raises:
-      TypeError: if ``key`` is not a typed key, or as ``clip_rows``.
-      ValueError: as ``clip_rows`` and ``add_noise_to_sum``.
+      TypeError: if ``key`` is not a typed key; also the conditions of ``clip_rows``.
+      ValueError: same conditions as ``clip_rows`` and ``add_noise_to_sum``.
 
     Example:
       >>> rows = jnp.array([[3.0, 4.0], [0.0, 2.0]])
@@ -119,19 +119,19 @@ def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups
              [0. , 2. ]], dtype=float32)
     """
     rows = grouping.checked_rows(rows)
-    bounds = jax.tree.leaves(grouping.numbers("max_norms", max_norms))
-    group_of = grouping.group_of_leaves(rows, max_norms, groups)
+    bounds = jax.tree.leaves(grouping.numbers("clip_norms", clip_norms))
+    group_of = grouping.group_of_leaves(rows, clip_norms, groups)
     scales = factors.scales(jax.tree.leaves(rows), group_of, bounds)
-    stddevs = noise_stddevs(max_norms, noise_multipliers)
+    stddevs = noise_stddevs(clip_norms, noise_multipliers)
     return _noisy(key, rows, stddevs, group_of, scales)
 
 
 def _bounded(total):
     if not isinstance(total, BoundedSum):
         raise TypeError(
-            "total must be a BoundedSum, which knows its sensitivity, got "
-            f"{type(total).__name__}; clipped_sum returns one, clipped_gradient_sum "
-            "one beside its info."
+            "total must be a BoundedSum, which carries its sensitivity, got "
+            f"{type(total).__name__}; use clipped_sum, or the first result of "
+            "clipped_gradient_sum."
         )
 
 
@@ -140,21 +140,21 @@ def _noisy_sum(key, total, stddevs):
     value = jax.tree.map(widen, total.value)
     group_of = total.groups
     if group_of is None:
-        group_of = grouping.group_of_leaves(value, total.max_norms)
+        group_of = grouping.group_of_leaves(value, total.clip_norms)
     scales = [None] * len(jax.tree.leaves(stddevs))
     return _noisy(key, value, stddevs, group_of, scales)
 
 
 def _noisy(key, tree, stddevs, group_of, scales):
-    """Adds independent noise to every entry, each leaf by a key of its own."""
+    """Adds independent noise to every entry, with one key per leaf."""
     typed_key(key)
     leaves, treedef = jax.tree.flatten(tree)
     stddevs = jax.tree.leaves(stddevs)
     keys = jax.random.split(key, len(leaves))
-    of_each = [
+    noise_of_leaf = [
         (stddevs[group].astype(wide(leaf.dtype)), scales[group])
         for leaf, group in zip(leaves, group_of, strict=True)
     ]
     return treedef.unflatten(
-        factors.noisy_leaves(keys, leaves, *zip(*of_each, strict=True))
+        factors.noisy_leaves(keys, leaves, *zip(*noise_of_leaf, strict=True))
     )

@@ -1,7 +1,7 @@
-"""Clipping, noise and adaptive norms in plain loops: NumPy, float64, one row a time.
+"""Reference implementation of clipping, noise and adaptive norms in NumPy loops.
 
-A row is a dict of arrays, ``groups`` a dict from leaf to label, ``max_norms`` and
-``stddevs`` dicts from label to number.
+A row is a dict of arrays. ``groups`` maps leaves to labels; ``clip_norms`` and
+``stddevs`` map labels to numbers.
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def group_norms(row, groups):
-    """{label: L2 norm of the leaves that have it}."""
+    """Returns the L2 norm of the leaves with each label."""
     squares = dict.fromkeys(groups.values(), 0.0)
     for name, leaf in row.items():
         for entry in np.ravel(leaf).astype(np.float64):
@@ -18,25 +18,25 @@ def group_norms(row, groups):
     return {label: math.sqrt(square) for label, square in squares.items()}
 
 
-def clip_row(row, groups, max_norms):
-    """Each group times min(1, C / norm); a group that is not finite is zero."""
+def clip_row(row, groups, clip_norms):
+    """Multiplies each group by min(1, C / norm); non-finite groups become zero."""
     norms, clipped = group_norms(row, groups), {}
     for name, leaf in row.items():
-        norm, max_norm = norms[groups[name]], max_norms[groups[name]]
+        norm, clip_norm = norms[groups[name]], clip_norms[groups[name]]
         if not math.isfinite(norm):
             clipped[name] = np.zeros_like(leaf)
-        elif norm <= max_norm:
+        elif norm <= clip_norm:
             clipped[name] = leaf
         else:
-            clipped[name] = leaf * (max_norm / norm)
+            clipped[name] = leaf * (clip_norm / norm)
     return clipped
 
 
-def clipped_sum(rows, groups, max_norms, weights):
-    """Algorithm 1 of Abadi et al. up to the noise: clip every row, add them up."""
+def clipped_sum(rows, groups, clip_norms, weights):
+    """Clips and sums rows, as algorithm 1 of Abadi et al. before the noise."""
     total = {name: np.zeros(np.shape(leaf)) for name, leaf in rows[0].items()}
     for row, weight in zip(rows, weights, strict=True):
-        clipped = clip_row(row, groups, max_norms)
+        clipped = clip_row(row, groups, clip_norms)
         for name in total:
             if weight > 0:
                 total[name] = total[name] + weight * clipped[name].astype(np.float64)
@@ -44,7 +44,7 @@ def clipped_sum(rows, groups, max_norms, weights):
 
 
 def add_noise(rng, tree, groups, stddevs):
-    """A draw of its own for every entry of every leaf."""
+    """Adds an independent draw to every entry of every leaf."""
     noisy = {}
     for name, leaf in tree.items():
         stddev = stddevs[groups[name]]
@@ -52,35 +52,35 @@ def add_noise(rng, tree, groups, stddevs):
     return noisy
 
 
-def noisy_sum_of_clients(rng, rows, groups, max_norms, stddevs, weights):
-    """Every client clips and adds noise; the server adds up what it is sent."""
+def noisy_sum_of_clients(rng, rows, groups, clip_norms, stddevs, weights):
+    """Sums the updates that each client clipped and noised."""
     total = {name: np.zeros(np.shape(leaf)) for name, leaf in rows[0].items()}
     for row, weight in zip(rows, weights, strict=True):
-        sent = add_noise(rng, clip_row(row, groups, max_norms), groups, stddevs)
+        sent = add_noise(rng, clip_row(row, groups, clip_norms), groups, stddevs)
         for name in total:
             total[name] = total[name] + weight * sent[name]
     return total
 
 
-def noise_multiplier_of_groups(max_norms, stddevs):
-    """(sum_m (C_m / sigma_m)^2)^(-1/2)."""
+def joint_noise_multiplier(clip_norms, stddevs):
+    """Computes (sum_m (C_m / sigma_m)^2)^(-1/2)."""
     total = 0.0
-    for label, max_norm in max_norms.items():
-        total += (max_norm / stddevs[label]) ** 2
+    for label, clip_norm in clip_norms.items():
+        total += (clip_norm / stddevs[label]) ** 2
     return total**-0.5
 
 
-def adapt_max_norms(
-    rng, rows, groups, max_norms, count_stddev, quantile, learning_rate, expected_rows
+def adapt_clip_norms(
+    rng, rows, groups, clip_norms, count_stddev, quantile, learning_rate, expected_rows
 ):
-    """Section 2.1 of Andrew et al.: a noisy count for each group, a geometric step."""
+    """Adapts norms by section 2.1 of Andrew et al.: noisy counts, geometric steps."""
     adapted = {}
-    for label, max_norm in max_norms.items():
+    for label, clip_norm in clip_norms.items():
         count = 0.0
         for row in rows:
-            within = group_norms(row, groups)[label] <= max_norm
+            within = group_norms(row, groups)[label] <= clip_norm
             count += (1.0 if within else 0.0) - 0.5
         count += count_stddev * rng.normal()
         fraction = count / expected_rows + 0.5
-        adapted[label] = max_norm * math.exp(-learning_rate * (fraction - quantile))
+        adapted[label] = clip_norm * math.exp(-learning_rate * (fraction - quantile))
     return adapted

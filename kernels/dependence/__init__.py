@@ -1,4 +1,4 @@
-"""Mutual information: of numbers and labels, and a bound of that of two vectors."""
+"""Mutual information of numbers and labels, and an upper bound for two vectors."""
 
 from jaxanon.kernels.dependence.api import mutual_information
 from jaxanon.kernels.dependence.club import club_bound

@@ -1,4 +1,4 @@
-"""The public function: what it takes, what it promises, what it refuses."""
+"""Mutual information estimate with argument checks."""
 
 import jax
 import jax.numpy as jnp
@@ -9,38 +9,36 @@ from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
 
-def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
-    """Estimates how many nats the rows of ``x`` and their labels tell of each other.
+def mutual_information(x, labels, mask=None, *, num_neighbors=3, block=256):
+    """Estimates the mutual information between the rows of ``x`` and their labels.
 
-    Of each row i, the distance to its k-th nearest row of the same class is taken, and
-    the m rows of all classes that lie nearer are counted, itself included. The estimate
-    is ``psi(n) + mean psi(k) - mean psi(rows of its class) - mean psi(m)``, and 0 where
-    that is negative. k is ``num_neighbours``, or less in a class that has no more; a
-    class of one row is left out, as though it were padding. Where rows lie equally far,
-    as those of whole numbers do, m is its mean over all orders of them. Without equal
-    distances this is scikit-learn's ``mutual_info_classif``, which breaks ties by a
-    little noise; for one estimate per column as there, ``vmap`` over the columns.
+    For each row, it takes the distance to the k-th nearest row of the same class and
+    counts the m rows of all classes that are nearer, including itself. The estimate is
+    ``psi(n) + mean psi(k) - mean psi(rows of its class) - mean psi(m)``, or 0 if that
+    is negative. k is ``num_neighbors``, or less in smaller classes; classes with one
+    row are excluded. With tied distances, m is the mean over all orders of the ties.
+    Without ties the result equals scikit-learn's ``mutual_info_classif``, which breaks
+    ties by noise and returns one estimate per column (use ``vmap`` over columns).
 
-    Distances are Euclidean, in float32 or wider. One column is sorted, and takes
-    ``n log n`` steps; of more columns, ``block`` rows of distances are taken at a time:
-    memory is ``block * n`` numbers, work ``n * n * d``. The estimate is made of counts:
-    its gradient is 0.
+    Distances are Euclidean, in at least float32. One column is sorted in ``n log n``
+    steps. Several columns use ``block`` rows of distances at a time: memory is
+    ``block * n`` numbers and work is ``n * n * d``. The gradient is 0.
 
     Args:
       x: ``float[n]`` or ``float[n, d]``.
-      labels: ``int[n]``, any whole numbers.
-      mask: ``bool[n]``, False where a row is padding, whatever it holds; None is all.
-      num_neighbours: k, a Python int >= 1.
+      labels: ``int[n]``, any integers.
+      mask: ``bool[n]``, False for padding, which may hold any values. None is all True.
+      num_neighbors: k, a Python int >= 1.
       block: rows per step, a Python int >= 1.
 
     Returns:
-      ``float32[]``, ``float64`` for float64 input; in nats, >= 0. 0 if no class has two
-      rows, NaN if a real row holds a NaN or an infinity.
+      ``float32[]`` (float64 for float64) in nats, >= 0. It is 0 if every class has
+      fewer than two rows, and NaN if a real row holds a NaN or an infinity.
 
     Raises:
-      TypeError: if ``x`` is not floating, ``labels`` are not whole numbers, or a number
-        is no Python int.
-      ValueError: if shapes disagree, there is no row, or a number is below its bound.
+      TypeError: if ``x`` is not floating, ``labels`` are not integers, or a number is
+        not a Python int.
+      ValueError: if shapes differ, the input is empty, or a number is too small.
 
     Example:
       >>> x = jnp.array([0.0, 1.0, 10.0, 11.0])
@@ -53,18 +51,18 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
       equation 2.
     """
     x, labels, mask = _checked(x, labels, mask)
-    num_neighbours = whole("num_neighbours", num_neighbours, least=1)
+    num_neighbors = whole("num_neighbors", num_neighbors, least=1)
     block = whole("block", block, least=1)
     x = jax.lax.stop_gradient(x)
     counts = _class_counts(labels, mask)
     kept = mask & (counts > 1)
     finite = jnp.all(jnp.isfinite(x), axis=1)
     clean = jnp.where((kept & finite)[:, None], x, 0)
-    # It has no unit, and squares of distances must neither vanish nor overflow.
-    clean = near_one(clean, axis=None)  # Exactly: no tie is made or broken.
-    k = jnp.minimum(num_neighbours, counts - 1)
+    # The estimate is scale-invariant; squared distances must not under- or overflow.
+    clean = near_one(clean, axis=None)  # Exact, so ties are preserved.
+    k = jnp.minimum(num_neighbors, counts - 1)
 
-    max_k = min(num_neighbours, len(x) - 1)
+    max_k = min(num_neighbors, len(x) - 1)
     if max_k == 0:
         m = counts
     elif x.shape[1] == 1:
@@ -82,7 +80,7 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
 
 
 def _class_counts(labels, mask):
-    """How many real rows have the label of each row."""
+    """Returns the number of real rows with the label of each row."""
     order = jnp.sort(jnp.where(mask, labels, jnp.iinfo(labels.dtype).max))
     real = jnp.sum(mask)
     end = jnp.minimum(jnp.searchsorted(order, labels, side="right"), real)
@@ -95,12 +93,11 @@ def _checked(x, labels, mask):
     agree = x.ndim in (1, 2) and x.shape[:1] == labels.shape == mask.shape
     if not agree or 0 in x.shape:
         raise ValueError(
-            "x must be float[n] or float[n, d], with one entry of labels and mask for "
-            f"each row and no empty axis, got shapes {x.shape}, {labels.shape} and "
-            f"{mask.shape}."
+            "x must be non-empty float[n] or float[n, d], and labels and mask [n], got "
+            f"shapes {x.shape}, {labels.shape} and {mask.shape}."
         )
     floating(x=x)
     if not jnp.issubdtype(labels.dtype, jnp.integer):
-        raise TypeError(f"labels must be whole numbers, got {labels.dtype}.")
+        raise TypeError(f"labels must be integers, got {labels.dtype}.")
     x = widened(x)
     return x.reshape(len(x), -1), labels, mask

@@ -1,4 +1,4 @@
-"""Named sizes that the tests and the benchmarks share."""
+"""Shapes shared by the tests and the benchmarks."""
 
 from typing import NamedTuple
 
@@ -6,26 +6,26 @@ import numpy as np
 
 
 class BenchmarkCase(NamedTuple):
-    """Real rows of each class, numbers in a row, padding rows, neighbours."""
+    """Real rows per class, numbers per row, padding rows and k."""
 
     counts: tuple[int, ...]
     d: int
     padding: int
-    num_neighbours: int
+    num_neighbors: int
 
 
 CASES = {
     "one_number": BenchmarkCase((40, 25, 31), 1, 0, 3),
-    # A class smaller than the neighbours asked for, one of a single row, padding.
+    # A class smaller than k, a class with a single row, and padding.
     "ragged": BenchmarkCase((30, 3, 1, 20), 1, 13, 5),
     "vectors": BenchmarkCase((20, 30), 4, 7, 3),
-    # Components of windows against the class of their wearer.
+    # Components of windows and the class of their wearer.
     "windows": BenchmarkCase((2000, 2000), 1, 96, 3),
 }
 
 
 def sample(case: BenchmarkCase, seed: int, dtype=np.float32):
-    """Rows, labels and mask; padding is NaN and scattered among the rows."""
+    """Returns rows, labels and mask; padding is NaN at random positions."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(len(case.counts)), case.counts)
     x = rng.normal(size=(len(labels), case.d)) + 0.8 * labels[:, None]

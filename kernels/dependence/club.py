@@ -1,4 +1,4 @@
-"""A bound of mutual information, from what one variable says of the other."""
+"""CLUB: an upper bound on mutual information from a conditional distribution."""
 
 import jax.numpy as jnp
 
@@ -7,31 +7,31 @@ from jaxanon.kernels.precision import wide
 
 
 def club_bound(y, mean, log_variance):
-    """Bounds how many nats ``y`` and another variable tell of each other, from above.
+    """Computes an upper bound on the mutual information of ``y`` and a variable x.
 
-    Of each row, ``mean`` and ``log_variance`` are the Gaussian law q of ``y`` that
-    somebody reads from the other variable x. The bound is ``mean log q(y_i | x_i)``
-    over rows less ``mean log q(y_j | x_i)`` over all pairs: how much better x tells its
-    own y than anybody's. Where q is the true law it is the mutual information at least;
-    else it is an estimate that may be too low, or negative. x may be moved against it.
+    ``mean`` and ``log_variance`` describe a Gaussian q(y | x) per row. The bound is the
+    mean of ``log q(y_i | x_i)`` over rows minus the mean of ``log q(y_j | x_i)`` over
+    all pairs. It is at least the mutual information if q is the true conditional
+    distribution. Otherwise it is an estimate that may be too low or negative. It is
+    differentiable, so x can be trained to minimise it.
 
-    Pairs are not made: their mean is one of moments, and work is ``n * d``.
+    The mean over pairs is computed from moments, so work is ``n * d``.
 
     Args:
       y: ``float[n, d]``.
-      mean: ``float[n, d]``, of the law of each row given x.
-      log_variance: ``float[n, d]``, of each number alone, natural logarithm.
+      mean: ``float[n, d]``, conditional mean per row.
+      log_variance: ``float[n, d]``, natural log of the conditional variance per entry.
 
     Returns:
-      ``float32[]``, ``float64`` for float64 input; in nats, 0 of a single row.
+      ``float32[]`` (float64 for float64) in nats; 0 for a single row.
 
     Raises:
       TypeError: if an array does not hold floats.
-      ValueError: if shapes disagree, are no matrices, or have an empty axis.
+      ValueError: if the arrays are not non-empty matrices of one shape.
 
     Example:
-      Of two rows that x tells by a deviation of 1, each is 2 from the other, which the
-      law of the other gives a likelihood e^2 times less; half of the pairs are such.
+      Two rows at distance 2 with standard deviation 1: the likelihood of the other row
+      is e^2 times smaller, and half of the pairs are of this kind.
 
       >>> y = jnp.array([[1.0], [-1.0]])
       >>> club_bound(y, y, jnp.zeros((2, 1)))
@@ -48,15 +48,15 @@ def club_bound(y, mean, log_variance):
     if len(shapes) > 1 or len(first) != 2 or 0 in first:
         found = ", ".join(str(array.shape) for array in arrays)
         raise ValueError(
-            "y, mean and log_variance must be float[n, d] of one shape without an "
-            f"empty axis, got shapes {found}."
+            "y, mean and log_variance must be non-empty float[n, d] of one shape, got "
+            f"shapes {found}."
         )
     floating(**dict(zip(named, arrays, strict=True)))
     dtype = wide(*(array.dtype for array in arrays))
     y, mean, log_variance = (array.astype(dtype) for array in arrays)
     centre = jnp.mean(y, axis=0, keepdims=True)
     y, mean = y - centre, mean - centre
-    # Squared distances from the mean: of all rows less the own, all else cancels.
+    # Mean squared distance over all rows minus the row's own; the rest cancels.
     spread = jnp.mean(y * y, axis=0, keepdims=True)
     gaps = (spread - y * y + 2 * y * mean) * jnp.exp(-log_variance)
     return jnp.mean(jnp.sum(gaps, axis=1)) / 2

@@ -1,11 +1,11 @@
-"""How many rows lie about as near as the k-th of the same class."""
+"""Counts of rows within the distance of the k-th neighbour of the same class."""
 
 import jax
 import jax.numpy as jnp
 
 
 def nearer_on_a_line(x, labels, kept, k, max_k):
-    """``float[n]`` for ``float[n]``, by sorting; only ``kept`` rows mean anything."""
+    """Counts nearer rows for ``x: float[n]`` by sorting; valid for ``kept`` rows."""
     n = len(x)
     order = jnp.lexsort((x, labels, ~kept))
     back = lambda sorted_: jnp.zeros_like(sorted_).at[order].set(sorted_)
@@ -28,7 +28,7 @@ def nearer_on_a_line(x, labels, kept, k, max_k):
 
 
 def nearer_in_space(x, labels, kept, k, max_k, block):
-    """``float[n]`` for ``float[n, d]``, ``block`` rows of distances at a time."""
+    """Counts nearer rows for ``x: float[n, d]``, ``block`` rows at a time."""
 
     def of_row(row):
         difference = x - x[row][None]
@@ -51,21 +51,22 @@ def nearer_in_space(x, labels, kept, k, max_k, block):
 
 
 def expected(k, opened, closed, same_nearer, same_closed):
-    """Rows nearer than the k-th of the same class, itself included.
+    """Returns the expected number of rows nearer than the k-th of the same class.
 
-    Of rows that lie equally far, any may come first: what is returned is the mean over
-    all orders of them, as of infinitely small shifts. Without ties it is ``opened``.
+    The row itself is included. Ties are averaged over all orders, as for infinitely
+    small random shifts. Without ties the result is ``opened``.
 
     Args:
-      k: which neighbour of the same class.
-      opened, closed: rows at less than its distance, and at no more, with the row
-        itself (which is not at less than a distance of 0).
-      same_nearer: others of the same class at less than that distance.
-      same_closed: rows of the same class at no more, with the row itself.
+      k: index of the neighbour of the same class.
+      opened, closed: number of rows at a smaller, or at most equal, distance, with the
+        row itself (except in ``opened`` at distance 0).
+      same_nearer: number of other rows of the same class at a smaller distance.
+      same_closed: number of rows of the same class at most at that distance, with the
+        row itself.
 
     Example:
-      Three of its class and three others at the same place as a row: its second
-      neighbour is expected at place 2 * 7 / 4.
+      Three rows of its class and three others coincide with a row: its second neighbour
+      has the expected position 2 * 7 / 4.
 
       >>> expected(jnp.int32(2), jnp.int32(0), jnp.int32(7), jnp.int32(0), jnp.int32(4))
       Array(3.5, dtype=float32)
@@ -77,9 +78,9 @@ def expected(k, opened, closed, same_nearer, same_closed):
 
 
 def _radius_on_a_line(x, labels, kept, k, max_k):
-    """Distance to the k-th nearest of the same class, and how many are nearer.
+    """Returns the distance to the k-th nearest row of the class, and the nearer rows.
 
-    Rows come sorted by class and place, so those nearest are within k places.
+    Rows are sorted by class and value, so the nearest rows are within k positions.
     """
     distances = []
     for offset in range(1, max_k + 1):
@@ -94,8 +95,8 @@ def _radius_on_a_line(x, labels, kept, k, max_k):
 
 
 def _within(x, line, radius, low, high):
-    """How many of a sorted ``line[low:high]`` are nearer than radius, or as near."""
-    # Distances are compared, not ends of intervals, whose rounding is another.
+    """Counts entries of sorted ``line[low:high]`` nearer than, and within, radius."""
+    # Compares distances instead of interval ends, which round differently.
     count = lambda leads: _count_leading(line, leads, low, high)
     opened = count(lambda y: y - x < radius) - count(lambda y: x - y >= radius)
     closed = count(lambda y: y - x <= radius) - count(lambda y: x - y > radius)
@@ -103,7 +104,7 @@ def _within(x, line, radius, low, high):
 
 
 def _count_leading(line, leads, low, high):
-    """Where the first entry that does not pass stands; each row asks for itself."""
+    """Finds, per row, the index of the first entry that does not pass."""
     n = len(line)
 
     def halve(_, bounds):

@@ -1,4 +1,4 @@
-"""Both estimators in plain loops: the specification, in NumPy and on the host."""
+"""Reference implementation of both estimators in plain NumPy loops."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def digamma(x):
-    """Of a number >= 1, by stepping up to where the asymptotic series is exact."""
+    """Computes digamma for x >= 1, by recurrence up to the asymptotic series."""
     steps = range(max(0, 40 - math.floor(x)))
     below = math.fsum(1 / (x + i) for i in steps)
     x = x + len(steps)
@@ -14,8 +14,8 @@ def digamma(x):
     return math.log(x) - series - below
 
 
-def mutual_information(x, labels, num_neighbours):
-    """Nats between the rows of ``x``, ``float[n, d]``, and their labels."""
+def mutual_information(x, labels, num_neighbors):
+    """Returns the mutual information of the rows of ``x`` and their labels in nats."""
     labels = list(labels)
     kept = [i for i in range(len(x)) if labels.count(labels[i]) > 1]
     if not kept:
@@ -24,10 +24,10 @@ def mutual_information(x, labels, num_neighbours):
     for i in kept:
         distance = {j: math.sqrt(np.sum((x[i] - x[j]) ** 2)) for j in kept}
         same = sorted(distance[j] for j in kept if labels[j] == labels[i] and j != i)
-        k = min(num_neighbours, len(same))
+        k = min(num_neighbors, len(same))
         nearer = [j for j in kept if j == i or distance[j] < same[k - 1]]
         tied = [j for j in kept if j != i and distance[j] == same[k - 1]]
-        # Of those equally far any may come first: the mean place of the one wanted.
+        # Ties: mean position over all orders.
         wanted = k - sum(d < same[k - 1] for d in same)
         place = wanted * (len(tied) + 1) / (same.count(same[k - 1]) + 1)
         m = len(nearer) + place - 1
@@ -36,10 +36,10 @@ def mutual_information(x, labels, num_neighbours):
 
 
 def club_bound(y, mean, log_variance):
-    """Nats by which the own law of each row of ``y`` is more likely than another's."""
+    """Returns the mean log-likelihood of own rows minus that of all pairs, in nats."""
 
     def log_likelihood(i, j):
-        """Of row j under the law of row i."""
+        """Returns the log-likelihood of row j under the distribution of row i."""
         deviation = np.exp(np.asarray(log_variance[i]) / 2)
         scores = (np.asarray(y[j]) - np.asarray(mean[i])) / deviation
         return -np.sum(scores**2 / 2 + np.log(deviation) + math.log(2 * math.pi) / 2)

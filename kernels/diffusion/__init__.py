@@ -1,4 +1,4 @@
-"""Diffusion: noise schedules, noising, DDPM, DDIM and DPM-Solver++, guidance."""
+"""Diffusion: schedules, noising, DDPM, DDIM and DPM-Solver++ samplers, guidance."""
 
 from jaxanon.kernels.diffusion.forward import (
     convert_denoiser_output,

@@ -1,4 +1,4 @@
-"""Named sizes that the tests and the benchmarks share."""
+"""Shapes shared by the tests and the benchmarks."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from jaxanon.kernels.diffusion import reference
 
 
 class BenchmarkCase(NamedTuple):
-    """A batch of windows, how it is sampled, and the width of the network."""
+    """Shape of a batch of windows, sampling steps and network width."""
 
     batch: int
     time: int
@@ -20,13 +20,13 @@ class BenchmarkCase(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of the windows."""
+        """Shape of the windows."""
         return self.batch, self.time, self.channels
 
 
 CASES = {
     "small": BenchmarkCase(4, 3, 2, tuple(reference.linear(12, 1e-3, 0.4)), 5, 8),
-    # A cohort's windows, PrivateHub's schedule, every step and every fifth.
+    # A cohort's windows with PrivateHub's schedule: every step and every fifth step.
     "windows": BenchmarkCase(
         64, 128, 6, tuple(reference.linear(100, 1e-4, 0.05)), 100, 512
     ),
@@ -37,7 +37,7 @@ CASES = {
 
 
 def network(case: BenchmarkCase, key):
-    """A small network of three products as ``(x, t, condition) -> output``."""
+    """Returns a network of three matrix products: ``(x, t, condition) -> output``."""
     size = case.time * case.channels
     keys = jax.random.split(key, 3)
     draw = lambda key, a, b: jax.random.normal(key, (a, b)) / jnp.sqrt(a)
@@ -54,6 +54,6 @@ def network(case: BenchmarkCase, key):
 
 
 def flops_per_call(case: BenchmarkCase) -> int:
-    """Operations of the network's products for one batch."""
+    """Returns the operations of the network's matrix products for one batch."""
     size = case.time * case.channels
     return 2 * case.batch * (2 * size * case.width + case.width**2)

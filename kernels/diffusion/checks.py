@@ -1,4 +1,4 @@
-"""What all of the folder refuses, with the value and the remedy in the message."""
+"""Argument checks shared by the diffusion kernels."""
 
 import jax
 import jax.numpy as jnp
@@ -32,44 +32,44 @@ def alike(**arrays):
 
 
 def host_values(value):
-    """As NumPy, if the value is known without asking a device; else None."""
+    """Returns the value as NumPy, or None for a JAX array."""
     return None if isinstance(value, jax.Array) else np.asarray(value)
 
 
 def step_number(name, t, num_steps):
-    """``t`` as int32; a step known on the host must be in [0, T]."""
+    """Returns ``t`` as int32; a step known on the host must be in [0, T]."""
     known = host_values(t)
     dtype = t.dtype if known is None else known.dtype
     if not jnp.issubdtype(dtype, jnp.integer):
-        raise TypeError(f"{name} must hold whole steps, got {dtype}.")
+        raise TypeError(f"{name} must hold integer steps, got {dtype}.")
     if known is not None and known.size:
-        worst = known.min() if known.min() < 0 else known.max()
-        if not 0 <= worst <= num_steps:
+        extreme = known.min() if known.min() < 0 else known.max()
+        if not 0 <= extreme <= num_steps:
             raise ValueError(
                 f"{name} must be in [0, {num_steps}], the steps of this schedule, got "
-                f"{worst}."
+                f"{extreme}."
             )
     return jnp.asarray(t if known is None else known, jnp.int32)
 
 
 def levels(steps, num_steps):
-    """The levels that a sampler visits, checked, as ``int32[n + 1]``."""
+    """Returns the checked levels that a sampler visits, ``int32[n + 1]``."""
     known = host_values(steps)
     shape = steps.shape if known is None else known.shape
     if len(shape) != 1 or not shape[0]:
         raise ValueError(
-            f"steps must be int[n + 1], the levels to visit, got shape {shape}; "
-            "diffusion_steps makes them."
+            f"steps must be int[n + 1], the levels to visit, got shape {shape}; use "
+            "diffusion_steps."
         )
     if known is not None and (np.diff(known) > 0).any():
         raise ValueError(
-            f"steps must not rise, from noise to data, got {known.tolist()}."
+            f"steps must not increase, from noise to data, got {known.tolist()}."
         )
     return step_number("steps", steps, num_steps)
 
 
 def one_step(name, t, num_steps):
-    """The same for a single step."""
+    """Returns a single checked step as int32."""
     t = step_number(name, t, num_steps)
     if t.shape:
         raise ValueError(
@@ -90,11 +90,11 @@ def falling(t, to):
 
 
 def per_example(name, values, x):
-    """``values`` with ones appended to its shape, so that it multiplies ``x``."""
+    """Appends axes of length 1 to ``values`` so that it broadcasts against ``x``."""
     shape = jnp.shape(x)
     if values.shape != shape[: values.ndim]:
         raise ValueError(
-            f"{name} must be a single number or have the leading axes of {shape}, one "
-            f"for each example, got shape {values.shape}."
+            f"{name} must be a scalar or have the leading axes of {shape}, one entry "
+            f"per example, got shape {values.shape}."
         )
     return values.reshape(values.shape + (1,) * (len(shape) - values.ndim))

@@ -1,4 +1,4 @@
-"""The numbers that one step multiplies by, finite from clean data to pure noise."""
+"""Coefficients of one sampling step, finite from clean data to pure noise."""
 
 import jax.numpy as jnp
 
@@ -8,15 +8,15 @@ from jaxanon.kernels.precision import wide
 
 
 def widest(*arrays):
-    """The dtype to compute in, of all arrays together."""
+    """Returns the dtype to compute in for all arrays together."""
     return wide(*map(jnp.result_type, arrays))
 
 
 def clean_and_noise(signal, noise, prediction):
-    """Weights ``((x, output), (x, output))`` that give x0 and the noise.
+    """Returns weights ``((x, output), (x, output))`` of x0 and of the noise.
 
-    Where there is no signal, noise alone cannot tell x0, which is set to 0; where there
-    is no noise, x0 cannot tell the noise, likewise.
+    Without signal, x0 cannot be derived from the noise and is set to 0. Without noise,
+    the noise cannot be derived from x0 and is set to 0.
     """
     zero, one = jnp.zeros_like(signal), jnp.ones_like(signal)
     if prediction == "v":
@@ -29,22 +29,22 @@ def clean_and_noise(signal, noise, prediction):
 
 
 def ratio_of_snr(schedule, t, to):
-    """``SNR_t / SNR_to - 1``, in [-1, 0]: less cancels here than in alpha_bar."""
+    """Returns ``SNR_t / SNR_to - 1`` in [-1, 0], more exactly than from alpha_bar."""
     change = schedule.log_snr[t] - schedule.log_snr[to]
-    return jnp.expm1(jnp.where(t > to, change, 0))  # At t = to = 0 it is inf - inf.
+    return jnp.expm1(jnp.where(t > to, change, 0))  # inf - inf at t = to = 0.
 
 
 def ddim(schedule, t, to, eta):
-    """Weights of x0 and the noise at ``to``, and the scale of the fresh noise."""
+    """Returns the weights of x0 and noise at ``to``, and the scale of fresh noise."""
     lost = ratio_of_snr(schedule, t, to)
     noise = schedule.noise[to]
-    # At to = 0 nothing is left under the root when eta is 1, nor of its gradient.
+    # At to = 0 with eta 1 the radicand is 0 and its gradient would be infinite.
     kept = jnp.sqrt(jnp.where(noise > 0, 1 + eta**2 * lost, 1))
     return schedule.signal[to], noise * kept, eta * noise * jnp.sqrt(-lost)
 
 
 def ddpm(schedule, t, to, variance):
-    """The same for an ancestral step, whose variance is beta's or the posterior's."""
+    """Returns the weights of an ancestral step with beta or posterior variance."""
     lost = ratio_of_snr(schedule, t, to)
     noise = schedule.noise[to]
     level = noise if variance == "posterior" else schedule.noise[t]
@@ -53,12 +53,12 @@ def ddpm(schedule, t, to, variance):
 
 
 def second_order(schedule, steps):
-    """Weights of what an x0 has changed by since the step before, ``float[n]``.
+    """Returns the weights ``float[n]`` of the change of x0 since the previous step.
 
-    0 where there is no such step, or where log-SNR has no bounds in one of the two.
+    They are 0 without a previous step, or if log-SNR is infinite in one of the two.
     """
     t, to = steps[:-1], steps[1:]
-    # Levels may be repeated: the one before is the lowest that lies above.
+    # Levels may repeat: the previous one is the lowest level above.
     higher, last = steps[None] > t[:, None], schedule.num_steps
     above = jnp.min(jnp.where(higher, steps[None], last), axis=1)
     known = jnp.any(higher, axis=1) & (t > to)
@@ -70,9 +70,9 @@ def second_order(schedule, steps):
 
 
 def of_step(schedule, t, to, prediction, weights):
-    """``keep, move, scale`` of ``keep x + move output + scale z``; one step, whole.
+    """Returns ``keep, move, scale`` of the step ``keep x + move output + scale z``.
 
-    A step to its own level keeps x as it is.
+    A step to its own level leaves x unchanged.
     """
     one_of("prediction", prediction, checks.PREDICTIONS)
     of_x0, of_noise, scale = weights
@@ -84,6 +84,6 @@ def of_step(schedule, t, to, prediction, weights):
 
 
 def _reciprocal(value):
-    """1 / value, and 0 for 0, with gradients that stay finite."""
+    """Returns 1 / value, or 0 for 0, with finite gradients."""
     some = value > 0
     return jnp.where(some, 1 / jnp.where(some, value, 1), 0)

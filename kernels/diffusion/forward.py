@@ -1,4 +1,4 @@
-"""Noise added to data, and what a denoiser may predict of it."""
+"""Forward diffusion, and conversion between predictions of a denoiser."""
 
 import jax.numpy as jnp
 
@@ -7,24 +7,24 @@ from jaxanon.kernels.diffusion import checks, coefficients
 
 
 def diffuse(schedule, x0, noise, t):
-    """Data at step t of the diffusion: ``signal[t] x0 + noise_level[t] noise``.
+    """Returns data at step t of the diffusion: ``signal[t] x0 + noise[t] noise``.
 
-    With ``t`` short of the last step this is also how a rewriting by partial noising
-    begins: the sampler then starts from t and not from pure noise.
+    To rewrite data by partial noising (SDEdit), choose ``t`` below the last step and
+    start the sampler there.
 
     Args:
       schedule: ``NoiseSchedule`` with T steps.
-      x0: ``float[batch, ...]``, or any other shape.
-      noise: standard normal numbers of the shape of ``x0``.
-      t: ``int[]``, or ``int[batch]`` with one step per example, in [0, T]; 0 gives
-        ``x0`` back. On the host it is checked, on the device it is not.
+      x0: ``float[batch, ...]`` or any other shape.
+      noise: standard normal array of the shape of ``x0``.
+      t: ``int[]``, or ``int[batch]`` with one step per example, in [0, T]. Step 0
+        returns ``x0``. Steps on the device are not checked.
 
     Returns:
-      ``x_t`` in shape and dtype of ``x0``; computed in float32 at least.
+      ``x_t`` in the shape and dtype of ``x0``, computed in at least float32.
 
     Raises:
       ValueError: if shapes disagree or a step is out of range.
-      TypeError: if an array does not hold floats, or ``t`` no whole numbers.
+      TypeError: if an array does not hold floats, or ``t`` does not hold integers.
 
     Example:
       >>> from jaxanon.kernels.diffusion import noise_schedule
@@ -41,19 +41,19 @@ def diffuse(schedule, x0, noise, t):
 
 
 def diffusion_velocity(schedule, x0, noise, t):
-    """What a denoiser that predicts "v" learns: ``signal[t] noise - level[t] x0``.
+    """Returns the target of a "v" prediction: ``signal[t] noise - level[t] x0``.
 
-    The targets of the other two predictions are ``noise`` and ``x0`` themselves.
+    The targets of the other two predictions are ``noise`` and ``x0``.
 
     Args:
-      schedule, x0, noise, t: as in ``diffuse``.
+      schedule, x0, noise, t: see ``diffuse``.
 
     Returns:
-      In shape and dtype of ``x0``; computed in float32 at least.
+      Array in the shape and dtype of ``x0``, computed in at least float32.
 
     Raises:
-      ValueError: as ``diffuse``.
-      TypeError: as ``diffuse``.
+      ValueError: same conditions as ``diffuse``.
+      TypeError: same conditions as ``diffuse``.
 
     Example:
       >>> from jaxanon.kernels.diffusion import noise_schedule
@@ -71,26 +71,26 @@ def diffusion_velocity(schedule, x0, noise, t):
 
 
 def convert_denoiser_output(schedule, x_t, output, t, given, wanted):
-    """One kind of prediction made of another, for the same ``x_t``.
+    """Converts a denoiser's output to another kind of prediction for the same ``x_t``.
 
-    All is finite everywhere. Where step t has no signal left (zero terminal SNR), noise
-    cannot tell x0, which is set to 0: let the network predict "v" or "x0" there. At
-    step 0 there is no noise, and an x0 gives the noise 0.
+    All values are finite. If step t has no signal (zero terminal SNR), a noise
+    prediction does not determine x0, which is set to 0; let the network predict "v" or
+    "x0" there. At step 0 an x0 prediction gives noise 0.
 
     Args:
       schedule: ``NoiseSchedule`` with T steps.
-      x_t: ``float[batch, ...]``, or any other shape.
-      output: what was predicted, of the shape of ``x_t``.
+      x_t: ``float[batch, ...]`` or any other shape.
+      output: the prediction, in the shape of ``x_t``.
       t: ``int[]`` or ``int[batch]`` in [0, T].
-      given: what ``output`` is: "noise", "x0" or "v".
-      wanted: what to make of it, from the same list.
+      given: kind of ``output``: "noise", "x0" or "v".
+      wanted: kind to return, from the same list.
 
     Returns:
-      In shape and dtype of ``output``; computed in float32 at least.
+      Array in the shape and dtype of ``output``, computed in at least float32.
 
     Raises:
       ValueError: if shapes disagree, a step is out of range or a name is unknown.
-      TypeError: if an array does not hold floats, or ``t`` no whole numbers.
+      TypeError: if an array does not hold floats, or ``t`` does not hold integers.
 
     Example:
       >>> from jaxanon.kernels.diffusion import noise_schedule
@@ -124,26 +124,27 @@ def convert_denoiser_output(schedule, x_t, output, t, given, wanted):
 
 
 def diffusion_posterior(schedule, x0, x_t, t, to):
-    """Mean and variance of ``x_to`` given both its past and its future.
+    """Returns mean and variance of ``x_to`` given ``x0`` and ``x_t``.
 
-    These are the terms of a diffusion's likelihood bound, and what an ancestral sampler
-    draws from.
+    They appear in a diffusion's likelihood bound, and ancestral samplers draw from
+    this distribution.
 
     Args:
       schedule: ``NoiseSchedule`` with T steps.
-      x0: ``float[batch, ...]``, or any other shape.
-      x_t: of the shape of ``x0``.
+      x0: ``float[batch, ...]`` or any other shape.
+      x_t: array of the shape of ``x0``.
       t: ``int[]`` or ``int[batch]`` in [0, T].
-      to: of the shape of ``t``, where ``0 <= to <= t``; usually ``t - 1``. Step 0 is x0
-        itself, with variance 0, and ``to == t`` is ``x_t`` itself.
+      to: array of the shape of ``t`` with ``0 <= to <= t``, usually ``t - 1``. Step 0
+        gives x0 with variance 0, and ``to == t`` gives ``x_t``.
 
     Returns:
-      The mean, in shape and dtype of ``x0``, and the variance of each number of it, in
-      the shape of ``t`` with ones for the other axes of ``x0``, float32 or float64.
+      The mean, in the shape and dtype of ``x0``, and the variance per entry. The
+      variance has the shape of ``t`` with axes of length 1 for the other axes of
+      ``x0``, in float32 or float64.
 
     Raises:
       ValueError: if shapes disagree or a step is out of range.
-      TypeError: if an array does not hold floats, or ``t`` no whole numbers.
+      TypeError: if an array does not hold floats, or ``t`` does not hold integers.
 
     Example:
       >>> from jaxanon.kernels.diffusion import noise_schedule
@@ -155,7 +156,7 @@ def diffusion_posterior(schedule, x0, x_t, t, to):
 
     References:
       Ho et al., NeurIPS 2020, equations 6 and 7; Kingma et al., Variational diffusion
-      models, NeurIPS 2021, appendix A, for steps that are not neighbours.
+      models, NeurIPS 2021, appendix A, for non-adjacent steps.
     """
     checks.alike(x0=x0, x_t=x_t)
     given = t, to
@@ -176,14 +177,14 @@ def diffusion_posterior(schedule, x0, x_t, t, to):
 
 
 def _levels(schedule, x, t):
-    """Signal and noise level of step t, ready to multiply ``x``."""
+    """Returns signal and noise level of step t, broadcastable against ``x``."""
     t = checks.step_number("t", t, schedule.num_steps)
     levels = schedule.signal[t], schedule.noise[t]
     return tuple(checks.per_example("t", level, x) for level in levels)
 
 
 def _mixed(like, *terms):
-    """Sum of weight times array, in float32 or wider, then as ``like``."""
+    """Sums weight times array in at least float32; returns the dtype of ``like``."""
     dtype = coefficients.widest(*(array for _, array in terms))
     total = sum(weight.astype(dtype) * array for weight, array in terms)
     return jnp.asarray(total).astype(jnp.result_type(like))

@@ -1,4 +1,4 @@
-"""Denoisers of one condition made of a denoiser that takes any."""
+"""Guidance: conditioned denoisers built from a denoiser that takes a condition."""
 
 import jax
 import jax.numpy as jnp
@@ -7,29 +7,29 @@ from jaxanon.kernels.diffusion import checks, coefficients
 
 
 def classifier_free_guidance(denoise_fn, condition, null_condition, weight):
-    """A denoiser that leans away from one condition and towards another.
+    """Returns a denoiser with classifier-free guidance.
 
-    Its output is ``(1 - weight) D(null_condition) + weight D(condition)``: 0 ignores
-    the condition, 1 obeys it, more stresses it. Both passes are one call of
-    ``denoise_fn``, batched by ``vmap``. In place of "no condition", the condition to
-    get away from may stand (a negative prompt).
+    Its output is ``(1 - weight) D(null_condition) + weight D(condition)``. Weight 0
+    ignores the condition, 1 is the conditioned output, and larger weights amplify it.
+    Both passes are one call of ``denoise_fn``, batched by ``vmap``. For a negative
+    prompt, pass the condition to avoid as ``null_condition``.
 
     Args:
-      denoise_fn: ``(x, t, condition) -> output``; ``output`` is a prediction of noise,
-        x0 or v. Guidance is the same with each of them wherever there is signal.
-      condition: an array or a tree of arrays, as ``denoise_fn`` takes it.
-      null_condition: of the same tree, shapes and dtypes.
-      weight: ``float[]``, or ``float[batch]`` with one weight per example; an array, so
-        a jitted sampler is compiled once for all weights. (In the paper's count,
-        ``weight - 1``.)
+      denoise_fn: ``(x, t, condition) -> output``. The output predicts noise, x0 or v;
+        guidance is equivalent for all three wherever the signal is not 0.
+      condition: array or tree of arrays for ``denoise_fn``.
+      null_condition: condition with the same tree, shapes and dtypes.
+      weight: ``float[]``, or ``float[batch]`` with one weight per example. It is an
+        array, so a jitted sampler compiles once for all weights. (The paper's weight
+        is ``weight - 1``.)
 
     Returns:
-      ``(x, t) -> output``, for ``ddim_sample`` and ``ddpm_sample``. The sum is taken in
-      float32 at least and comes in the dtype of the output.
+      ``(x, t) -> output``, for ``ddim_sample`` and ``ddpm_sample``. The sum is computed
+      in at least float32 and returned in the dtype of the output.
 
     Raises:
-      ValueError: if the conditions do not match, or, when called, if the weight has
-        neither no axes nor the leading axes of the output.
+      ValueError: if the conditions do not match. When called, if the weight is neither
+        a scalar nor has the leading axes of the output.
 
     Example:
       >>> denoise_fn = lambda x, t, condition: condition * x
@@ -52,26 +52,25 @@ def classifier_free_guidance(denoise_fn, condition, null_condition, weight):
 def negative_guidance(
     denoise_fn, positive, negative, null_condition, weight, negative_weight
 ):
-    """A denoiser that leans towards one condition and away from another.
+    """Returns a denoiser guided towards one condition and away from another.
 
     Its output is ``D(null) + weight (D(positive) - D(null)) - negative_weight
-    (D(negative) - D(null))``, of three passes in one call. With ``negative_weight`` 0
-    it is ``classifier_free_guidance``.
+    (D(negative) - D(null))``, from three passes in one call. With ``negative_weight``
+    0 it equals ``classifier_free_guidance``.
 
     Args:
       denoise_fn: ``(x, t, condition) -> output``.
-      positive: the condition to have (a public attribute's value, say).
-      negative: the condition not to have (a private attribute's value).
-      null_condition: the condition that says nothing; all three have one tree, shapes
-        and dtypes.
+      positive: condition to follow, such as a public attribute's value.
+      negative: condition to avoid, such as a private attribute's value.
+      null_condition: empty condition. All three have one tree, shapes and dtypes.
       weight: ``float[]`` or ``float[batch]``.
-      negative_weight: likewise; usually >= 0.
+      negative_weight: ``float[]`` or ``float[batch]``, usually >= 0.
 
     Returns:
       ``(x, t) -> output``, as ``classifier_free_guidance``.
 
     Raises:
-      ValueError: as ``classifier_free_guidance``.
+      ValueError: same conditions as ``classifier_free_guidance``.
 
     Example:
       >>> denoise_fn = lambda x, t, condition: condition * x
@@ -95,8 +94,8 @@ def negative_guidance(
     )
 
 
-def _guided(denoise_fn, conditions, weights, shares_fn):
-    """The sum of the conditions' outputs, by the shares that the weights come to."""
+def _guided(denoise_fn, conditions, weights, coefficients_fn):
+    """Returns a denoiser that sums the conditions' outputs with coefficients."""
     stacked = _stacked(conditions)
 
     def guided(x, t):
@@ -107,10 +106,9 @@ def _guided(denoise_fn, conditions, weights, shares_fn):
             checks.per_example(name, weight.astype(dtype), first)
             for name, weight in weights.items()
         ]
-        shares = shares_fn(*ready)
         total = sum(
-            share * output.astype(dtype)
-            for share, output in zip(shares, outputs, strict=True)
+            factor * output.astype(dtype)
+            for factor, output in zip(coefficients_fn(*ready), outputs, strict=True)
         )
         return jnp.asarray(total).astype(outputs.dtype)
 
@@ -118,13 +116,13 @@ def _guided(denoise_fn, conditions, weights, shares_fn):
 
 
 def _stacked(conditions):
-    """All conditions along a leading axis, which they must match for."""
+    """Stacks matching conditions along a leading axis."""
     (first, expected), *rest = ((n, _describe(c)) for n, c in conditions.items())
     for name, found in rest:
         if found != expected:
             raise ValueError(
-                f"{name} must match {first} in tree, shapes and dtypes: got {found} "
-                f"beside {expected}."
+                f"{name} must match {first} in tree, shapes and dtypes, {expected}, "
+                f"got {found}."
             )
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *conditions.values())
 

@@ -1,4 +1,4 @@
-"""A sampler of second order: it remembers what the network said a step before."""
+"""Second-order sampler that reuses the network's previous output."""
 
 import jax
 import jax.numpy as jnp
@@ -11,22 +11,22 @@ def dpm_solver_sample(
 ) -> jax.Array:
     """Samples with DPM-Solver++ (2M) along ``steps``, under one ``lax.scan``.
 
-    As ``ddim_sample`` with ``eta=0``, whose network calls it has, and as many: each x0
-    that the network predicts is led on along the line from the x0 before it, so that
-    half as long steps make a fourth of the error, where DDIM's make a half. The first
-    step, a step from pure noise (and the one after it) and a step to clean data are
-    DDIM's. Nothing is drawn, and there is no key. What it remembers is not handed out:
-    a sample that is taken up part-way begins anew with a step of DDIM's.
+    It makes the same number of network calls as ``ddim_sample`` with ``eta=0``, but
+    extrapolates each predicted x0 from the previous one. Halving the step length
+    reduces the error to a quarter, compared with half for DDIM. DDIM steps are used
+    for the first step, from pure noise (and the step after it) and to clean data. The
+    sampler is deterministic. It does not return the previous x0, so a sample that is
+    continued from an intermediate level restarts with a DDIM step.
 
     Args:
-      denoise_fn, schedule, x, steps, prediction: as in ``ddim_sample``.
+      denoise_fn, schedule, x, steps, prediction: see ``ddim_sample``.
 
     Returns:
-      The sample at ``steps[-1]``, in shape and dtype of ``x``.
+      The sample at ``steps[-1]``, in the shape and dtype of ``x``.
 
     Raises:
-      ValueError: as ``ddim_sample``.
-      TypeError: as ``ddim_sample``.
+      ValueError: same conditions as ``ddim_sample``.
+      TypeError: same conditions as ``ddim_sample``.
 
     Example:
       >>> from jaxanon.kernels.diffusion import cosine_noise_schedule, diffusion_steps
@@ -55,7 +55,7 @@ def dpm_solver_sample(
     def one(carried, inputs):
         state, before = carried
         t, goes, keep, move, of_state, of_output, further = inputs
-        # Padding stands at level 0, which a network may not know.
+        # Padding has level 0, which a network may not support.
         output = denoise_fn(state.astype(x.dtype), jnp.maximum(t, 1))
         checks.alike(x=x, output=output)
         output = output.astype(wide)

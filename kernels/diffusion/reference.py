@@ -1,4 +1,4 @@
-"""The papers' formulas in loops over plain numbers: the specification, to be read.
+"""Reference implementation of the papers' formulas in plain loops.
 
 Betas are ``[T]`` in double precision, ``alpha_bar`` is ``[T + 1]`` with 1 at index 0,
 and ``noise[t]`` is the standard normal number that the step from t draws.
@@ -10,20 +10,20 @@ import numpy as np
 
 
 def linear(num_steps, first_beta, last_beta):
-    """Equally spaced betas."""
+    """Returns equally spaced betas."""
     between = max(num_steps - 1, 1)
     rise = (last_beta - first_beta) / between
     return [first_beta + t * rise for t in range(num_steps)]
 
 
 def quadratic(num_steps, first_beta, last_beta):
-    """Betas with equally spaced square roots."""
+    """Returns betas with equally spaced square roots."""
     roots = linear(num_steps, math.sqrt(first_beta), math.sqrt(last_beta))
     return [root**2 for root in roots]
 
 
 def cosine(num_steps, offset=0.008, max_beta=0.999):
-    """Nichol and Dhariwal 2021, equation 17, and the clip below it."""
+    """Computes betas by Nichol and Dhariwal 2021, equation 17 with its clip."""
     f = lambda t: math.cos((t / num_steps + offset) / (1 + offset) * math.pi / 2) ** 2
     alpha_bar = [f(t) / f(0) for t in range(num_steps + 1)]
     steps = range(1, num_steps + 1)
@@ -31,7 +31,7 @@ def cosine(num_steps, offset=0.008, max_beta=0.999):
 
 
 def alpha_bar(betas):
-    """Ho et al. 2020, above equation 4."""
+    """Computes alpha_bar by Ho et al. 2020, above equation 4."""
     products = [1.0]
     for beta in betas:
         products.append(products[-1] * (1 - beta))
@@ -39,7 +39,7 @@ def alpha_bar(betas):
 
 
 def zero_terminal_snr(betas):
-    """Lin et al. 2024, algorithm 1: new betas, whose last is 1."""
+    """Rescales betas by Lin et al. 2024, algorithm 1, so that the last is 1."""
     roots = [math.sqrt(product) for product in alpha_bar(betas)[1:]]
     first, last = roots[0], roots[-1]
     roots = [(root - last) * first / (first - last) for root in roots]
@@ -48,13 +48,13 @@ def zero_terminal_snr(betas):
 
 
 def diffuse(betas, x0, noise, t):
-    """Ho et al. 2020, equation 4."""
+    """Adds noise by Ho et al. 2020, equation 4."""
     product = alpha_bar(betas)[t]
     return math.sqrt(product) * x0 + math.sqrt(1 - product) * noise
 
 
 def posterior(betas, x0, x_t, t):
-    """Ho et al. 2020, equations 6 and 7: mean and variance at t - 1."""
+    """Returns mean and variance at t - 1, Ho et al. 2020, equations 6 and 7."""
     product, beta = alpha_bar(betas), betas[t - 1]
     of_x0 = math.sqrt(product[t - 1]) * beta / (1 - product[t])
     of_x_t = math.sqrt(1 - beta) * (1 - product[t - 1]) / (1 - product[t])
@@ -63,7 +63,7 @@ def posterior(betas, x0, x_t, t):
 
 
 def clean(product, x_t, output, prediction):
-    """x0 of a prediction of noise, x0 or v (Salimans and Ho 2022, appendix D)."""
+    """Returns x0 from a prediction of noise, x0 or v (Salimans and Ho 2022, app. D)."""
     if prediction == "x0":
         return output
     if prediction == "v":
@@ -72,7 +72,7 @@ def clean(product, x_t, output, prediction):
 
 
 def ddpm(denoise_fn, betas, x, noise, prediction="noise", variance="posterior"):
-    """Ho et al. 2020, algorithm 2, with the mean by x0 (equation 7)."""
+    """Samples by Ho et al. 2020, algorithm 2, with the mean from x0 (equation 7)."""
     product = alpha_bar(betas)
     for t in range(len(betas), 0, -1):
         x0 = clean(product[t], x, denoise_fn(x, t), prediction)
@@ -84,7 +84,7 @@ def ddpm(denoise_fn, betas, x, noise, prediction="noise", variance="posterior"):
 
 
 def ddim(denoise_fn, betas, x, steps, noise, eta=0.0, prediction="noise"):
-    """Song et al. 2021, equations 12 and 16, on a part of the steps."""
+    """Samples by Song et al. 2021, equations 12 and 16, on a subset of the steps."""
     product = alpha_bar(betas)
     for i in range(len(steps) - 1):
         t, to = steps[i], steps[i + 1]
@@ -99,10 +99,10 @@ def ddim(denoise_fn, betas, x, steps, noise, eta=0.0, prediction="noise"):
 
 
 def dpm_solver(denoise_fn, betas, x, steps, prediction="noise"):
-    """Lu et al. 2022 (DPM-Solver++), algorithm 2, of the first order where it ends.
+    """Samples by Lu et al. 2022 (DPM-Solver++), algorithm 2.
 
-    Also where a step has no length in log-SNR, which pure noise and clean data lack.
-    Steps fall; none is repeated.
+    It falls back to first order if a step has infinite length in log-SNR, as from pure
+    noise and to clean data. Steps must decrease strictly.
     """
     product = alpha_bar(betas)
     before, length_before = None, math.inf
@@ -126,14 +126,14 @@ def dpm_solver(denoise_fn, betas, x, steps, prediction="noise"):
 
 
 def _half_log_snr(product):
-    """Lu et al. 2022's lambda."""
+    """Computes lambda of Lu et al. 2022."""
     if product in (0.0, 1.0):
         return math.inf if product else -math.inf
     return math.log(product / (1 - product)) / 2
 
 
 def gaussian_denoiser(betas, mean, std, prediction="noise"):
-    """The best denoiser of data from N(mean, std²): ``(x, t) -> output``."""
+    """Returns the optimal denoiser ``(x, t) -> output`` of data from N(mean, std²)."""
     product = alpha_bar(betas)
 
     def denoise(x, t):
@@ -146,9 +146,10 @@ def gaussian_denoiser(betas, mean, std, prediction="noise"):
 
 
 def gaussian_moments(betas, mean, std, steps, start, eta=0.0):
-    """Mean and variance at each level of ``steps``, from ``start`` = (mean, variance).
+    """Returns mean and variance at each level of ``steps``.
 
-    Every step is affine for a Gaussian: by hand, ``x' = slope x + shift + sigma z``.
+    ``start`` holds mean and variance at ``steps[0]``. For Gaussian data every step is
+    affine: ``x' = slope x + shift + sigma z``.
     """
     product = alpha_bar(betas)
     centre, variance = start
@@ -158,7 +159,7 @@ def gaussian_moments(betas, mean, std, steps, start, eta=0.0):
         spread = product[t] * std**2 + 1 - product[t]
         sigma_squared = eta**2 * (1 - product[to]) / (1 - product[t])
         sigma_squared *= 1 - product[t] / product[to]
-        # Posterior mean of x0 and of the noise, as slopes in x - sqrt(alpha_bar) mean.
+        # Posterior means of x0 and noise as slopes in x - sqrt(alpha_bar) mean.
         slope = math.sqrt(product[to] * product[t]) * std**2 / spread
         rest = math.sqrt(max(1 - product[to] - sigma_squared, 0.0))
         slope += rest * math.sqrt(1 - product[t]) / spread

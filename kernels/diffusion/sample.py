@@ -1,4 +1,4 @@
-"""Samplers: from noise, or from noised data, back along the steps of a schedule."""
+"""Samplers that denoise along the steps of a schedule."""
 
 import jax
 import jax.numpy as jnp
@@ -9,19 +9,19 @@ from jaxanon.kernels.diffusion import checks, coefficients, step
 
 
 def diffusion_steps(start, num_steps):
-    """Evenly spaced steps from ``start`` down to 0, both included.
+    """Returns evenly spaced steps from ``start`` down to 0, both included.
 
     Args:
-      start: the first step, a Python int >= 1: T to begin with pure noise, less to
-        rewrite data that was noised up to there.
-      num_steps: how many steps to take, a Python int in [1, ``start``].
+      start: first step, a Python int >= 1. T starts from pure noise; a smaller value
+        rewrites data noised up to that step.
+      num_steps: number of steps, a Python int in [1, ``start``].
 
     Returns:
       ``int32[num_steps + 1]``, a NumPy array.
 
     Raises:
-      TypeError: if a number is no Python int.
-      ValueError: if it is out of its range.
+      TypeError: if a number is not a Python int.
+      ValueError: if a number is out of range.
 
     Example:
       >>> diffusion_steps(100, 4)
@@ -34,7 +34,7 @@ def diffusion_steps(start, num_steps):
     num_steps = whole("num_steps", num_steps, least=1)
     if num_steps > start:
         raise ValueError(
-            f"num_steps must be <= start, {start}, got {num_steps}; steps are whole."
+            f"num_steps must be <= start, {start}, got {num_steps}; steps are integers."
         )
     rising = (2 * start * np.arange(num_steps + 1) + num_steps) // (2 * num_steps)
     return rising[::-1].astype(np.int32)
@@ -46,33 +46,33 @@ def ddim_sample(
     """Samples with DDIM along ``steps``, under one ``lax.scan``.
 
     Each step costs one call of the network and one multiply-add. The step from t draws
-    ``fold_in(key, t)``, so ``x`` and t are the whole state: a sample that stopped at t
-    goes on, with the same key and the rest of the steps, as if it never had. ``x`` is
-    carried in float32 at least, whatever its dtype; keep it so where it is to go on.
+    ``fold_in(key, t)``, so ``x`` and t are the whole state: a sample stopped at t can
+    continue with the same key and the remaining steps. ``x`` is carried in at least
+    float32. Keep it in float32 between calls that continue a sample.
 
     Args:
-      denoise_fn: ``(x, t) -> output``: ``x`` as given, ``t`` ``int32[]`` in [1, T].
-        May close over traced parameters. Gradients pass; to save memory there, give
-        ``jax.checkpoint(denoise_fn)``.
-      key: a typed PRNG key; unused where ``eta`` is the Python number 0.
+      denoise_fn: ``(x, t) -> output`` with ``x`` in its dtype and ``t`` ``int32[]`` in
+        [1, T]. It may close over traced parameters. Gradients flow through it; use
+        ``jax.checkpoint(denoise_fn)`` to save memory.
+      key: typed PRNG key. It is unused if ``eta`` is the Python number 0.
       schedule: ``NoiseSchedule`` with T steps.
-      x: ``float[batch, ...]`` (any shape), data at step ``steps[0]``: standard normal
-        for T, or what ``diffuse`` returned. In ``shard_map`` it varies over all axes
-        that the key and the parameters vary over.
-      steps: ``int[n + 1]``, not rising, in [0, T]: the levels to visit, the first that
-        of ``x``. ``diffusion_steps`` makes them; ending above 0 stops part-way. A
-        repeated level changes nothing, so lists of unlike length may be padded. Steps
-        that are on the device are not checked.
-      eta: from 0 (no fresh noise) to 1 (as much as ancestral sampling); a Python number
-        or ``float[]``. An array is not checked, and compiled once for all values.
-      prediction: what the output is: "noise", "x0" or "v".
+      x: ``float[batch, ...]`` of any shape, data at step ``steps[0]``. Use standard
+        normal numbers for T, or the result of ``diffuse``. In ``shard_map`` it must
+        vary over all axes that the key and the parameters vary over.
+      steps: ``int[n + 1]`` in [0, T], not increasing: the levels to visit, starting
+        with that of ``x``. See ``diffusion_steps``. Steps may end above 0. A repeated
+        level has no effect, so lists can be padded. Steps on the device are not
+        checked.
+      eta: Python number or ``float[]`` from 0 (no fresh noise) to 1 (as in ancestral
+        sampling). An array is not checked and compiles once for all values.
+      prediction: kind of the output: "noise", "x0" or "v".
 
     Returns:
-      The sample at ``steps[-1]``, in shape and dtype of ``x``.
+      The sample at ``steps[-1]``, in the shape and dtype of ``x``.
 
     Raises:
-      ValueError: for steps that rise or leave [0, T], an ``eta`` outside [0, 1], an
-        unknown prediction, an output of another shape than ``x``.
+      ValueError: for steps that increase or leave [0, T], an ``eta`` outside [0, 1], an
+        unknown prediction, or an output of another shape than ``x``.
       TypeError: for a key that is not typed, or numbers of the wrong kind.
 
     Example:
@@ -93,23 +93,20 @@ def ddim_sample(
 def ddpm_sample(
     denoise_fn, key, schedule, x, steps, *, variance="posterior", prediction="noise"
 ) -> jax.Array:
-    """Samples ancestrally along ``steps``, under one ``lax.scan``.
-
-    As ``ddim_sample`` otherwise.
+    """Samples with DDPM (ancestral sampling) along ``steps``, under one ``lax.scan``.
 
     Args:
-      denoise_fn, key, schedule, x, steps, prediction: as in ``ddim_sample``; the key is
+      denoise_fn, key, schedule, x, steps, prediction: see ``ddim_sample``. The key is
         always used.
-      variance: of the fresh noise. "posterior" is what it is given x0, and the sampler
-        is then DDIM with ``eta=1``; "beta" is that of the forward step, which is wider.
-        No noise is added in a step to 0.
+      variance: variance of the fresh noise. "posterior" equals DDIM with ``eta=1``.
+        "beta" is the larger variance of the forward step. A step to 0 adds no noise.
 
     Returns:
-      The sample at ``steps[-1]``, in shape and dtype of ``x``.
+      The sample at ``steps[-1]``, in the shape and dtype of ``x``.
 
     Raises:
-      ValueError: as ``ddim_sample``, or for an unknown variance.
-      TypeError: as ``ddim_sample``.
+      ValueError: same conditions as ``ddim_sample``, or for an unknown variance.
+      TypeError: same conditions as ``ddim_sample``.
 
     Example:
       >>> from jaxanon.kernels.diffusion import cosine_noise_schedule
@@ -127,7 +124,7 @@ def ddpm_sample(
 
 
 def _sample(denoise_fn, key, schedule, x, steps, prediction, weights_fn, fresh):
-    """Scans the steps; all weights are worked out before, for all steps at once."""
+    """Scans over the steps with weights computed beforehand for all steps."""
     checks.one_key(key)
     checks.alike(x=x)
     x = jnp.asarray(x)
@@ -138,7 +135,7 @@ def _sample(denoise_fn, key, schedule, x, steps, prediction, weights_fn, fresh):
 
     def one(state, inputs):
         t, *weights = inputs
-        # Padding stands at level 0, which a network may not know.
+        # Padding has level 0, which a network may not support.
         output = denoise_fn(state.astype(x.dtype), jnp.maximum(t, 1))
         checks.alike(x=x, output=output)
         return step.advance(key, state, output, t, weights, fresh), None

@@ -1,4 +1,4 @@
-"""How much noise there is at every step of a diffusion."""
+"""Noise schedules of a diffusion."""
 
 import dataclasses
 import math
@@ -13,11 +13,11 @@ from jaxanon.kernels.checks import not_traced, whole
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class NoiseSchedule:
-    """The levels of a diffusion of T steps: ``x_t = signal[t] x_0 + noise[t] e``.
+    """Levels of a diffusion of T steps: ``x_t = signal[t] x_0 + noise[t] e``.
 
-    Index 0 is clean data and index T the noisiest, so step t is entry t. The three
-    arrays say the same thing; each is exact where the others have lost their digits.
-    Stack schedules leaf by leaf, and ``vmap`` runs over them.
+    Index 0 is clean data and index T the noisiest. The three arrays are equivalent;
+    each is accurate where the others lose digits. Stack schedules leaf by leaf to
+    ``vmap`` over them.
     """
 
     signal: jax.Array  # float[T + 1]; square root of alpha_bar, from 1 down
@@ -31,24 +31,22 @@ class NoiseSchedule:
 
     @property
     def alpha_bar(self) -> jax.Array:
-        """``float[T + 1]``, the share of the variance that is signal; entry 0 is 1."""
+        """``float[T + 1]``, the signal's fraction of the variance; entry 0 is 1."""
         return self.signal**2
 
 
 def noise_schedule(betas, *, zero_terminal_snr=False) -> NoiseSchedule:
-    """The schedule that adds noise of variance ``betas[t - 1]`` in step t.
+    """Returns the schedule that adds noise of variance ``betas[t - 1]`` in step t.
 
-    Worked out on the host in double precision and stored in float32 (float64 under
-    ``jax.enable_x64``), so that ``1 - alpha_bar`` keeps its digits where betas are
-    small.
+    It is computed on the host in double precision and stored in float32 (float64 under
+    ``jax.enable_x64``), so that ``1 - alpha_bar`` stays accurate for small betas.
 
     Args:
-      betas: T numbers > 0 and < 1, known when the program is built; the last may be 1,
-        which leaves no signal at all.
-      zero_terminal_snr: whether to shift and scale the signal so that none is left at
-        step T, and step 1 is as it was. Sampling may then start from pure noise without
-        a bias; the network should predict "v" or "x0" (see
-        ``convert_denoiser_output``).
+      betas: T numbers in (0, 1), known when the program is built. The last may be 1,
+        which leaves no signal.
+      zero_terminal_snr: whether to rescale the signal to 0 at step T while keeping
+        step 1. Sampling from pure noise is then unbiased. The network should predict
+        "v" or "x0" (see ``convert_denoiser_output``).
 
     Returns:
       ``NoiseSchedule`` with T steps.
@@ -83,23 +81,23 @@ def noise_schedule(betas, *, zero_terminal_snr=False) -> NoiseSchedule:
 def linear_noise_schedule(
     num_steps, first_beta, last_beta, *, zero_terminal_snr=False
 ) -> NoiseSchedule:
-    """Betas on a straight line from ``first_beta`` to ``last_beta``.
+    """Returns the schedule with betas spaced linearly.
 
-    PrivateHub's is ``(100, 1e-4, 0.05)``: it leaves alpha_bar = 0.078 at the last step,
-    so 28 % of the signal's amplitude, and sampling from pure noise is biased. Without
-    that: ``(100, 1e-3, 0.2)``, or ``zero_terminal_snr=True``.
+    PrivateHub uses ``(100, 1e-4, 0.05)``. This leaves alpha_bar = 0.078 at the last
+    step, 28 % of the signal's amplitude, so sampling from pure noise is biased. Use
+    ``(100, 1e-3, 0.2)`` or ``zero_terminal_snr=True`` to avoid the bias.
 
     Args:
       num_steps: T, a Python int >= 1.
-      first_beta: a Python number in (0, 1).
-      last_beta: likewise, and no smaller.
-      zero_terminal_snr: as in ``noise_schedule``.
+      first_beta: Python number in (0, 1).
+      last_beta: Python number in [first_beta, 1).
+      zero_terminal_snr: see ``noise_schedule``.
 
     Returns:
       ``NoiseSchedule`` with T steps.
 
     Raises:
-      TypeError: if a number is traced, or ``num_steps`` no Python int.
+      TypeError: if a number is traced, or ``num_steps`` is not a Python int.
       ValueError: if a number is out of its range.
 
     Example:
@@ -118,19 +116,19 @@ def linear_noise_schedule(
 def quadratic_noise_schedule(
     num_steps, first_beta, last_beta, *, zero_terminal_snr=False
 ) -> NoiseSchedule:
-    """Betas whose square roots lie on a straight line.
+    """Returns the schedule whose betas have linearly spaced square roots.
 
     Args:
       num_steps: T, a Python int >= 1.
-      first_beta: a Python number in (0, 1).
-      last_beta: likewise, and no smaller.
-      zero_terminal_snr: as in ``noise_schedule``.
+      first_beta: Python number in (0, 1).
+      last_beta: Python number in [first_beta, 1).
+      zero_terminal_snr: see ``noise_schedule``.
 
     Returns:
       ``NoiseSchedule`` with T steps.
 
     Raises:
-      TypeError: if a number is traced, or ``num_steps`` no Python int.
+      TypeError: if a number is traced, or ``num_steps`` is not a Python int.
       ValueError: if a number is out of its range.
 
     Example:
@@ -149,19 +147,20 @@ def quadratic_noise_schedule(
 def cosine_noise_schedule(
     num_steps, *, offset=0.008, max_beta=0.999, zero_terminal_snr=False
 ) -> NoiseSchedule:
-    """Alpha_bar as a squared cosine of time, its betas cut at ``max_beta``.
+    """Returns the schedule whose alpha_bar is a squared cosine of time.
 
     Args:
       num_steps: T, a Python int >= 1.
       offset: s > 0, which keeps the first betas from being too small.
-      max_beta: the cut, in (0, 1]; with 1 the last step keeps no signal.
-      zero_terminal_snr: as in ``noise_schedule``.
+      max_beta: upper bound of the betas, in (0, 1]. With 1 the last step keeps no
+        signal.
+      zero_terminal_snr: see ``noise_schedule``.
 
     Returns:
       ``NoiseSchedule`` with T steps.
 
     Raises:
-      TypeError: if a number is traced, or ``num_steps`` no Python int.
+      TypeError: if a number is traced, or ``num_steps`` is not a Python int.
       ValueError: if a number is out of its range.
 
     Example:
@@ -182,43 +181,43 @@ def cosine_noise_schedule(
         raise ValueError(f"max_beta must be in (0, 1], got {max_beta!r}.")
     time = np.arange(num_steps + 1) / num_steps
     squared = np.cos((time + offset) / (1 + offset) * math.pi / 2) ** 2
-    squared[-1] = 0.0  # A right angle, which the cosine misses by a rounding.
+    squared[-1] = 0.0  # cos(pi / 2) is not exactly 0 in floating point.
     betas = np.minimum(1 - squared[1:] / squared[:-1], max_beta)
     return noise_schedule(betas, zero_terminal_snr=zero_terminal_snr)
 
 
 def _rescaled(log_alpha_bar):
-    """The signal less what is left of it at the end, scaled to begin as before."""
+    """Shifts the signal to end at 0 and rescales it to keep its first value."""
     signal = np.exp(log_alpha_bar / 2)
     if not signal[0] > signal[-1]:
         raise ValueError(
-            f"betas must be at least two for zero_terminal_snr, got {len(signal)}; the "
-            "first step is kept and the last is moved."
+            "betas must have at least 2 entries for zero_terminal_snr, got "
+            f"{len(signal)}; the first step is kept and the last is rescaled."
         )
     signal = (signal - signal[-1]) * signal[0] / (signal[0] - signal[-1])
     return 2 * np.log(signal)
 
 
 def _host(betas):
-    """Checked betas as float64."""
+    """Returns checked betas as float64."""
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(betas)):
         raise TypeError(
-            "betas must be numbers known when the program is built, got a traced "
-            "array; build every schedule outside and stack them to map over."
+            "betas must be known when the program is built, got a traced array; build "
+            "schedules outside and stack them for vmap."
         )
     betas = np.asarray(betas, np.float64)
     if betas.ndim != 1 or not len(betas):
         raise ValueError(
-            f"betas must be float[T] with T >= 1, got shape {betas.shape}; one number "
-            "for each step."
+            f"betas must be float[T] with T >= 1, got shape {betas.shape}; pass one "
+            "number per step."
         )
     inside = (betas > 0) & (betas < 1)
     inside[-1] |= betas[-1] == 1
     if not inside.all():
         step = int(np.argmin(inside))
         raise ValueError(
-            f"betas must be > 0 and < 1 (the last may be 1), got {betas[step]} for "
-            f"step {step + 1} of {len(betas)}."
+            f"betas must be in (0, 1) (the last may be 1), got {betas[step]} for step "
+            f"{step + 1} of {len(betas)}."
         )
     return betas
 

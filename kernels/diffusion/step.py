@@ -1,4 +1,4 @@
-"""One step of a sampler, for the scans here and for loops elsewhere."""
+"""Single steps of the samplers, for scans here and for user-written loops."""
 
 import jax
 import jax.numpy as jnp
@@ -13,25 +13,24 @@ VARIANCES = ("posterior", "beta")
 def ddim_step(
     key, schedule, x, output, t, to, *, eta=0.0, prediction="noise"
 ) -> jax.Array:
-    """One step of ``ddim_sample``, for a loop of the caller's own.
+    """Takes one step of ``ddim_sample``, for user-written loops.
 
     Args:
-      key: the key of the whole sample: the step draws ``fold_in(key, t)``.
+      key: typed PRNG key of the whole sample. The step draws ``fold_in(key, t)``.
       schedule: ``NoiseSchedule`` with T steps.
       x: ``float[batch, ...]`` at step ``t``.
-      output: what the network said of it, in the same shape.
+      output: the network's output for it, in the same shape.
       t: ``int[]`` in [1, T].
-      to: ``int[]`` in [0, t]; where it is ``t``, ``x`` comes back. Steps that are on
-        the device are not checked.
-      eta: as in ``ddim_sample``.
-      prediction: likewise.
+      to: ``int[]`` in [0, t]; if it equals ``t``, ``x`` is returned. Steps on the
+        device are not checked.
+      eta, prediction: see ``ddim_sample``.
 
     Returns:
-      ``x`` at step ``to``, in its shape and dtype, rounded to the latter at each step.
+      ``x`` at step ``to`` in its shape and dtype, rounded to the dtype at each step.
 
     Raises:
-      ValueError: as ``ddim_sample``.
-      TypeError: as ``ddim_sample``.
+      ValueError: same conditions as ``ddim_sample``.
+      TypeError: same conditions as ``ddim_sample``.
 
     Example:
       >>> from jaxanon.kernels.diffusion import noise_schedule
@@ -47,18 +46,18 @@ def ddim_step(
 def ddpm_step(
     key, schedule, x, output, t, to, *, variance="posterior", prediction="noise"
 ) -> jax.Array:
-    """One step of ``ddpm_sample``, for a loop of the caller's own.
+    """Takes one step of ``ddpm_sample``, for user-written loops.
 
     Args:
-      key, schedule, x, output, t, to, prediction: as in ``ddim_step``.
-      variance: as in ``ddpm_sample``.
+      key, schedule, x, output, t, to, prediction: see ``ddim_step``.
+      variance: see ``ddpm_sample``.
 
     Returns:
-      ``x`` at step ``to``, in its shape and dtype, rounded to the latter at each step.
+      ``x`` at step ``to`` in its shape and dtype, rounded to the dtype at each step.
 
     Raises:
-      ValueError: as ``ddpm_sample``.
-      TypeError: as ``ddpm_sample``.
+      ValueError: same conditions as ``ddpm_sample``.
+      TypeError: same conditions as ``ddpm_sample``.
 
     Example:
       >>> from jaxanon.kernels.diffusion import noise_schedule
@@ -72,11 +71,11 @@ def ddpm_step(
 
 
 def ddim_weights(schedule, eta):
-    """``(t, to) -> weights`` for a checked eta, and whether noise is drawn at all."""
+    """Returns ``(t, to) -> weights`` for a checked eta, and whether noise is drawn."""
     if isinstance(eta, jax.Array):
         if eta.shape:
             raise ValueError(
-                f"eta must be a single number, got shape {eta.shape}; use jax.vmap."
+                f"eta must be a scalar, got shape {eta.shape}; use jax.vmap."
             )
     elif not 0 <= eta <= 1:
         raise ValueError(f"eta must be in [0, 1], got {eta!r}.")
@@ -85,13 +84,13 @@ def ddim_weights(schedule, eta):
 
 
 def ddpm_weights(schedule, variance):
-    """The same for ancestral steps, which always draw."""
+    """Returns ``(t, to) -> weights`` of ancestral steps, which always draw noise."""
     one_of("variance", variance, VARIANCES)
     return lambda t, to: coefficients.ddpm(schedule, t, to, variance), True
 
 
 def advance(key, state, output, t, weights, fresh):
-    """``state`` one step on; weights are scalars of its dtype."""
+    """Advances ``state`` by one step; weights are scalars of its dtype."""
     keep, move, scale = weights
     state = keep * state + move * output.astype(state.dtype)
     if fresh:

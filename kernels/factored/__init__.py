@@ -1,10 +1,10 @@
-"""Updates of dense layers, kept as the two thin matrices whose product they are."""
+"""Updates of dense layers stored as two thin factors."""
 
 from jaxanon.kernels.factored.algebra import inner_product, squared_norm, weighted_sum
 from jaxanon.kernels.factored.api import (
     is_factored_cheaper,
-    materialise,
-    materialise_gradient,
+    materialize,
+    materialize_gradient,
     sgd_step,
     value_and_grad,
 )
@@ -15,8 +15,8 @@ __all__ = [
     "Factors",
     "inner_product",
     "is_factored_cheaper",
-    "materialise",
-    "materialise_gradient",
+    "materialize",
+    "materialize_gradient",
     "matmul",
     "sgd_step",
     "squared_norm",

@@ -1,4 +1,4 @@
-"""Sums, norms and inner products of updates, taken from their factors."""
+"""Sums, norms and inner products of updates from their factors."""
 
 import jax
 import jax.numpy as jnp
@@ -8,19 +8,17 @@ from jaxanon.kernels.precision import wide
 
 
 def weighted_sum(factors: Factors, weights) -> jax.Array:
-    """``Σ_c weights[c] inputs[c]ᵀ @ cotangents[c]`` as one product over all clients.
+    """Computes ``Σ_c weights[c] inputs[c]ᵀ @ cotangents[c]`` as one matrix product.
 
     Args:
       factors: ``Factors`` with a leading ``clients`` axis.
-      weights: ``float[clients]``; 0 leaves a client out, whatever its rows hold, as
-        long as they are finite.
+      weights: ``float[clients]``; 0 excludes a client, whose rows must still be finite.
 
     Returns:
-      ``float[d_in, d_out]``, in the dtype of the cotangents; summed in float32 at
-      least.
+      ``float[d_in, d_out]`` in the dtype of the cotangents, summed in at least float32.
 
     Raises:
-      ValueError: if the factors have no clients axis, or not one entry per weight.
+      ValueError: if the factors lack a clients axis or do not match ``weights``.
 
     Example:
       >>> two = Factors(jnp.ones((2, 1, 1)), jnp.array([[[3.0]], [[5.0]]]))
@@ -42,18 +40,18 @@ def weighted_sum(factors: Factors, weights) -> jax.Array:
 
 
 def inner_product(left: Factors, right: Factors) -> jax.Array:
-    """``⟨leftᵀ-product, rightᵀ-product⟩``, from two thin Gram matrices.
+    """Computes the inner product of two gradients from two thin Gram matrices.
 
     Args:
-      left: ``Factors`` with rows ``r``; leading axes broadcast against ``right``'s.
-      right: ``Factors`` of the same layer with rows ``q``.
+      left: ``Factors`` with ``r`` rows; leading axes broadcast against ``right``'s.
+      right: ``Factors`` of the same layer with ``q`` rows.
 
     Returns:
-      ``float[...]``, float32 at least: the sum over all entries of the product of the
-      two gradients.
+      ``float[...]`` in at least float32, the sum of the entrywise product of the two
+      gradients.
 
     Raises:
-      TypeError: if the two have other widths.
+      TypeError: if the widths differ.
 
     Example:
       >>> row = Factors(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]]))
@@ -67,14 +65,13 @@ def inner_product(left: Factors, right: Factors) -> jax.Array:
 
 
 def squared_norm(factors: Factors) -> jax.Array:
-    """``‖inputsᵀ @ cotangents‖²`` without the matrix.
+    """Computes ``‖inputsᵀ @ cotangents‖²`` without the matrix product.
 
     Args:
       factors: ``Factors`` of r rows, with any leading axes.
 
     Returns:
-      ``float[...]``, float32 at least, never negative: where rows cancel, what rounding
-      leaves of the sum may be.
+      ``float[...]`` in at least float32, >= 0 even if rows cancel.
 
     Example:
       >>> squared_norm(Factors(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]])))
@@ -84,8 +81,8 @@ def squared_norm(factors: Factors) -> jax.Array:
 
 
 def _product(left, right):
-    """A matrix product that sums, and returns, in float32 at least."""
-    # Norms bound what is released: no accelerator may round the factors first.
+    """Computes a matrix product with sums and result in at least float32."""
+    # Norms bound released values, so accelerators must not round the factors.
     highest = jax.lax.Precision.HIGHEST
     dtype = wide(left.dtype, right.dtype)
     return jnp.matmul(left, right, precision=highest, preferred_element_type=dtype)

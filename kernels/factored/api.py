@@ -1,4 +1,4 @@
-"""Gradients and gradient steps whose dense layers stay in factored form."""
+"""Gradients and SGD steps that keep dense layers in factored form."""
 
 from collections.abc import Callable
 
@@ -16,12 +16,12 @@ from jaxanon.kernels.varying import spread, zero
 
 
 def is_leaf(node) -> bool:
-    """Where ``jax.tree.map`` has to stop to see whole kernels and gradients."""
+    """Returns whether a node is a ``FactoredKernel`` or ``Factors``."""
     return isinstance(node, FactoredKernel | Factors)
 
 
 def is_factored_cheaper(rows: int, d_in: int, d_out: int) -> bool:
-    """Whether ``rows`` rows of factors are smaller than the matrix they stand for.
+    """Returns whether ``rows`` rows of factors are smaller than their product.
 
     Args:
       rows: rows that a client has trained this layer on, over all its steps.
@@ -29,7 +29,7 @@ def is_factored_cheaper(rows: int, d_in: int, d_out: int) -> bool:
       d_out: outputs of the layer.
 
     Returns:
-      ``rows * (d_in + d_out) < d_in * d_out``, a Python bool made of static shapes.
+      ``rows * (d_in + d_out) < d_in * d_out``, a Python bool.
 
     Example:
       >>> (
@@ -43,26 +43,26 @@ def is_factored_cheaper(rows: int, d_in: int, d_out: int) -> bool:
 
 
 def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
-    """``jax.value_and_grad`` whose matrix gradients are ``Factors`` where that pays.
+    """Returns ``jax.value_and_grad`` with matrix gradients as ``Factors``.
 
-    The loss must read its matrices through ``jaxanon.kernels.matmul``, as the layers of
-    ``jaxanon.models`` do. A matrix that it reads in another way, or more than once, or
-    inside a ``scan``, ``vmap``, ``jit`` or other transformation of the loss's own, or
-    on so many rows that the factors would be larger than the matrix, gets its ordinary
-    gradient, and so does every other parameter. All of it can be differentiated again.
-    In ``shard_map`` the gradient is that of the shard's own arguments.
+    The loss must apply its matrices with ``jaxanon.kernels.matmul``, as the layers of
+    ``jaxanon.models`` do. A matrix gets its ordinary gradient if it is used in another
+    way, more than once, or inside a transformation in the loss (``scan``, ``vmap``,
+    ``jit``). The same holds if the factors would be larger than the matrix. Other
+    parameters always get ordinary gradients. The result can be differentiated again. In
+    ``shard_map`` the gradient is that of the shard's arguments.
 
     Args:
       loss_fn: ``loss_fn(params, *args) -> float[]``, or ``(float[], aux)``; ``params``
         is a tree of arrays and ``FactoredKernel``.
-      has_aux: as in ``jax.value_and_grad``.
+      has_aux: see ``jax.value_and_grad``.
 
     Returns:
       A function of the same arguments that returns ``(value, grads)``; ``grads`` has
       the tree of ``params`` with an array or ``Factors`` for each leaf.
 
     Raises:
-      TypeError: when called, if the loss is no single float, as ``jax.value_and_grad``.
+      TypeError: when called, if the loss is not a scalar float.
 
     Example:
       >>> from jaxanon.kernels import matmul
@@ -92,15 +92,15 @@ def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
 
 
 def sgd_step(params, grads, learning_rate):
-    """One gradient step on factors: ``params - learning_rate * grads``.
+    """Takes an SGD step, ``params - learning_rate * grads``, in factored form.
 
     Args:
       params: tree of arrays and ``FactoredKernel``.
-      grads: what ``value_and_grad`` returned for it.
+      grads: gradients from ``value_and_grad``.
       learning_rate: ``float[]``.
 
     Returns:
-      The tree with arrays moved, and with ``Factors`` appended to their kernel's own.
+      The tree with updated arrays, and with ``Factors`` appended to their kernels.
 
     Raises:
       ValueError: if the two trees differ.
@@ -108,7 +108,7 @@ def sgd_step(params, grads, learning_rate):
     Example:
       >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[2.0, 4.0]]))
       >>> stepped = sgd_step({"kernel": jnp.zeros((2, 2))}, {"kernel": change}, 0.5)
-      >>> materialise(stepped)["kernel"]
+      >>> materialize(stepped)["kernel"]
       Array([[-1., -2.],
              [ 0.,  0.]], dtype=float32)
     """
@@ -116,8 +116,8 @@ def sgd_step(params, grads, learning_rate):
     return jax.tree.map(step, params, grads, is_leaf=is_leaf)
 
 
-def materialise(params):
-    """The same parameters as plain arrays: every pending change multiplied out.
+def materialize(params):
+    """Returns parameters as plain arrays, with pending changes multiplied out.
 
     Args:
       params: tree of arrays and ``FactoredKernel``.
@@ -127,25 +127,25 @@ def materialise(params):
 
     Example:
       >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[0.5, 0.25]]))
-      >>> materialise({"kernel": FactoredKernel(jnp.eye(2), change)})["kernel"]
+      >>> materialize({"kernel": FactoredKernel(jnp.eye(2), change)})["kernel"]
       Array([[ 0.5 , -0.25],
              [ 0.  ,  1.  ]], dtype=float32)
     """
     return jax.tree.map(multiply_out, params, is_leaf=is_leaf)
 
 
-def materialise_gradient(grads):
-    """The same gradients as plain arrays: every ``Factors`` multiplied out.
+def materialize_gradient(grads):
+    """Returns gradients as plain arrays, with ``Factors`` multiplied out.
 
     Args:
-      grads: tree of arrays and ``Factors``, as ``value_and_grad`` returns it.
+      grads: tree of arrays and ``Factors`` from ``value_and_grad``.
 
     Returns:
       The tree with ``inputsᵀ @ cotangents`` for each ``Factors``.
 
     Example:
       >>> thin = Factors(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]]))
-      >>> materialise_gradient({"kernel": thin})["kernel"]
+      >>> materialize_gradient({"kernel": thin})["kernel"]
       Array([[3.],
              [6.]], dtype=float32)
     """
@@ -154,11 +154,11 @@ def materialise_gradient(grads):
 
 
 def _rows_seen(loss_fn, leaves, treedef, args):
-    """For each leaf the rows that the loss multiplies by it; 0 where taps won't do."""
+    """Returns the rows multiplied by each leaf; 0 if taps are unsuitable."""
     calls = []
 
     def traced(leaves):
-        # Made here, for they remember the trace that they were made in.
+        # Created here because they record the current trace.
         calls.extend(Calls() if _is_matrix(leaf) else None for leaf in leaves)
         watched = [
             leaf if call is None else FactoredKernel(*_parts(leaf), calls=call)
@@ -181,7 +181,7 @@ def _parts(leaf):
 
 
 def _settled(leaf, rows):
-    """The leaf as the next step wants it: factored only while that stays cheaper."""
+    """Keeps the leaf factored only while that is cheaper."""
     if not _is_matrix(leaf):
         return leaf
     kernel, factors = _parts(leaf)
@@ -195,7 +195,7 @@ def _tap(leaf, rows):
     if not isinstance(leaf, FactoredKernel):
         return leaf
     d_in, d_out = leaf.shape
-    # Varies over a mesh as the leaf does, which has been spread over the arguments'.
+    # Varies over a mesh as the leaf does, which was spread over the arguments' axes.
     nothing = zero(leaf.kernel).astype(leaf.dtype)
     zeros = lambda width: jnp.zeros((rows, width), leaf.dtype) + nothing
     return Factors(zeros(d_in), zeros(d_out))

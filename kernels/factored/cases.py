@@ -1,4 +1,4 @@
-"""Named networks and cohorts that the tests and the benchmarks share."""
+"""Networks and cohorts shared by the tests and the benchmarks."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,11 @@ import jax.numpy as jnp
 
 
 class BenchmarkCase(NamedTuple):
-    """Clients who train two dense layers for some steps on some rows each."""
+    """Clients that train two dense layers for ``num_steps`` on ``rows`` rows each."""
 
     clients: int
     rows: int
-    widths: tuple[int, int, int]  # inputs, hidden numbers, outputs
+    widths: tuple[int, int, int]  # inputs, hidden units, outputs
     num_steps: int = 1
 
     @property
@@ -24,16 +24,16 @@ CASES = {
     # Blinder adapts on one window.
     "one_row": BenchmarkCase(3, 1, (7, 6, 5)),
     "steps": BenchmarkCase(2, 2, (9, 12, 8), 2),
-    # Three rows pay for 14 by 5, six for neither layer.
+    # Factors are cheaper for 14 by 5 with three rows; for neither layer with six.
     "given_up": BenchmarkCase(2, 3, (14, 5, 4), 2),
     "one_client": BenchmarkCase(1, 2, (8, 8, 8)),
-    # A cohort of MotionSense: an autoencoder of its windows.
+    # A cohort of MotionSense with an autoencoder of windows.
     "cohort": BenchmarkCase(64, 1, (768, 512, 768)),
 }
 
 
 def problem(case: BenchmarkCase, key):
-    """Parameters that all clients share, and ``float[clients, rows, inputs]``."""
+    """Returns shared parameters and inputs ``float[clients, rows, inputs]``."""
     keys = jax.random.split(key, 4)
     inputs, hidden, outputs = case.widths
     draw = lambda key, *shape: jax.random.normal(key, shape)
@@ -46,6 +46,6 @@ def problem(case: BenchmarkCase, key):
 
 
 def loss(params, x, matmul):
-    """Two dense layers, which multiply by ``matmul``; ``float[]``."""
+    """Computes the loss ``float[]`` of two dense layers that use ``matmul``."""
     hidden = jnp.tanh(matmul(x, params["first"]) + params["bias"][None])
     return jnp.mean(jnp.square(matmul(hidden, params["second"]) - 1))

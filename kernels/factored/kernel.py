@@ -1,4 +1,4 @@
-"""A weight matrix that carries its own changes as thin factors."""
+"""Weight matrices with pending changes as thin factors."""
 
 from typing import NamedTuple
 
@@ -8,21 +8,21 @@ from jax.extend.core import get_opaque_trace_state
 
 
 class Factors(NamedTuple):
-    """The gradient of a dense layer, ``inputsᵀ @ cotangents``, never multiplied out.
+    """The gradient of a dense layer, ``inputsᵀ @ cotangents``, as factors.
 
-    ``r`` is the number of rows that the layer was applied to. A leading ``clients``
-    axis is allowed everywhere that the docstrings write ``...``.
+    ``r`` is the number of rows that the layer was applied to. ``...`` in a docstring
+    allows a leading ``clients`` axis.
     """
 
-    inputs: jax.Array  # float[..., r, d_in]: what went into the layer
+    inputs: jax.Array  # float[..., r, d_in]: inputs of the layer
     cotangents: jax.Array  # float[..., r, d_out]: d loss / d output
 
 
 class Calls:
-    """What happened to one matrix while a loss was traced.
+    """Record of the uses of one matrix while a loss is traced.
 
-    A class with memory, because JAX's tracing calls the loss for us and gives nothing
-    back but arrays. Compared by identity, so no trace is mistaken for another.
+    It is mutable because tracing returns only arrays. It compares by identity, so
+    traces are never confused.
     """
 
     def __init__(self):
@@ -31,25 +31,24 @@ class Calls:
         self.trace = get_opaque_trace_state(convention="jaxanon")
 
     def multiplied(self, rows):
-        """Notes a product; one inside a loop or a ``vmap`` may run many times."""
+        """Records a product; inside a loop or ``vmap`` it may run several times."""
         self.rows.append(rows)
         now = get_opaque_trace_state(convention="jaxanon")
         self.escaped |= now != self.trace
 
     def rows_if_once(self) -> int:
-        """The rows of the only product; 0 if there were more uses, or other ones."""
+        """Returns the rows of a single product; 0 for any other use."""
         once = len(self.rows) == 1 and not self.escaped
         return self.rows[0] if once else 0
 
 
 @jax.tree_util.register_pytree_node_class
 class FactoredKernel:
-    """The matrix ``kernel - inputsᵀ @ cotangents``, kept apart.
+    """The matrix ``kernel - inputsᵀ @ cotangents`` in factored form.
 
-    ``jaxanon.kernels.matmul`` multiplies by it. Functions of ``jax.numpy``, and
-    operators with an array on their left, see an ordinary array, because a
-    ``FactoredKernel`` turns itself into one where it has to, at the price of the
-    product; methods and other operators are reached by ``jnp.asarray``.
+    Multiply by it with ``jaxanon.kernels.matmul``. Functions of ``jax.numpy`` and
+    operators with an array on the left also accept it, but multiply it out. For methods
+    and other operators call ``jnp.asarray`` first.
     """
 
     def __init__(self, kernel, factors=None, tap=None, calls=None):
@@ -80,7 +79,7 @@ class FactoredKernel:
 
 
 def multiply_out(leaf):
-    """The plain matrix that a ``FactoredKernel`` stands for; arrays pass."""
+    """Returns a ``FactoredKernel`` as a plain matrix; arrays are unchanged."""
     if not isinstance(leaf, FactoredKernel):
         return leaf
     if leaf.factors is None:
@@ -89,16 +88,15 @@ def multiply_out(leaf):
 
 
 def full_gradient(factors: Factors) -> jax.Array:
-    """``inputsᵀ @ cotangents``: ``float[..., d_in, d_out]``."""
+    """Computes ``inputsᵀ @ cotangents``, ``float[..., d_in, d_out]``."""
     return jnp.swapaxes(factors.inputs, -1, -2) @ factors.cotangents
 
 
 def matmul(x: jax.Array, kernel) -> jax.Array:
-    """``x @ kernel``, where the kernel may carry a change in factored form.
+    """Computes ``x @ kernel`` for a plain or factored kernel.
 
-    For a plain array this is ``x @ kernel`` and nothing else. For a ``FactoredKernel``
-    it is ``x @ W - (x @ inputsᵀ) @ cotangents``: under ``vmap`` over clients the first
-    product is shared by all of them and the second is thin.
+    For a ``FactoredKernel`` it computes ``x @ W - (x @ inputsᵀ) @ cotangents``. Under
+    ``vmap`` over clients the first product is shared and the second is thin.
 
     Args:
       x: ``float[rows, d_in]``; ``float[..., rows, d_in]`` with a plain kernel.
@@ -108,7 +106,7 @@ def matmul(x: jax.Array, kernel) -> jax.Array:
       ``float[rows, d_out]``.
 
     Raises:
-      ValueError: if a factored kernel is given anything but a matrix of rows.
+      ValueError: if ``x`` is not a matrix for a factored kernel.
 
     Example:
       >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[0.5, 0.5]]))
@@ -116,8 +114,7 @@ def matmul(x: jax.Array, kernel) -> jax.Array:
       Array([[1., 0.]], dtype=float32)
 
     References:
-      DESIGN: an update is kept as its factors; Goodfellow, Efficient Per-Example
-      Gradient Computations, 2015, for the factors themselves.
+      Goodfellow, Efficient Per-Example Gradient Computations, 2015.
     """
     if not isinstance(kernel, FactoredKernel):
         return x @ kernel
@@ -135,13 +132,13 @@ def matmul(x: jax.Array, kernel) -> jax.Array:
 
 
 def _low_rank(x, factors):
-    """``(x @ inputsᵀ) @ cotangents``."""
+    """Computes ``(x @ inputsᵀ) @ cotangents``."""
     return (x @ jnp.swapaxes(factors.inputs, 0, 1)) @ factors.cotangents
 
 
 @jax.custom_vjp
 def tapped(y, x, tap):
-    """``y``; its gradient with respect to ``tap`` is ``Factors(x, d loss / d y)``."""
+    """Returns ``y``; its gradient for ``tap`` is ``Factors(x, d loss / d y)``."""
     del x, tap
     return y
 

@@ -1,7 +1,6 @@
-"""Updates of dense layers as the matrices that they are: every client has its own.
+"""Reference implementation with full matrices per client in plain loops.
 
-Nothing here knows of factors. A client copies all weights, takes ``jax.grad`` of the
-loss, and moves its copy; clients and entries are visited one after another.
+A client copies all weights, takes ``jax.grad`` of the loss and updates its copy.
 """
 
 import jax
@@ -10,7 +9,7 @@ import numpy as np
 
 
 def client(loss_fn, params, batch, learning_rate, num_steps):
-    """``(params, loss, grads)`` after plain gradient steps; those of the last one."""
+    """Takes SGD steps; returns ``(params, loss, grads)`` of the last step."""
     own, seen = jax.tree.map(jnp.copy, params), []
     for _ in range(num_steps):
         loss, grads = jax.value_and_grad(loss_fn)(own, batch)
@@ -20,7 +19,7 @@ def client(loss_fn, params, batch, learning_rate, num_steps):
 
 
 def gradient(inputs, cotangents):
-    """The matrix of one client, row by row: the sum of outer products."""
+    """Returns one client's gradient as a sum of outer products."""
     total = np.zeros((inputs.shape[1], cotangents.shape[1]))
     for row, cotangent in zip(inputs, cotangents, strict=True):
         total = total + np.outer(row, cotangent)
@@ -28,7 +27,7 @@ def gradient(inputs, cotangents):
 
 
 def weighted_sum(gradients, weights):
-    """Of the clients' matrices."""
+    """Returns the weighted sum of the clients' matrices."""
     total = np.zeros_like(gradients[0])
     for matrix, weight in zip(gradients, weights, strict=True):
         total = total + weight * matrix
@@ -36,10 +35,10 @@ def weighted_sum(gradients, weights):
 
 
 def inner_product(left, right):
-    """Of two matrices, entry by entry."""
+    """Returns the inner product of two matrices, entry by entry."""
     return sum(a * b for a, b in zip(np.ravel(left), np.ravel(right), strict=True))
 
 
 def squared_norm(matrix):
-    """Of a matrix, entry by entry."""
+    """Returns the sum of squared entries of a matrix."""
     return inner_product(matrix, matrix)

@@ -1,4 +1,4 @@
-"""Clipped sums of gradients that are never made, and a layer that is made for them."""
+"""Clipped gradient sums without per-example gradients, and an LSTM made for them."""
 
 from jaxanon.kernels.ghost.api import (
     ExampleInfo,

@@ -1,4 +1,4 @@
-"""The clipped gradient sum: what it takes, what it promises, what it refuses."""
+"""Clipped gradient sums (ghost clipping) with argument checks."""
 
 from typing import Any, NamedTuple
 
@@ -12,68 +12,64 @@ from jaxanon.kernels.varying import spread
 
 
 class ExampleInfo(NamedTuple):
-    """What was seen of each example: as private as the examples themselves."""
+    """Losses and gradient norms per example; they are as private as the examples."""
 
     losses: jax.Array  # float[B]; 0 where masked
-    norms: Any  # tree of max_norms, float[B] each: before clipping; 0 where masked
+    norms: Any  # tree of clip_norms, float[B] each, before clipping; 0 where masked
 
 
-def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask=None):
-    """Sums the clipped gradients of all examples, most of which are never made.
+def clipped_gradient_sum(loss_fn, params, batch, clip_norms, *, groups=None, mask=None):
+    """Sums the clipped per-example gradients, mostly without computing them.
 
-    One pass forward and one back. A weight's gradient for one example is a product of
-    what went into the layer and what came back out of it; its norm follows from these
-    two, and the clipped sum over all examples is one more product, in the place of the
-    ordinary gradient's. The loss may be any JAX program: it is traced, and the products
-    with parameters are found in the trace.
+    It needs one forward and one backward pass. A weight's per-example gradient is a
+    product of the layer's inputs and output cotangents. Its norm follows from these
+    factors, and the clipped sum over all examples is one more product. The loss may be
+    any JAX program: products with parameters are found in its trace.
 
-    - **From factors**: a parameter that is only ever one side of a matrix product or
-      the kernel of a convolution (``x @ w``, ``w @ x``, ``einsum`` without a batch axis
-      on the parameter, ``jaxanon.kernels.matmul``, ``jaxanon.kernels.lstm``, Flax's
-      ``Dense``, ``DenseGeneral``, ``Conv``, ``ConvTranspose``), however often, inside
-      ``jit``, ``checkpoint`` and the body of a ``scan`` too, transposed or in another
-      precision. Where one example meets the weight in so many rows that the factors
-      are larger than its gradient (``pays``), they are multiplied out.
-    - **Per-example gradients**, ``float[B, ...]``, from the same pass back: all other
-      parameters (``leaves_without_factors`` names them). So biases, scales, embeddings
-      that are indexed, kernels of grouped convolutions, kernels that are sliced, joined
-      or reshaped before use (Flax's ``OptimizedLSTMCell``), stacked layers that a
-      ``scan`` runs over, parameters in ``cond``, ``while_loop`` or a function with a
-      gradient of its own. The result is the same; the memory is that of ``vmap(grad)``
-      for these parameters.
+    - **From factors**: parameters used only as one side of matrix products or as
+      convolution kernels. This covers ``x @ w``, ``w @ x``, ``einsum`` without a batch
+      axis on the parameter, ``jaxanon.kernels.matmul``, ``jaxanon.kernels.lstm`` and
+      Flax's ``Dense``, ``DenseGeneral``, ``Conv`` and ``ConvTranspose``. A parameter
+      may be used several times, transposed, cast, and inside ``jit``, ``checkpoint``
+      and ``scan`` bodies. Factors larger than the gradient are multiplied out (see
+      ``is_factored_cheaper``).
+    - **Per-example gradients**, ``float[B, ...]``, from the same backward pass: all
+      other parameters (see ``leaves_without_factors``). Examples are biases, scales,
+      indexed embeddings, grouped convolutions, and layers stacked for a ``scan``. Also
+      kernels that are sliced, joined or reshaped before use (Flax's
+      ``OptimizedLSTMCell``), and parameters in ``cond``, ``while_loop`` or functions
+      with custom gradients.
+      The result is the same, but memory use equals that of ``vmap(grad)``.
 
     Args:
-      loss_fn: ``loss_fn(params, batch) -> float[B]``, one loss for each example. It is
-        traced for a batch of one and mapped over the examples, so none can see another;
-        a layer that mixes examples, as batch normalisation does, sees one alone. What
-        is random in it, such as dropout, would be the same for all: put a key for each
-        example into ``batch``.
+      loss_fn: ``loss_fn(params, batch) -> float[B]``, one loss per example. It is
+        traced for a batch of one and mapped over the examples, so layers that mix
+        examples, such as batch normalisation, see a single example. Randomness such as
+        dropout would be shared: put one key per example into ``batch``.
       params: array or tree of arrays ``float[...]``.
       batch: array or tree of arrays ``[B, ...]``; B may be 0.
-      max_norms: C_m, in the units of the gradient of one example's loss. One number
-        > 0 bounds the whole gradient, a tree of numbers that is a prefix of ``params``
-        what is beneath each of them (per layer); with ``groups``, a dict from label to
-        number. The numbers may be traced.
-      groups: tree of labels (strings) that is a prefix of ``params``.
-      mask: ``bool[B]``, False where an example is padding: it adds nothing, whatever it
-        holds. None is all True.
+      clip_norms: C_m, in the units of one example's gradient. One number > 0 bounds the
+        whole gradient. A tree prefix of ``params`` bounds each part (per layer). With
+        ``groups`` it is a dict from label to number. Numbers may be traced.
+      groups: tree prefix of ``params`` with labels (strings).
+      mask: ``bool[B]``, False for padding, which may hold any values. None is all True.
 
     Returns:
-      ``BoundedSum`` and ``ExampleInfo``. The sum has the tree of ``params``, in float32
-      for half precision; not divided by B, and in ``shard_map`` of the shard's own
-      examples (``psum`` its ``value`` and ``squared_weights``, not its bounds). An
-      example within its bound counts in full, a larger one is multiplied by C / norm,
-      one that is not finite, or whose squared norm overflows, is left out (of that
-      group), as in ``clip_rows``. Norms are taken in float32, in float64 for float64.
-      From factors of several rows, which may cancel in the sum, they are rounded up by
-      what that can hide, some 1e-6 of the rows before they cancel.
+      ``BoundedSum`` and ``ExampleInfo``. The sum has the tree of ``params``, in at
+      least float32, and is not divided by B. In ``shard_map`` it covers the shard's
+      examples: ``psum`` its ``value`` and ``squared_weights``, but not its bounds.
+      Clipping follows ``clip_rows``: an example within its bound counts in full, and a
+      larger one is multiplied by C / norm. An example is excluded from a group if its
+      gradient is not finite or its squared norm overflows. Norms are computed in at
+      least float32. Norms from several rows of factors, which may cancel, are rounded
+      up by a relative 1e-6 of the rows to stay upper bounds.
 
     Raises:
-      TypeError: if a leaf of ``params`` is not real floating point, or ``mask`` not
+      TypeError: if a leaf of ``params`` is not real floating point, or ``mask`` is not
         bool.
       ValueError: if ``loss_fn`` does not return ``float[B]``, the arrays of ``batch``
-        have no common first axis, ``mask`` has another length, a bound is a Python
-        number <= 0, or ``max_norms`` or ``groups`` does not fit the tree.
+        differ in their first axis, ``mask`` has another length, a Python number as
+        bound is <= 0, or ``clip_norms`` or ``groups`` does not fit the tree.
 
     Example:
       >>> loss_fn = lambda w, x: x @ w  # The gradient of each example is x.
@@ -85,16 +81,16 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
     References:
       Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1;
       Goodfellow, arXiv 1510.01799, for norms from factors; Rochette et al.,
-      arXiv 1912.06015, for convolutions; Bu et al., arXiv 2210.00038, for the product
-      with weights in one pass back.
+      arXiv 1912.06015, for convolutions; Bu et al., arXiv 2210.00038, for the weighted
+      product in one backward pass.
     """
     leaves, treedef = jax.tree.flatten(params)
     _check_params(leaves)
     batch, mask = _checked_batch(batch, mask)
-    max_norms = grouping.numbers("max_norms", max_norms)
-    group_of = grouping.group_of_leaves(params, max_norms, groups)
-    bounds, bounds_tree = jax.tree.flatten(max_norms)
-    # Else examples of all shards would be added before they are clipped.
+    clip_norms = grouping.numbers("clip_norms", clip_norms)
+    group_of = grouping.group_of_leaves(params, clip_norms, groups)
+    bounds, bounds_tree = jax.tree.flatten(clip_norms)
+    # Otherwise examples of all shards would be summed before clipping.
     leaves = spread([jnp.asarray(leaf) for leaf in leaves], batch)
     plan = examples.plan(loss_fn, leaves, treedef, batch)
     losses, gradients = examples.losses_and_gradients(plan, leaves, batch)
@@ -112,23 +108,23 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
     norms = [jnp.where(mask, jnp.sqrt(square), 0) for square in squares]
     count = jnp.sum(mask, dtype=jnp.float32)
     total = BoundedSum(
-        treedef.unflatten(sums), max_norms, count, None if groups is None else group_of
+        treedef.unflatten(sums), clip_norms, count, None if groups is None else group_of
     )
     info = ExampleInfo(jnp.where(mask, losses, 0), bounds_tree.unflatten(norms))
     return total, info
 
 
 def leaves_without_factors(loss_fn, params, batch) -> list[str]:
-    """Names the parameters whose gradients ``clipped_gradient_sum`` makes one by one.
+    """Names parameters that need per-example gradients in ``clipped_gradient_sum``.
 
-    From shapes alone; nothing is computed.
+    It uses shapes only and computes no gradients.
 
     Args:
-      loss_fn, params, batch: as in ``clipped_gradient_sum``; leaves may be
+      loss_fn, params, batch: see ``clipped_gradient_sum``; leaves may be
         ``jax.ShapeDtypeStruct``.
 
     Returns:
-      Paths as ``jax.tree_util.keystr`` writes them, in the order of the leaves.
+      Paths in the format of ``jax.tree_util.keystr``, in leaf order.
 
     Raises:
       ValueError: if ``loss_fn`` does not return ``float[B]``.
@@ -152,22 +148,22 @@ def leaves_without_factors(loss_fn, params, batch) -> list[str]:
 
 
 def clipped_gradient_bytes(loss_fn, params, batch) -> int:
-    """Bytes of what ``clipped_gradient_sum`` holds of all examples' gradients at once.
+    """Returns the bytes of per-example gradients held by ``clipped_gradient_sum``.
 
-    Factors where it keeps those, gradients where it makes them. From shapes alone;
-    nothing is computed.
+    It counts factors or, for parameters without factors, gradients. It uses shapes
+    only and computes no gradients.
 
     Args:
-      loss_fn, params, batch: as ``leaves_without_factors`` takes them.
+      loss_fn, params, batch: see ``leaves_without_factors``.
 
     Returns:
-      A Python int; what a pass back through the loss holds anyway is not in it.
+      A Python int, without the memory of an ordinary backward pass.
 
     Raises:
       ValueError: if ``loss_fn`` does not return ``float[B]``.
 
     Example:
-      Four examples: a row of 2 and one of 3 in place of 6 weights, and 3 biases.
+      Per example: rows of 2 and 3 numbers instead of 6 weights, and 3 biases.
 
       >>> loss_fn = lambda p, x: jnp.sum(x @ p["kernel"] + p["bias"][None], axis=1)
       >>> params = {"kernel": jnp.ones((2, 3)), "bias": jnp.ones(3)}
@@ -191,7 +187,7 @@ def _check_params(leaves):
         if not jnp.issubdtype(dtype, jnp.floating):
             raise TypeError(
                 f"params must be real floating point, got a leaf of dtype {dtype}; "
-                "close over what is not trained."
+                "close over parameters that are not trained."
             )
 
 
@@ -207,11 +203,10 @@ def _checked_batch(batch, mask):
     mask = jnp.ones(size, bool) if mask is None else jnp.asarray(mask)
     if mask.dtype != bool:
         raise TypeError(
-            f"mask must be bool, got dtype {mask.dtype}; scale the loss for weights."
+            f"mask must be bool, got dtype {mask.dtype}; scale the loss to weight it."
         )
     if mask.shape != (size,):
         raise ValueError(
-            f"mask must have one bool for each of {size} examples, got shape "
-            f"{mask.shape}."
+            f"mask must be bool[{size}], one per example, got shape {mask.shape}."
         )
     return batch, mask

@@ -1,4 +1,4 @@
-"""Named models that the tests and the benchmarks share."""
+"""Models shared by the tests and the benchmarks."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from jaxanon.kernels.ghost.recurrent import lstm
 
 
 class BenchmarkCase(NamedTuple):
-    """A loss of each example, what it reads, and which leaves have no factors."""
+    """A per-example loss, its parameters, input shape and leaves without factors."""
 
     loss_fn: Callable  # (params, float[B, *shape]) -> float[B]
     params: Callable  # key -> tree of arrays
@@ -20,7 +20,7 @@ class BenchmarkCase(NamedTuple):
 
 
 def _weights(**shapes):
-    """``key -> {name: float[shape]}``, small enough for tanh."""
+    """Returns ``key -> {name: float[shape]}``, with values small enough for tanh."""
 
     def init(key):
         keys = jax.random.split(key, len(shapes))
@@ -53,7 +53,7 @@ def _conv_dense(params, x):
 
 
 def _image(params, x):
-    # Channels first, dilated, with a hole; a kernel of another layout.
+    # Channels first, dilated, with asymmetric padding and another kernel layout.
     y = jax.lax.conv_general_dilated(
         x,
         params["conv"],
@@ -80,7 +80,7 @@ def _scanned(params, x):
 
 
 def _shared(params, x):
-    # Twice as it is, once transposed, and a matrix from the left.
+    # Two products, one transposed product, and a matrix on the left.
     y = jnp.tanh(jnp.tanh(x @ params["square"]) @ params["square"])
     y = jnp.sin(y @ params["square"].T)
     return _mean_square((params["left"] @ y.T).T)
@@ -94,7 +94,7 @@ def _attention(params, x):
 
 
 def _other(params, x):
-    # Every way of reading a matrix that no rule knows.
+    # Uses of a matrix without a rule.
     y = x * params["scale"][None] + jnp.cumsum(params["table"], axis=0)[None, 1]
     tied = params["tied"]
     y = jnp.tanh(y @ tied) + jnp.sum(tied**2)
@@ -143,9 +143,9 @@ CASES = {
 
 
 def problem(case: BenchmarkCase, key, size, dtype=jnp.float32):
-    """Parameters and a batch of ``size`` examples of very different norms."""
-    of_params, of_batch, of_scale = jax.random.split(key, 3)
-    params = case.params(of_params)
-    x = jax.random.normal(of_batch, (size, *case.shape))
-    sizes = jnp.exp(jax.random.normal(of_scale, (size, *[1] * len(case.shape))))
+    """Returns parameters and a batch of ``size`` examples with very different norms."""
+    params_key, batch_key, scale_key = jax.random.split(key, 3)
+    params = case.params(params_key)
+    x = jax.random.normal(batch_key, (size, *case.shape))
+    sizes = jnp.exp(jax.random.normal(scale_key, (size, *[1] * len(case.shape))))
     return jax.tree.map(lambda a: a.astype(dtype), (params, x * sizes))

@@ -1,4 +1,4 @@
-"""Norms and weighted sums of gradients that may be factors."""
+"""Norms and weighted sums of gradients in full or factored form."""
 
 import jax.numpy as jnp
 
@@ -12,18 +12,18 @@ from jaxanon.kernels.scaling import scaled
 
 
 def squared_norms(gradient: Gradient):
-    """``float[B]``: the squared L2 norm of each example's gradient of one leaf."""
+    """Returns ``float[B]``, the squared L2 norms of one leaf's gradients."""
     if not isinstance(gradient.value, Factors):
         return _squares(gradient.value)
-    # Squares of factors may vanish or overflow where the gradient's own does not.
+    # Squares of factors may underflow or overflow where the gradient's square does not.
     pairs = [scaled(widened(x), axis=(1, 2)) for x in gradient.value]
     inputs, cotangents = (near for near, _ in pairs)
     across = [jnp.sum(jnp.square(x), axis=2) for x in (inputs, cotangents)]
-    if inputs.shape[1] == 1:  # The Gram matrices of one row are numbers.
+    if inputs.shape[1] == 1:  # The Gram matrix of one row is a scalar.
         squares = across[0][:, 0] * across[1][:, 0]
     else:
         squares = squared_norm(Factors(inputs, cotangents))
-        # What rounding can hide where the rows cancel; the sum's docstring says so.
+        # Bounds the rounding error if rows cancel; see ``clipped_gradient_sum``.
         most = jnp.square(jnp.sum(jnp.sqrt(across[0] * across[1]), axis=1))
         squares = squares + 4 * jnp.finfo(squares.dtype).eps * most
     norms = _root(squares)
@@ -33,12 +33,12 @@ def squared_norms(gradient: Gradient):
 
 
 def weights(squares, bound, mask):
-    """``float[B]``: what each example's gradient is multiplied by; 0 leaves it out."""
+    """Returns ``float[B]``, the scale factor of each gradient; 0 excludes it."""
     return jnp.where(mask, factors.scale(squares, bound).factor, 0)
 
 
 def weighted_sum_of(gradient: Gradient, weights, leaf):
-    """``Σ_b weights[b] gradient[b]``, as the leaf, but in float32 at least."""
+    """Returns ``Σ_b weights[b] gradient[b]`` like the leaf, in at least float32."""
     value = gradient.value
     if isinstance(value, Factors):
         dtype = widened(value.cotangents).dtype
@@ -52,7 +52,7 @@ def weighted_sum_of(gradient: Gradient, weights, leaf):
 
 
 def _root(squares):
-    """The root, whose slope at 0 is to be 0 and not infinite."""
+    """Computes the square root with gradient 0 at 0."""
     positive = squares > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, squares, 1)), squares)
 
@@ -62,5 +62,5 @@ def _squares(x):
 
 
 def _kept(x, weights):
-    """Zero where the weight is: what is left out may hold anything."""
+    """Sets entries of weight 0 to 0, since excluded examples may hold any values."""
     return jnp.where(along(weights, x) > 0, x, 0)

@@ -1,4 +1,4 @@
-"""Every example's gradient, as the factors of each weight where a rule knows them."""
+"""Per-example gradients, as factors where a rule applies."""
 
 from typing import Any, NamedTuple
 
@@ -7,35 +7,35 @@ import jax.numpy as jnp
 
 from jaxanon.kernels import varying
 from jaxanon.kernels.checks import is_key
-from jaxanon.kernels.factored.api import is_factored_cheaper, materialise_gradient
+from jaxanon.kernels.factored.api import is_factored_cheaper, materialize_gradient
 from jaxanon.kernels.factored.kernel import Factors
 from jaxanon.kernels.ghost import program
 from jaxanon.kernels.ghost.products import Alias, Use, View
 
 
 class Plan(NamedTuple):
-    """A loss of one example, and how the gradient of each leaf is to be taken."""
+    """Traced loss of one example, and the products of each leaf."""
 
     jaxpr: Any  # closed
-    uses: tuple[tuple[Use, ...], ...]  # of each leaf; none where a rule is missing
+    uses: tuple[tuple[Use, ...], ...]  # products per leaf; empty without a rule
 
 
 class Gradient(NamedTuple):
-    """One leaf's gradients of all examples."""
+    """Gradients of one leaf for all examples."""
 
-    value: Factors | jax.Array  # float[B, ...]; of the matrix, or of the leaf itself
+    value: Factors | jax.Array  # float[B, ...]; for the matrix view or for the leaf
     view: View | None
 
 
 def plan(loss_fn, leaves, treedef, batch) -> Plan:
-    """Traces the loss of one example and finds what it does with each leaf."""
+    """Traces the loss of one example and finds the uses of each leaf."""
 
     def one(leaves, example):
         losses = loss_fn(treedef.unflatten(leaves), example)
         if jnp.shape(losses) != (1,):
             raise ValueError(
-                "loss_fn must return float[B], one loss for each example, got shape "
-                f"{jnp.shape(losses)} for a batch of one; leave out the mean over them."
+                "loss_fn must return float[B], one loss per example, got shape "
+                f"{jnp.shape(losses)} for a batch of one; do not average examples."
             )
         return losses[0]
 
@@ -51,7 +51,7 @@ def plan(loss_fn, leaves, treedef, batch) -> Plan:
     aliases = {
         var: Alias(number, tuple(range(jnp.ndim(leaf))))
         for number, (var, leaf) in enumerate(
-            zip(jaxpr.jaxpr.invars, leaves, strict=False)  # Those of the batch follow.
+            zip(jaxpr.jaxpr.invars, leaves, strict=False)  # Batch inputs follow.
         )
     }
     found = program.find(jaxpr.jaxpr, aliases)
@@ -74,7 +74,7 @@ def _unordered(view):
 
 
 def losses_and_gradients(plan: Plan, leaves, batch) -> tuple[jax.Array, list[Gradient]]:
-    """``float[B]``, and the ``Gradient`` of each leaf; one pass forward, one back."""
+    """Returns losses ``float[B]`` and the ``Gradient`` of each leaf in one pass."""
     uses = {use.path: use for mine in plan.uses for use in mine}
     zero = varying.zero(leaves, batch)
     dense = {
@@ -106,22 +106,22 @@ def losses_and_gradients(plan: Plan, leaves, batch) -> tuple[jax.Array, list[Gra
 
 
 def _joined(uses, caught) -> Factors:
-    """The factors of all of a leaf's uses, one after another, in the first's view."""
+    """Concatenates the factors of all uses of a leaf in the view of the first use."""
     parts = []
     for use in uses:
         inputs, cotangents = use.rows(caught[use.path])
-        turned = use.view != uses[0].view  # Multiplied by its transpose.
-        parts.append((cotangents, inputs) if turned else (inputs, cotangents))
+        transposed = use.view != uses[0].view
+        parts.append((cotangents, inputs) if transposed else (inputs, cotangents))
     if len(parts) == 1:
         return Factors(*parts[0])
     return Factors(*map(jnp.concatenate, zip(*parts, strict=True)))
 
 
 def _settled(value):
-    """The gradients multiplied out where that makes them smaller."""
+    """Multiplies gradients out if that makes them smaller."""
     if not isinstance(value, Factors):
         return value
     rows, d_in = value.inputs.shape[1:]
     if is_factored_cheaper(rows, d_in, value.cotangents.shape[-1]):
         return value
-    return materialise_gradient(value)
+    return materialize_gradient(value)

@@ -1,4 +1,4 @@
-"""Products that a parameter takes part in, and their factors in rows."""
+"""Products with a parameter, and their factors as rows."""
 
 import itertools
 import math
@@ -12,20 +12,20 @@ from jaxanon.kernels.factored.kernel import Factors
 
 
 class Alias(NamedTuple):
-    """A variable that is a parameter, but for the order of its axes and its dtype."""
+    """A variable that equals a parameter up to transposition and dtype."""
 
-    leaf: int  # position among the leaves of the parameters
-    axes: tuple[int, ...]  # the leaf's axis that each axis of the variable is
+    leaf: int  # index among the leaves of the parameters
+    axes: tuple[int, ...]  # the leaf's axis for each axis of the variable
 
 
 class View(NamedTuple):
-    """A parameter as a matrix: which of its axes go down and which go across."""
+    """A parameter viewed as a matrix: its row axes and its column axes."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
 
     def fold(self, matrix, shape):
-        """``float[..., rows, columns]`` to ``float[..., *shape]``."""
+        """Reshapes ``float[..., rows, columns]`` to ``float[..., *shape]``."""
         order = (*self.rows, *self.columns)
         lead = matrix.shape[:-2]
         unfolded = matrix.reshape(*lead, *(shape[axis] for axis in order))
@@ -34,17 +34,17 @@ class View(NamedTuple):
 
 
 class Use(NamedTuple):
-    """One product of a parameter with something that depends on the example."""
+    """One product of a parameter with a value that depends on the example."""
 
-    path: tuple[int, ...]  # numbers of the equations that lead to it, outermost first
-    lengths: tuple[int, ...]  # of the scans that it stands in, outermost first
+    path: tuple[int, ...]  # indices of the enclosing equations, outermost first
+    lengths: tuple[int, ...]  # lengths of the enclosing scans, outermost first
     eqn: Any
-    at: int  # which input of the equation is the parameter
+    at: int  # input index of the parameter in the equation
     alias: Alias
     view: View
 
     def tap(self, zero) -> Factors:
-        """``zero`` in the shapes of the other input and of the result."""
+        """Returns zeros in the shapes of the other input and of the result."""
 
         def zeros(aval):
             return jnp.broadcast_to(
@@ -55,7 +55,7 @@ class Use(NamedTuple):
         return Factors(zeros(other.aval), zeros(result.aval))
 
     def rows(self, captured: Factors) -> Factors:
-        """What a tap caught, as ``float[r, rows]`` and ``float[r, columns]``."""
+        """Converts captured values to ``float[r, rows]`` and ``float[r, columns]``."""
         flatten = RULES[self.eqn.primitive.name].flatten
         for _ in self.lengths:
             flatten = jax.vmap(flatten, in_axes=(None, 0, 0))
@@ -63,10 +63,10 @@ class Use(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What there is to know of one kind of product."""
+    """Factorisation rule of one kind of product."""
 
-    view: Callable  # (eqn, at, axes) -> View, or None where the rule does not hold
-    flatten: Callable  # (use, other input, cotangent) -> the two in rows
+    view: Callable  # (eqn, at, axes) -> View, or None if the rule does not apply
+    flatten: Callable  # (use, other input, cotangent) -> both as rows
 
 
 def _last_two(x):
@@ -96,7 +96,7 @@ def _matmul_rows(use, x, y):
     }
     summed = [partner[axis] for axis in use.view.rows]
     free = [axis for axis in range(x.ndim) if axis not in summed]
-    # A product has the free axes of its left factor first, then those of the right.
+    # The free axes of the left factor come first in the result, then the right's.
     start = 0 if at == 0 else len(free)
     across = [axis for axis in axes if axis in use.view.columns]
     columns = [start + across.index(axis) for axis in use.view.columns]
@@ -125,7 +125,7 @@ def _convolution_rows(use, x, y):
 
 
 def _patches(eqn, x):
-    """``float[n, *space, channels]`` to ``float[n, *out space, *kernel, channels]``."""
+    """Extracts patches ``float[n, *out space, *kernel, channels]`` from ``x``."""
     p = eqn.params
     ends = zip(p["padding"], p["lhs_dilation"], strict=True)
     padding = [(low, high, dilation - 1) for (low, high), dilation in ends]

@@ -1,4 +1,4 @@
-"""A traced loss: where it multiplies by its parameters, and how to run it tapped."""
+"""Finds products with parameters in a traced loss, and evaluates it with taps."""
 
 from typing import NamedTuple
 
@@ -13,14 +13,14 @@ REMAT = ("checkpoint", "remat", "remat2")
 
 
 class Found(NamedTuple):
-    """What a program does with its parameters."""
+    """Uses of parameters in a program."""
 
     uses: list[Use]
-    others: set[int]  # leaves that are read in a way that no rule knows
+    others: set[int]  # leaves with a use that has no rule
 
 
 def find(jaxpr, aliases: dict, path=(), lengths=()) -> Found:
-    """Every use of the variables in ``aliases``, to which copies of them are added."""
+    """Finds every use of the variables in ``aliases``; adds their copies to it."""
     found = Found([], set())
     for number, eqn in enumerate(jaxpr.eqns):
         mine = {
@@ -34,7 +34,7 @@ def find(jaxpr, aliases: dict, path=(), lengths=()) -> Found:
 
 
 def _understood(eqn, mine, aliases, found, path, lengths) -> bool:
-    """Whether a rule knows the equation; notes what it does."""
+    """Records the use in an equation; returns False if no rule applies."""
     name = eqn.primitive.name
     at, alias = next(iter(mine.items()))
     if name in RULES and len(mine) == 1:
@@ -70,7 +70,7 @@ def _understood(eqn, mine, aliases, found, path, lengths) -> bool:
 
 
 def returned(jaxpr, aliases) -> set[int]:
-    """Leaves that a program hands out as they are."""
+    """Returns the leaves that a program returns unchanged."""
     return {aliases[var].leaf for var in jaxpr.outvars if _in(var, aliases)}
 
 
@@ -79,27 +79,27 @@ def _in(var, aliases):
 
 
 def _is_literal(var):
-    return hasattr(var, "val")  # Its class is in jax.extend, which is slow to import.
+    return hasattr(var, "val")  # The class is in jax.extend, which imports slowly.
 
 
 def _body(eqn):
-    """The program of a call or of a scan."""
+    """Returns the jaxpr of a call or a scan."""
     body = eqn.params["jaxpr"]
     return body.jaxpr if hasattr(body, "consts") else body
 
 
 def _shared_and_carried(params) -> tuple[int, int]:
-    """How many inputs of a scan all its steps have, and how many they hand on."""
-    if "ft_in" in params:  # Since JAX 0.11; the third are those that it goes through.
+    """Returns the number of constants and of carried inputs of a scan."""
+    if "ft_in" in params:  # Since JAX 0.11; the third part are the scanned inputs.
         shared, carried, _ = (len(part) for part in params["ft_in"].elts)
         return shared, carried
     return params["num_consts"], params["num_carry"]
 
 
 def run(jaxpr, consts, args, uses, taps, path=()):
-    """The program's outputs, ``tapped`` at every product that a tap is given for.
+    """Evaluates a program, ``tapped`` at every product that has a tap.
 
-    ``uses`` and ``taps`` have the paths of the products as keys.
+    ``uses`` and ``taps`` are keyed by the paths of the products.
     """
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
     read = lambda var: var.val if _is_literal(var) else values[var]
@@ -119,7 +119,7 @@ def run(jaxpr, consts, args, uses, taps, path=()):
 
 
 def _run_one(jaxpr, eqn, inputs):
-    """One equation as a program of its own: JAX's evaluator knows all of them."""
+    """Evaluates one equation as a separate program, with JAX's evaluator."""
     given = [
         (var, value)
         for var, value in zip(eqn.invars, inputs, strict=True)

@@ -1,4 +1,4 @@
-"""Long short-term memory whose weight gradients are one product after the loop."""
+"""LSTM whose weight gradients are a single product after the loop."""
 
 import jax
 import jax.numpy as jnp
@@ -8,13 +8,12 @@ from jaxanon.kernels.factored.kernel import matmul
 
 
 def lstm(x, kernel, recurrent, bias):
-    """Long short-term memory over time, from a state of zeros.
+    """Runs a long short-term memory over time from a zero state.
 
     ``i, f, g, o = x_t @ kernel + h @ recurrent + bias``; ``c = σ(f) c + σ(i) tanh(g)``;
-    ``h = σ(o) tanh(c)``. The loop back through time carries states alone: what it would
-    add up for the weights at every step is one product for all steps after it, whose
-    factors ``clipped_gradient_sum`` reads. The way back multiplies by slopes that the
-    way there has written down, 7 numbers per unit and step.
+    ``h = σ(o) tanh(c)``. The backward loop carries only states. Weight gradients are
+    one product for all steps afterwards, whose factors ``clipped_gradient_sum`` uses.
+    The forward pass stores 7 derivatives per unit and step for the backward pass.
 
     Args:
       x: ``float[batch, time, d_in]``, at least one time step.
@@ -24,15 +23,15 @@ def lstm(x, kernel, recurrent, bias):
       bias: ``float[4 * features]``.
 
     Returns:
-      ``float[batch, time, features]``: the hidden state after every step, in the dtype
-      of the arguments. It has first derivatives, backwards (``jax.grad``).
+      ``float[batch, time, features]``, the hidden state after every step, in the dtype
+      of the arguments. It supports first-order reverse-mode derivatives (``jax.grad``).
 
     Raises:
-      ValueError: if a shape does not fit the others.
+      ValueError: if shapes do not match.
 
     Example:
       >>> x, weights, bias = jnp.ones((1, 2, 3)), jnp.zeros((3, 4)), jnp.zeros(4)
-      >>> bias = bias.at[2].set(jnp.inf)  # Every step: half the old, and half of one.
+      >>> bias = bias.at[2].set(jnp.inf)  # Every step: c = c / 2 + 1 / 2.
       >>> jnp.arctanh(2 * lstm(x, weights, jnp.zeros((1, 4)), bias)).round(4)
       Array([[[0.5 ],
               [0.75]]], dtype=float32)
@@ -47,9 +46,9 @@ def lstm(x, kernel, recurrent, bias):
     steps = jnp.swapaxes(x, 0, 1)
     fixed = [jnp.asarray(array) for array in (steps, kernel, recurrent, bias)]
     hidden, *slopes = _forward(*map(jax.lax.stop_gradient, fixed))
-    # The loop stands outside the derivative. What comes into the gates at all times is
-    # written down once more as two products, for their gradients: the loop has their
-    # values already, so they are never computed. So weights meet all rows at once.
+    # The loop is not differentiated. The gate inputs of all steps are expressed again
+    # as two products for their gradients only: the loop already has their values, so
+    # the products are never computed, and weights see all rows at once.
     before = jnp.concatenate([jnp.zeros_like(hidden[:1]), hidden[:-1]])
     rows = lambda a: a.reshape(time * batch, a.shape[-1])
     gates = matmul(rows(steps), kernel) + matmul(rows(before), recurrent) + bias[None]
@@ -59,7 +58,7 @@ def lstm(x, kernel, recurrent, bias):
 
 
 def _forward(steps, kernel, recurrent, bias):
-    """Hidden states for all times, then what the way back multiplies by."""
+    """Returns hidden states of all steps, then derivatives for the backward pass."""
     size = recurrent.shape[0]
     # One tanh for all gates: sigmoid(z) is (1 + tanh(z / 2)) / 2.
     halves, ones = jnp.full(size, 0.5, bias.dtype), jnp.ones(size, bias.dtype)
@@ -92,7 +91,7 @@ def _forward(steps, kernel, recurrent, bias):
 
 @jax.custom_vjp
 def _through_time(gates, hidden, slopes, recurrent):
-    """``hidden``; its gradient goes back through time, to the gates' inputs alone."""
+    """Returns ``hidden``; its gradient flows through time to the gate inputs only."""
     del gates, slopes, recurrent
     return hidden
 
@@ -130,6 +129,7 @@ def _check(x, kernel, recurrent, bias):
     fits = x.ndim == 3 and shapes[1] == (x.shape[-1], 4 * size)
     if not fits or (shapes[2], shapes[3]) != wanted or not x.shape[1]:
         raise ValueError(
-            "lstm needs x float[batch, time >= 1, d_in], kernel [d_in, 4 n], recurrent "
-            f"[n, 4 n] and bias [4 n], got shapes {', '.join(map(str, shapes))}."
+            "x, kernel, recurrent and bias must have shapes [batch, time >= 1, d_in], "
+            "[d_in, 4 n], [n, 4 n] and [4 n], got "
+            f"{', '.join(map(str, shapes))}."
         )

@@ -1,4 +1,4 @@
-"""The clipped gradient sum and the recurrent layer in plain loops."""
+"""Reference implementation of the clipped gradient sum and the LSTM in plain loops."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def gradients(loss_fn, params, batch):
-    """(losses, trees): the loss and the gradient of one example after another."""
+    """Returns the losses and the gradient trees of single examples."""
     alone = jax.jit(jax.value_and_grad(lambda params, x: loss_fn(params, x)[0]))
     size = len(jax.tree.leaves(batch)[0])
     examples = [jax.tree.map(lambda x, n=n: x[n : n + 1], batch) for n in range(size)]
@@ -14,20 +14,20 @@ def gradients(loss_fn, params, batch):
     return losses, jax.tree.map(np.asarray, trees)
 
 
-def clipped_gradient_sum(trees, max_norms, mask):
-    """(sum, norms): every gradient clipped, then added.
+def clipped_gradient_sum(trees, clip_norms, mask):
+    """Clips and sums gradients; returns the sum and the norms.
 
-    ``max_norms`` has a number for each leaf; one number is for all of them together.
+    ``clip_norms`` is one number for all leaves together, or a tree with one per leaf.
     """
     total, norms = jax.tree.map(np.zeros_like, trees[0]), []
     for gradient, real in zip(trees, mask, strict=True):
         squares = jax.tree.map(lambda leaf: np.sum(leaf**2), gradient)
-        if isinstance(max_norms, float):
+        if isinstance(clip_norms, float):
             norm = np.sqrt(sum(jax.tree.leaves(squares)))
-            scales = jax.tree.map(lambda _, n=norm: _scale(n, max_norms), gradient)
+            scales = jax.tree.map(lambda _, n=norm: _scale(n, clip_norms), gradient)
         else:
             norm = jax.tree.map(np.sqrt, squares)
-            scales = jax.tree.map(_scale, norm, max_norms)
+            scales = jax.tree.map(_scale, norm, clip_norms)
         if real:
             add = lambda total, scale, leaf: total + scale * leaf
             total = jax.tree.map(add, total, scales, gradient)
@@ -35,12 +35,12 @@ def clipped_gradient_sum(trees, max_norms, mask):
     return total, jax.tree.map(lambda *n: np.stack(n), *norms)
 
 
-def _scale(norm, max_norm):
-    return max_norm / norm if norm > max_norm else 1.0
+def _scale(norm, clip_norm):
+    return clip_norm / norm if norm > clip_norm else 1.0
 
 
 def lstm(x, kernel, recurrent, bias):
-    """Gates and states one time step after another; arguments as the fast one's."""
+    """Computes gates and states step by step, with the arguments of ``api.lstm``."""
     hidden = cell = jnp.zeros((x.shape[0], recurrent.shape[0]), x.dtype)
     outputs = []
     for time in range(x.shape[1]):

@@ -1,4 +1,4 @@
-"""Noise and random choices whose scale comes from a sensitivity that is carried."""
+"""Noise mechanisms and random choices scaled by a carried sensitivity."""
 
 from jaxanon.kernels.mechanisms.bounded import (
     BoundedValue,

@@ -1,4 +1,4 @@
-"""A value that knows how far one neighbour can move it."""
+"""Values that carry their sensitivities."""
 
 import dataclasses
 import numbers
@@ -11,18 +11,18 @@ import numpy as np
 from jaxanon.kernels.checks import known, not_negative
 from jaxanon.kernels.precision import wide
 
-MOST_WHOLE = 1 << 24  # Up to here float32 holds every whole number.
+MAX_INTEGER = 1 << 24  # float32 represents every integer up to this magnitude.
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class BoundedValue:
-    """An array with its sensitivities, from which noise takes its scale.
+    """An array with its sensitivities, which determine the scale of noise.
 
-    Between any two neighbouring inputs the value differs by at most so much in the
-    L1, L2 and L∞ norm of the whole array. Make one by ``clip_to_range`` or
-    ``bounded_value``. All four fields are leaves, so sensitivities may be swept by
-    ``vmap``; leaves that cross a ``jit`` boundary become arrays.
+    The sensitivities bound the change of the whole array between neighbouring inputs
+    in L1, L2 and L∞ norm. Create it with ``clip_to_range`` or ``bounded_value``. All
+    four fields are leaves, so ``vmap`` can sweep sensitivities. Leaves become arrays at
+    a ``jit`` boundary.
 
     Example:
       >>> BoundedValue(jnp.zeros(2), 2.0, 2.0**0.5, 1.0).linf_sensitivity
@@ -30,9 +30,9 @@ class BoundedValue:
     """
 
     value: Any  # float[...]
-    l1_sensitivity: Any  # float or float[]: of the sum of all changes
-    l2_sensitivity: Any  # float or float[]: of the root of the sum of their squares
-    linf_sensitivity: Any  # float or float[]: of the largest of them
+    l1_sensitivity: Any  # float or float[]: bound on the sum of changes
+    l2_sensitivity: Any  # float or float[]: bound on the Euclidean norm of changes
+    linf_sensitivity: Any  # float or float[]: bound on the largest change
 
 
 def bounded_only(**named) -> None:
@@ -40,30 +40,30 @@ def bounded_only(**named) -> None:
     for name, value in named.items():
         if not isinstance(value, BoundedValue):
             raise TypeError(
-                f"{name} must be a BoundedValue, which knows its sensitivity, got "
-                f"{type(value).__name__}; make one by clip_to_range or bounded_value."
+                f"{name} must be a BoundedValue, which carries its sensitivity, got "
+                f"{type(value).__name__}; use clip_to_range or bounded_value."
             )
 
 
 def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
-    """Attaches sensitivities that the caller has proved, and derives the others.
+    """Attaches proven sensitivities to a value and derives the others.
 
-    With n numbers, L∞ <= L2 <= L1 <= √n L2, L1 <= n L∞ and L2 <= √(L1 L∞); every
-    sensitivity becomes the least that these and the given ones allow.
+    For n numbers, L∞ <= L2 <= L1 <= √n L2, L1 <= n L∞ and L2 <= √(L1 L∞). Each
+    sensitivity becomes the smallest value that these inequalities allow.
 
     Args:
-      value: ``float[...]``, n numbers. Whole numbers become float32, which tells them
-        apart up to 2^24 = 16,777,216: larger ones are refused on the host, and cut to
-        that on a device, for rounding could move a neighbour by more than was proved.
-      l1: most that a neighbour moves the value in L1 norm; a number >= 0, may be
-        traced. So are ``l2`` and ``linf``; at least one must be given.
+      value: ``float[...]``, n numbers. Integers become float32, which is exact up to
+        2^24 = 16,777,216. Larger integers raise an error on the host and are clipped on
+        a device, because rounding could exceed the proven sensitivity.
+      l1, l2, linf: maximum change of the value between neighbours in each norm, numbers
+        >= 0; may be traced. At least one is required.
 
     Returns:
       ``BoundedValue``; Python numbers stay Python floats.
 
     Raises:
-      ValueError: if no sensitivity is given, or one is negative or no single number,
-        or a whole number on the host is above 2^24 in magnitude.
+      ValueError: if all sensitivities are None, one is negative or not a scalar, or an
+        integer on the host is above 2^24 in magnitude.
 
     Example:
       >>> bounded = bounded_value(jnp.zeros(4), linf=0.5)
@@ -77,8 +77,8 @@ def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
     for name, bound in given.items():
         if jnp.shape(bound) != ():
             raise ValueError(
-                f"{name} must be one number for the whole value, got shape "
-                f"{jnp.shape(bound)}; sum or maximise it over the entries first."
+                f"{name} must be a scalar for the whole value, got shape "
+                f"{jnp.shape(bound)}; combine the bounds of the entries first."
             )
     not_negative(**given)
     value = _exact(value)
@@ -87,29 +87,29 @@ def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
     one = least(*of("l1"), *of("l2", n**0.5), *of("linf", n))
     most = least(*given.values())
     two = least(one, *of("l2"), *of("linf", n**0.5))
-    if "l1" in given and "linf" in given:  # Else the root says nothing, but rounding.
+    if "l1" in given and "linf" in given:  # Otherwise the root only adds rounding.
         two = least(two, one**0.5 * most**0.5)
     return BoundedValue(value, one, two, least(one, two, most))
 
 
 def clip_to_range(x, low, high) -> BoundedValue:
-    """Clips every number to a public range, which bounds what one person can change.
+    """Clips every number to a public range, which bounds the sensitivity.
 
-    Neighbours are any two arrays of this shape (one person's whole array is replaced:
-    local privacy), so L∞ = high - low, and n numbers give n and √n times that. A
-    range read off the data gives no guarantee: it leaks, and the next value may lie
-    outside it.
+    Neighbours are any two arrays of this shape: one person's whole array is replaced
+    (local privacy). Therefore L∞ = high - low; for n numbers L1 is n times and L2 √n
+    times that. The range must be public: a range computed from the data leaks and gives
+    no guarantee.
 
     Args:
-      x: ``float[...]``; NaN becomes ``low``, infinities the ends.
-      low, high: numbers or ``float[]``, low < high; rounded to the dtype of ``x``, as
-        the sensitivity knows. An empty array has sensitivity 0.
+      x: ``float[...]``. NaN becomes ``low``; infinities become the ends.
+      low, high: numbers or ``float[]`` with low < high, rounded to the dtype of ``x``.
+        The sensitivity uses the rounded values. An empty array has sensitivity 0.
 
     Returns:
       ``BoundedValue`` in the dtype of ``x``.
 
     Raises:
-      ValueError: if ``low`` is not below ``high``, or one is no single number.
+      ValueError: if ``low`` is not below ``high``, or one is not a scalar.
 
     Example:
       >>> bounded = clip_to_range(jnp.array([-3.0, 0.5, jnp.nan, 9.0]), 0.0, 2.0)
@@ -120,7 +120,7 @@ def clip_to_range(x, low, high) -> BoundedValue:
 
     References:
       Nissim, Raskhodnikova and Smith, Smooth Sensitivity and Sampling, STOC 2007, on
-      why a sensitivity taken from the data protects nobody.
+      why a sensitivity computed from the data gives no protection.
     """
     x = jnp.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.floating):
@@ -128,15 +128,15 @@ def clip_to_range(x, low, high) -> BoundedValue:
     for name, bound in (("low", low), ("high", high)):
         if jnp.shape(bound) != ():
             raise ValueError(
-                f"{name} must be one number, got shape {jnp.shape(bound)}; scale the "
+                f"{name} must be a scalar, got shape {jnp.shape(bound)}; scale the "
                 "channels to one range first."
             )
     low, high = _rounded(low, x.dtype), _rounded(high, x.dtype)
     numbers_ = isinstance(low, float) and isinstance(high, float)
     if numbers_ and not (-np.inf < low < high < np.inf):
         raise ValueError(
-            "low must be below high and both finite, got "
-            f"{low} and {high} in {x.dtype}."
+            f"low must be below high and both finite, got {low} and {high} in "
+            f"{x.dtype}."
         )
     value = jnp.where(jnp.isnan(x), low, jnp.clip(x, low, high)).astype(x.dtype)
     if not numbers_:
@@ -145,31 +145,31 @@ def clip_to_range(x, low, high) -> BoundedValue:
 
 
 def _exact(value):
-    """The value as floats, to none of which a whole number was rounded."""
+    """Returns the value as floats; integers must be exactly representable."""
     if not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)):
         value = np.asarray(value)
         whole = np.issubdtype(value.dtype, np.integer) and value.size
-        if whole and not -MOST_WHOLE <= value.min() <= value.max() <= MOST_WHOLE:
+        if whole and not -MAX_INTEGER <= value.min() <= value.max() <= MAX_INTEGER:
             raise ValueError(
-                f"value must hold whole numbers up to {MOST_WHOLE} in magnitude, which "
-                f"float32 tells apart, got {value.min()} to {value.max()}; count in "
-                "larger units, or convert it to float64 under jax.enable_x64."
+                f"value must hold integers up to {MAX_INTEGER} in magnitude, which are "
+                f"exact in float32, got {value.min()} to {value.max()}; use larger "
+                "units, or convert it to float64 under jax.enable_x64."
             )
     value = jnp.asarray(value)
     if jnp.issubdtype(value.dtype, jnp.floating):
         return value
-    return jnp.clip(value.astype(jnp.float32), -MOST_WHOLE, MOST_WHOLE)
+    return jnp.clip(value.astype(jnp.float32), -MAX_INTEGER, MAX_INTEGER)
 
 
 def _rounded(bound, dtype):
-    """``bound`` as the array's type holds it; a Python number stays one."""
+    """Rounds ``bound`` to the dtype; a Python number stays one."""
     if known(bound) is not None:
         return float(np.asarray(bound, dtype))
     return jnp.asarray(bound, dtype)
 
 
 def _least(bounds):
-    """``min``, of Python numbers where all are, else of arrays."""
+    """Returns ``min`` for Python numbers if all bounds are, else for arrays."""
     if all(isinstance(bound, numbers.Real) for bound in bounds):
         return lambda *values: float(min(values))
     return lambda first, *rest: _fold(jnp.asarray(first), rest)

@@ -1,4 +1,4 @@
-"""What mechanisms alone refuse at their door, in words that say what to do."""
+"""Argument checks of mechanisms."""
 
 import math
 
@@ -6,13 +6,13 @@ import jax
 
 
 def static(**named) -> list[float]:
-    """The values as Python floats; raises where tracing has hidden one."""
+    """Returns the values as Python floats; raises for traced or infinite values."""
     for name, value in named.items():
         if isinstance(value, jax.core.Tracer):
             raise TypeError(
                 f"{name} must be known when the program is traced, got {value}; the "
-                "grid is exact arithmetic on Python numbers, so make the BoundedValue "
-                "inside the compiled function and pass numbers, not arrays."
+                "grid needs Python numbers, so create the BoundedValue inside the "
+                "compiled function and pass numbers, not arrays."
             )
         if not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value!r}.")

@@ -1,4 +1,4 @@
-"""Private answers that are one of k: randomised response, and the best of k scores."""
+"""Private choices among k: randomised response and selection by score."""
 
 import jax.numpy as jnp
 
@@ -11,28 +11,28 @@ NOISES = ("exponential", "laplace")
 
 
 def randomized_response(key, labels, num_classes, epsilon):
-    """Reports each label truthfully, or else one of the others at random: ε-local DP.
+    """Randomises each label with ε-local differential privacy.
 
-    The truth comes with probability ``e^ε / (e^ε + k - 1)``, every other class with
-    ``1 / (e^ε + k - 1)``. A label outside [0, k), such as padding, is reported
-    uniformly, which is ε-private too.
+    The true label is reported with probability ``e^ε / (e^ε + k - 1)``, every other
+    class with ``1 / (e^ε + k - 1)``. A label outside [0, k), such as padding, is
+    replaced by a uniform one, which is also ε-private.
 
     Args:
-      key: a typed PRNG key.
+      key: typed PRNG key.
       labels: ``int[...]``.
       num_classes: k, a Python int >= 2.
-      epsilon: a number > 0 or ``float[]``, per label; labels of one person add up.
-        Infinity reports the truth.
+      epsilon: number > 0 or ``float[]``, per label. The budgets of one person's labels
+        add. Infinity reports the truth.
 
     Returns:
-      ``int[...]`` in [0, k), of the dtype of ``labels``. Probabilities are those of
-      float32: a chance below 1e-7 of lying is none.
+      ``int[...]`` in [0, k), in the dtype of ``labels``. Probabilities have float32
+      precision: a lie with probability below 1e-7 never occurs.
 
     Raises:
       TypeError: for a legacy key, labels that are not integers, or a ``num_classes``
-        that is no Python int.
-      ValueError: if ``num_classes`` or ``epsilon`` is below its bound, or ``labels``
-        too narrow for k.
+        that is not a Python int.
+      ValueError: if ``num_classes`` or ``epsilon`` is too small, or the dtype of
+        ``labels`` is too narrow for k.
 
     Example:
       >>> import jax
@@ -50,10 +50,10 @@ def randomized_response(key, labels, num_classes, epsilon):
     keep_key, other_key = portable.split(key)
     if num_classes - 1 > jnp.iinfo(labels.dtype).max:
         raise ValueError(
-            f"labels of {labels.dtype} cannot name num_classes {num_classes} classes; "
-            "widen them."
+            f"labels must have a dtype that holds {num_classes} classes, got "
+            f"{labels.dtype}; widen them."
         )
-    # Kept, or drawn anew from all k: the same law, without excluding the truth.
+    # Keeping the label or drawing from all k gives the same distribution.
     keep, _ = _law(num_classes, epsilon)
     kept = portable.uniform(keep_key, labels.shape, dtype=jnp.float32) < keep
     inside = (labels >= 0) & (labels < num_classes)
@@ -62,20 +62,20 @@ def randomized_response(key, labels, num_classes, epsilon):
 
 
 def randomized_response_epsilon(truth_probability, num_classes):
-    """The ε of reporting the truth so often, all other classes being equally likely.
+    """Returns the ε of randomised response with a given truth probability.
 
     Args:
       truth_probability: p, a number or ``float[...]`` in [1/k, 1]; 1/k gives 0 and 1
-        gives infinity.
+        gives infinity. All other classes are equally likely.
       num_classes: k, a Python int >= 2.
 
     Returns:
-      ``float32[...]`` (float64 for float64), ``log(p (k - 1) / (1 - p))``; NaN where p
-      is out of its range.
+      ``log(p (k - 1) / (1 - p))`` as ``float32[...]`` (float64 for float64); NaN where
+      p is out of range.
 
     Raises:
-      TypeError: if ``num_classes`` is no Python int.
-      ValueError: if it is below 2, or p is a number on the host and out of its range.
+      TypeError: if ``num_classes`` is not a Python int.
+      ValueError: if it is below 2, or p on the host is out of range.
 
     Example:
       >>> randomized_response_epsilon(0.25, 4), randomized_response_epsilon(1.0, 2)
@@ -86,7 +86,7 @@ def randomized_response_epsilon(truth_probability, num_classes):
     if given is not None and not 1 / num_classes <= given <= 1:
         raise ValueError(
             f"truth_probability must be in [1/{num_classes}, 1], got "
-            f"{truth_probability!r}; below, another answer would be likelier."
+            f"{truth_probability!r}; below that range a lie is more likely."
         )
     p = jnp.asarray(truth_probability)
     p = widened(p)
@@ -96,26 +96,26 @@ def randomized_response_epsilon(truth_probability, num_classes):
 
 
 def randomized_response_frequencies(responses, num_classes, epsilon, mask=None):
-    """Unbiased estimate of how frequent each class is among the true labels.
+    """Estimates the frequency of each class among the true labels, without bias.
 
-    ``(share reported - q) / (p - q)`` with p, q the probabilities of the truth and of
-    another class. The estimates add up to 1; a single one may lie outside [0, 1], and
-    clipping it would make it biased.
+    The estimate is ``(reported fraction - q) / (p - q)`` with the probabilities p of
+    the truth and q of another class. The estimates sum to 1. A single one may be
+    outside [0, 1]; clipping it would introduce bias.
 
     Args:
-      responses: ``int[n]`` by ``randomized_response`` with the same k and ε.
+      responses: ``int[n]`` from ``randomized_response`` with the same k and ε.
       num_classes: k, a Python int >= 2.
-      epsilon: as there; a number > 0 or ``float[]``.
-      mask: ``bool[n]``, False where a row is padding; ``None``: all are real.
+      epsilon: number > 0 or ``float[]``.
+      mask: ``bool[n]``, False where a row is padding. None is all True.
 
     Returns:
-      ``float32[k]``. With no real row, 1/k each; NaN where a real response lies outside
-      [0, k), which nobody can have sent.
+      ``float32[k]``. Without real rows each entry is 1/k. It is NaN if a real response
+      is outside [0, k), which is not a valid report.
 
     Raises:
-      TypeError: if responses are not integers, or ``num_classes`` no Python int.
+      TypeError: if responses are not integers, or ``num_classes`` is not a Python int.
       ValueError: if responses are not a vector, ``mask`` has another shape, or a number
-        is below its bound.
+        is too small.
 
     Example:
       >>> randomized_response_frequencies(jnp.array([0, 0, 1, 0]), 2, jnp.inf)
@@ -134,33 +134,33 @@ def randomized_response_frequencies(responses, num_classes, epsilon, mask=None):
             f"{responses.shape} and {real.shape}; ravel them."
         )
     hits = (responses[:, None] == jnp.arange(num_classes)[None]) & real[:, None]
-    sent = jnp.all(jnp.any(hits, axis=1) | ~real)
+    valid = jnp.all(jnp.any(hits, axis=1) | ~real)
     total = jnp.sum(real, dtype=jnp.float32)
-    share = jnp.sum(hits, axis=0, dtype=jnp.float32) / jnp.maximum(total, 1)
+    fraction = jnp.sum(hits, axis=0, dtype=jnp.float32) / jnp.maximum(total, 1)
     gap, other = _law(num_classes, epsilon)
-    estimate = jnp.where(total > 0, (share - other) / gap, 1 / num_classes)
-    return jnp.where(sent, estimate, jnp.nan)
+    estimate = jnp.where(total > 0, (fraction - other) / gap, 1 / num_classes)
+    return jnp.where(valid, estimate, jnp.nan)
 
 
 def exponential_mechanism(key, scores: BoundedValue, epsilon, *, monotonic=False):
-    """Chooses one of k by score: ``P(i) ∝ exp(ε s_i / (2 Δ))``, by Gumbel noise.
+    """Chooses one of k by score: ``P(i) ∝ exp(ε s_i / (2 Δ))``, with Gumbel noise.
 
     Args:
-      key: a typed PRNG key.
-      scores: ``float[k]`` with its L∞ sensitivity Δ, the higher the better. Those of
-        -inf or NaN are never chosen; whoever sets them must do so publicly.
-      epsilon: a number > 0 or ``float[]``; infinity takes the best, as does Δ = 0.
-      monotonic: a neighbour moves all scores the same way (counts, one person added):
-        the 2 falls away. The caller's word is taken for it.
+      key: typed PRNG key.
+      scores: ``float[k]`` with L∞ sensitivity Δ; higher is better. Scores of -inf or
+        NaN are never chosen and must be set from public information.
+      epsilon: number > 0 or ``float[]``. Infinity, or Δ = 0, chooses the best score.
+      monotonic: whether a neighbour moves all scores in the same direction, as when
+        adding a person to counts. The factor 2 is then omitted. This is not checked.
 
     Returns:
-      ``int32[]``, the index; -1 where nothing can be chosen, or an ``epsilon`` that is
-      an array is negative or NaN.
+      ``int32[]``, the index. It is -1 if every score is excluded, or if ``epsilon`` is
+      an array that is negative or NaN.
 
     Raises:
       TypeError: for a legacy key, scores without sensitivities, or a traced
         ``monotonic``.
-      ValueError: if scores are not a vector, or ``epsilon`` not > 0.
+      ValueError: if scores are not a vector, or ``epsilon`` is not > 0.
 
     Example:
       >>> import jax
@@ -178,22 +178,21 @@ def exponential_mechanism(key, scores: BoundedValue, epsilon, *, monotonic=False
 def report_noisy_max(
     key, scores: BoundedValue, epsilon, *, noise="exponential", monotonic=False
 ):
-    """Chooses the best of k scores after noise of scale ``2 Δ / ε`` on each; ε-DP.
+    """Chooses the best of k scores after adding noise of scale ``2 Δ / ε``; ε-DP.
 
-    Exponential noise is never worse than the exponential mechanism, and is the
-    permute-and-flip mechanism; Laplace noise is the classical form. Arguments, result
-    and edges are those of ``exponential_mechanism``.
+    With exponential noise it equals the permute-and-flip mechanism and is never worse
+    than the exponential mechanism. Laplace noise is the classical form.
 
     Args:
-      key, scores, epsilon, monotonic: as in ``exponential_mechanism``.
+      key, scores, epsilon, monotonic: see ``exponential_mechanism``.
       noise: ``"exponential"`` or ``"laplace"``.
 
     Returns:
-      ``int32[]``, the index, or -1, as there.
+      ``int32[]``, the index or -1, see ``exponential_mechanism``.
 
     Raises:
-      TypeError: as there.
-      ValueError: for another noise, and as there.
+      TypeError: same conditions as ``exponential_mechanism``.
+      ValueError: for unknown noise; also the conditions of ``exponential_mechanism``.
 
     Example:
       >>> import jax
@@ -220,17 +219,17 @@ def report_noisy_max(
 
 
 def gumbel(key, shape):
-    """Gumbel numbers whose upper tail is right: it decides between many candidates.
+    """Draws Gumbel noise with an exact upper tail, which matters for many candidates.
 
-    Made of one word of 32 bits, as is JAX's default, none would be above 15.95.
+    JAX's default uses one 32-bit word, whose largest value is 15.95.
     """
     return portable.gumbel(key, shape, jnp.float32, mode="high")
 
 
 def _law(num_classes, epsilon):
-    """By how much the truth is likelier than another class, and that one's chance."""
+    """Returns p - q and q, where the truth has probability p and other classes q."""
     epsilon = jnp.asarray(epsilon, jnp.float32)
-    total = 1 + (num_classes - 1) * jnp.exp(-epsilon)  # Over e^ε, lest it overflow.
+    total = 1 + (num_classes - 1) * jnp.exp(-epsilon)  # Divided by e^ε: no overflow.
     return -jnp.expm1(-epsilon) / total, jnp.exp(-epsilon) / total
 
 
@@ -248,7 +247,7 @@ def _best(key, scores, epsilon, monotonic, draw):
     not_traced("monotonic", monotonic)
     scale = (1 if monotonic else 2) * scores.linf_sensitivity / epsilon
     noisy = value + jnp.asarray(scale, value.dtype) * draw(key, value.shape)
-    possible = (value > -jnp.inf) & (scale >= 0)  # NaN is not.
+    possible = (value > -jnp.inf) & (scale >= 0)  # False for NaN.
     best = jnp.argmax(jnp.where(possible, noisy, -jnp.inf)).astype(jnp.int32)
     return jnp.where(jnp.any(possible), best, -1)
 

@@ -1,4 +1,4 @@
-"""Laplace noise on a grid of powers of two: integers inside, no bits to betray."""
+"""Discrete Laplace noise on a grid, safe against floating-point attacks."""
 
 import decimal
 import fractions
@@ -16,44 +16,44 @@ from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 from jaxanon.kernels.precision import wide, widened
 
-TAIL = 32  # The clamp leaves room for noise of so many scales: e^-32 is 1e-14.
-MAX_SCALE = 1 << 24  # Above it 30 binary digits do not hold the noise.
+TAIL = 32  # Noise scales that fit beyond the clamp: e^-32 is 1e-14.
+MAX_SCALE = 1 << 24  # Larger noise does not fit into 30 binary digits.
 
 
 class LaplaceGrid(NamedTuple):
-    """The grid that a release lies on; public, and made of public numbers only."""
+    """The grid of a release; it is public and depends on public numbers only."""
 
     step: float  # a power of two
-    scale: int  # of the discrete Laplace noise, in steps
-    clamp: int  # values enter within ±clamp steps
-    limit: int  # results leave within ±limit steps
+    scale: int  # scale of the discrete Laplace noise, in steps
+    clamp: int  # values are clamped to ±clamp steps
+    limit: int  # results are clamped to ±limit steps
 
 
 def laplace_grid(l1, epsilon, size, max_magnitude, dtype=jnp.float32) -> LaplaceGrid:
     """Chooses the finest grid on which the noisy result is exact in ``dtype``.
 
-    A value is rounded to whole steps before the noise. Each of its n numbers may round
-    away from its neighbour's by up to a step, so in steps the L1 sensitivity is at most
-    ``floor(l1 / step) + n``, and the noise has scale
-    ``ceil((floor(l1 / step) + n) / epsilon)``: rounding costs utility, never privacy.
-    The step is the least power of two with
-    ``max_magnitude + 32 (l1 + n step) / epsilon <= limit * step``; limit is 2^24 steps,
-    or 2^29 for float64. Exact rational arithmetic on the host.
+    A value is rounded to integer steps before the noise. Rounding can move each of its
+    n numbers by up to one step relative to a neighbour. The L1 sensitivity in steps is
+    therefore at most ``floor(l1 / step) + n``, and the noise has scale
+    ``ceil((floor(l1 / step) + n) / epsilon)``. Rounding costs utility but not privacy.
+    The step is the smallest power of two with
+    ``max_magnitude + 32 (l1 + n step) / epsilon <= limit * step``. The limit is 2^24
+    steps, or 2^29 for float64. It is computed with exact rational arithmetic.
 
     Args:
       l1: L1 sensitivity, a Python number >= 0.
-      epsilon: a Python number > 0.
-      size: n, numbers in the value; a Python int >= 0.
-      max_magnitude: public bound on |value|, > 0; larger values are clamped to it.
-      dtype: of the value; anything narrower than float64 counts as float32.
+      epsilon: Python number > 0.
+      size: n, the number of entries of the value, a Python int >= 0.
+      max_magnitude: public bound on |value|, > 0. Larger values are clamped.
+      dtype: dtype of the value. Half precision counts as float32.
 
     Returns:
       ``LaplaceGrid``.
 
     Raises:
-      TypeError: if a number is traced, or ``size`` is no Python int.
+      TypeError: if a number is traced, or ``size`` is not a Python int.
       ValueError: if a number is out of range, or n / epsilon is so large (2^18 in
-        float32, 2^23 in float64) that rounding would cost more than half the range.
+        float32, 2^23 in float64) that rounding would use more than half the range.
 
     Example:
       >>> laplace_grid(1.0, 0.5, 1, 100.0)
@@ -73,16 +73,17 @@ def laplace_grid(l1, epsilon, size, max_magnitude, dtype=jnp.float32) -> Laplace
     room = limit - TAIL * size / epsilon
     if 2 * room < limit:
         raise ValueError(
-            f"a value of {size} numbers needs epsilon >= {2 * TAIL * size / limit:.3g} "
-            f"on a grid of {limit} steps, got {float(epsilon)}; take float64, fewer "
-            "numbers or a larger epsilon."
+            f"epsilon must be >= {2 * TAIL * size / limit:.3g} for {size} numbers on a "
+            f"grid of {limit} steps, got {float(epsilon)}; use float64, fewer numbers "
+            "or a larger epsilon."
         )
     exponent = _ceil_log2((magnitude + TAIL * l1 / epsilon) / room)
     info = jnp.finfo(held)
     if not info.minexp <= exponent <= info.maxexp - 1 - limit.bit_length():
         raise ValueError(
-            f"max_magnitude {float(magnitude)!r} with l1 {float(l1)!r} asks for a grid "
-            f"of 2^{exponent}, which {held} cannot hold; rescale the value."
+            f"max_magnitude and l1 must give a grid step that {held} can hold, got "
+            f"{float(magnitude)!r} and {float(l1)!r} with step 2^{exponent}; rescale "
+            "the value."
         )
     step = fractions.Fraction(2) ** exponent
     scale = math.ceil((l1 // step + size) / epsilon)
@@ -90,25 +91,24 @@ def laplace_grid(l1, epsilon, size, max_magnitude, dtype=jnp.float32) -> Laplace
 
 
 def discrete_laplace_noise(key, shape, scale):
-    """Integers with ``P(z) = tanh(1 / (2 scale)) exp(-|z| / scale)``.
+    """Draws integers with ``P(z) = tanh(1 / (2 scale)) exp(-|z| / scale)``.
 
-    The binary digits of a geometric number are independent, so each is one comparison
-    of 64 random bits with a constant: the same work for every draw, no rejection and no
-    floating point. Probabilities of digits are rounded to 2^-64, and digits less
-    likely than that are left out; the distribution is right within 2^-58 in total
-    variation.
+    The binary digits of a geometric number are independent, so each digit compares 64
+    random bits with a constant. All draws take the same time, without rejection or
+    floating point. Digit probabilities are rounded to 2^-64, and less likely digits are
+    omitted. The error of the distribution is below 2^-58 in total variation.
 
     Args:
-      key: a typed PRNG key. JAX's generators are not cryptographic.
-      shape: of the result; a tuple of ints.
-      scale: a Python int in [1, 2^24].
+      key: typed PRNG key. JAX's generators are not cryptographic.
+      shape: shape of the result, a tuple of ints.
+      scale: Python int in [1, 2^24].
 
     Returns:
       ``int32[shape]``, below 2^30 in magnitude.
 
     Raises:
-      TypeError: for a legacy key, or a ``scale`` that is no Python int.
-      ValueError: if ``scale`` is out of its range.
+      TypeError: for a legacy key, or a ``scale`` that is not a Python int.
+      ValueError: if ``scale`` is out of range.
 
     Example:
       >>> discrete_laplace_noise(jax.random.key(0), (2, 3), 1024).dtype
@@ -138,7 +138,7 @@ def _drawn(key, shape, scale):
         digit = _below(jax.random.fold_in(key, place), threshold, shape)
         return 2 * number + digit, None
 
-    # The top digit starts the scan: inside shard_map a constant would not do.
+    # The top digit starts the scan: in shard_map the carry must vary like the digits.
     number = _below(top_key, digits[0], shape).astype(jnp.int32)
     rest = jnp.asarray(np.array(digits[1:], np.uint32))
     number, _ = jax.lax.scan(add_digit, number, (jnp.arange(len(rest)), rest))
@@ -147,28 +147,28 @@ def _drawn(key, shape, scale):
 
 
 def grid_laplace_mechanism(key, bounded: BoundedValue, epsilon, *, max_magnitude):
-    """Releases a value with Laplace noise, rounded so that no float bit betrays it.
+    """Releases a value with discrete Laplace noise on a grid.
 
-    The value is clamped to ±max_magnitude and rounded to the grid of ``laplace_grid``;
-    discrete Laplace noise is added in integers, with the sensitivity enlarged by the
-    rounding; every result is a multiple of the step, exactly representable, within
-    ±limit steps. The release is ε-private but for 2^-58 a number, given good random
-    bits (JAX's are for simulation). Zero gradient.
+    The value is clamped to ±max_magnitude and rounded to the grid of ``laplace_grid``.
+    Integer noise is added, with the sensitivity enlarged by the rounding. Every result
+    is an exactly representable multiple of the step within ±limit steps, so low-order
+    bits leak nothing. The release is ε-private up to 2^-58 per number, given good
+    random bits (JAX's are for simulation). Its gradient is zero.
 
     Args:
-      key: a typed PRNG key.
-      bounded: a value with its sensitivities, the L1 one a Python number: so made
-        inside the function that is compiled. NaN counts as 0.
-      epsilon: a Python number > 0.
-      max_magnitude: public bound on |value|, a Python number > 0; sets the grid, so
-        no larger than need be.
+      key: typed PRNG key.
+      bounded: value with its sensitivities. The L1 sensitivity must be a Python number,
+        so create the value inside the compiled function. NaN counts as 0.
+      epsilon: Python number > 0.
+      max_magnitude: public bound on |value|, a Python number > 0. A tight bound gives a
+        finer grid.
 
     Returns:
       ``float32[...]``, or ``float64[...]`` for a float64 value.
 
     Raises:
       TypeError: for a legacy key, or if a number is traced.
-      ValueError: as ``laplace_grid`` does.
+      ValueError: same conditions as ``laplace_grid``.
 
     Example:
       >>> from jaxanon.kernels.mechanisms import clip_to_range
@@ -198,10 +198,11 @@ def grid_laplace_mechanism(key, bounded: BoundedValue, epsilon, *, max_magnitude
 
 @functools.lru_cache(maxsize=64)
 def thresholds(scale: int) -> tuple[tuple[int, int], ...]:
-    """Two words each: 2^64 P(Z != 0), then that of every digit, from the top.
+    """Returns 2^64 P(Z != 0), then 2^64 times each digit's probability, as word pairs.
 
     Z != 0 has probability 2 / (1 + e^(1/scale)). Then |Z| - 1 is geometric with ratio
     e^(-1/scale); its digit of weight w is 1 with probability 1 / (1 + e^(w/scale)).
+    Digits start with the largest weight.
     """
     with decimal.localcontext(decimal.Context(prec=60)):
         one = decimal.Decimal(1)
@@ -215,14 +216,14 @@ def thresholds(scale: int) -> tuple[tuple[int, int], ...]:
 
 
 def _below(key, threshold, shape):
-    """True with the probability of a threshold of two words."""
+    """Draws True with the probability of a threshold of two words."""
     high, low = (jnp.asarray(word, jnp.uint32) for word in threshold)
     drawn = jax.random.bits(key, (2, *shape), jnp.uint32)
     return (drawn[0] < high) | ((drawn[0] == high) & (drawn[1] < low))
 
 
 def _ceil_log2(ratio: fractions.Fraction) -> int:
-    """The least e with 2^e >= ratio > 0."""
+    """Returns the smallest e with 2^e >= ratio > 0."""
     e = ratio.numerator.bit_length() - ratio.denominator.bit_length() - 1
     while fractions.Fraction(2) ** e < ratio:
         e += 1

@@ -1,4 +1,4 @@
-"""Laplace and Gaussian noise, in floating point, scaled by a carried sensitivity."""
+"""Floating-point Laplace and Gaussian noise scaled by a carried sensitivity."""
 
 import jax.numpy as jnp
 
@@ -9,17 +9,17 @@ from jaxanon.kernels.precision import wide, widened
 
 
 def laplace_noise(key, shape, scale, dtype=jnp.float32):
-    """Independent Laplace numbers: density ``exp(-|z| / scale) / (2 scale)``.
+    """Draws Laplace noise with density ``exp(-|z| / scale) / (2 scale)``.
 
-    Drawn in float32, or float64 if asked for, and then rounded to ``dtype``. In float32
-    no number is larger than 16.64 scales, 24 log 2. Differentiable in ``scale``.
+    Numbers are drawn in at least float32 and then rounded to ``dtype``. In float32 they
+    are at most 16.64 scales (24 log 2). The result is differentiable in ``scale``.
 
     Args:
-      key: a typed PRNG key.
-      shape: of the result; a tuple of ints.
-      scale: a number >= 0, or ``float[]``; the mean of |z|, not its deviation, which
-        is √2 times larger. 0 gives zeros, a negative array NaN.
-      dtype: of the result, a floating one.
+      key: typed PRNG key.
+      shape: shape of the result, a tuple of ints.
+      scale: number >= 0 or ``float[]``, the mean of |z|. The standard deviation is √2
+        times larger. 0 gives zeros; a negative array gives NaN.
+      dtype: floating dtype of the result.
 
     Returns:
       ``dtype[shape]``.
@@ -40,16 +40,16 @@ def laplace_noise(key, shape, scale, dtype=jnp.float32):
 
 
 def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
-    """Independent Gaussian numbers of mean 0 and standard deviation ``stddev``.
+    """Draws Gaussian noise with mean 0 and standard deviation ``stddev``.
 
-    Drawn in float32, or float64 if asked for, and then rounded to ``dtype``. In float32
-    no number is larger than 5.5 deviations. Differentiable in ``stddev``.
+    Numbers are drawn in at least float32 and then rounded to ``dtype``. In float32 they
+    are at most 5.5 standard deviations. The result is differentiable in ``stddev``.
 
     Args:
-      key: a typed PRNG key.
-      shape: of the result; a tuple of ints.
-      stddev: a number >= 0, or ``float[]``. 0 gives zeros, a negative array NaN.
-      dtype: of the result, a floating one.
+      key: typed PRNG key.
+      shape: shape of the result, a tuple of ints.
+      stddev: number >= 0 or ``float[]``. 0 gives zeros; a negative array gives NaN.
+      dtype: floating dtype of the result.
 
     Returns:
       ``dtype[shape]``.
@@ -71,18 +71,19 @@ def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
 
 
 def laplace_mechanism(key, bounded: BoundedValue, epsilon):
-    """Adds Laplace noise of scale ``l1_sensitivity / epsilon``: ε-privacy on paper.
+    """Adds Laplace noise of scale ``l1_sensitivity / epsilon``.
 
-    For simulation. The bits of a floating-point sum betray the number under the noise
-    (Mironov 2012); release by ``grid_laplace_mechanism``.
+    It is ε-private in real arithmetic and meant for simulation: low-order bits of
+    floating-point sums leak the value (Mironov 2012). For releases use
+    ``grid_laplace_mechanism``.
 
     Args:
-      key: a typed PRNG key.
-      bounded: a value with its sensitivities; an L1 sensitivity of 0 gets no noise.
-      epsilon: a number > 0 or ``float[]``; infinity adds nothing.
+      key: typed PRNG key.
+      bounded: value with its sensitivities. An L1 sensitivity of 0 adds no noise.
+      epsilon: number > 0 or ``float[]``; infinity adds no noise.
 
     Returns:
-      ``float[...]`` of the shape and dtype of the value; added in float32 or wider.
+      ``float[...]`` in the shape and dtype of the value, added in at least float32.
 
     Raises:
       TypeError: for a legacy key, or a value without sensitivities.
@@ -104,18 +105,18 @@ def laplace_mechanism(key, bounded: BoundedValue, epsilon):
 
 
 def gaussian_mechanism(key, bounded: BoundedValue, noise_multiplier):
-    """Adds Gaussian noise of deviation ``noise_multiplier * l2_sensitivity``.
+    """Adds Gaussian noise of standard deviation ``noise_multiplier * l2_sensitivity``.
 
-    What (ε, δ) this buys is an accountant's to say (dp-accounting). The warning of
-    ``laplace_mechanism`` about floating point holds here too.
+    Use dp-accounting to compute (ε, δ). The warning of ``laplace_mechanism`` about
+    floating point also applies here.
 
     Args:
-      key: a typed PRNG key.
-      bounded: a value with its sensitivities.
-      noise_multiplier: a number >= 0 or ``float[]``.
+      key: typed PRNG key.
+      bounded: value with its sensitivities.
+      noise_multiplier: number >= 0 or ``float[]``.
 
     Returns:
-      ``float[...]`` of the shape and dtype of the value; added in float32 or wider.
+      ``float[...]`` in the shape and dtype of the value, added in at least float32.
 
     Raises:
       TypeError: for a legacy key, or a value without sensitivities.
@@ -134,7 +135,7 @@ def gaussian_mechanism(key, bounded: BoundedValue, noise_multiplier):
 
 
 def _not_negative(scale, dtype):
-    """NaN for what is negative, lest a wrong ε go unseen in what is released."""
+    """Replaces negative scales by NaN, so that an invalid ε is visible."""
     scale = jnp.asarray(scale, dtype)
     return jnp.where(scale >= 0, scale, jnp.nan)
 

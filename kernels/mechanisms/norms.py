@@ -1,4 +1,4 @@
-"""Noise for a vector whose change is bounded in L2 or L∞: the K-norm mechanism."""
+"""K-norm mechanism for vectors with bounded change in L2 or L∞."""
 
 import jax
 import jax.numpy as jnp
@@ -11,28 +11,28 @@ NORMS = ("l2", "linf")
 
 
 def norm_mechanism(key, bounded: BoundedValue, epsilon, *, norm: str):
-    """Adds noise of density ``∝ exp(-ε ‖z‖ / sensitivity)``: ε-privacy on paper.
+    """Adds noise of density ``∝ exp(-ε ‖z‖ / sensitivity)``.
 
-    A value x moves to x' by at most the sensitivity, so that the densities of any
-    release y differ by the factor ``exp(ε (‖y - x'‖ - ‖y - x‖) / sensitivity) <= e^ε``,
-    by the triangle inequality. With the L1 norm this is ``laplace_mechanism``. It is
-    the better one where the bound in its norm is tight: for n numbers clipped to a
-    range, L∞ noise is about half as large as Laplace noise; for a vector clipped to a
-    ball, L2 noise is √n times smaller.
+    It is ε-private in real arithmetic: for neighbours x and x' the densities of a
+    release y differ by a factor of ``exp(ε (‖y - x'‖ - ‖y - x‖) / sensitivity) <=
+    e^ε``, by the triangle inequality. With the L1 norm it is ``laplace_mechanism``.
+    Choose the norm with the tightest bound. For n numbers clipped to a range, L∞ noise
+    is about half as large as Laplace noise. For a vector clipped to a ball, L2 noise is
+    √n times smaller.
 
-    The length of the noise follows a Gamma distribution of shape n and scale
-    ``sensitivity / ε``, its direction is uniform on the norm's sphere. For simulation:
-    the warning of ``laplace_mechanism`` about floating point holds here too.
+    The norm of the noise has a Gamma distribution with shape n and scale
+    ``sensitivity / ε``; its direction is uniform on the norm's sphere. The warning of
+    ``laplace_mechanism`` about floating point also applies here.
 
     Args:
-      key: a typed PRNG key.
-      bounded: a value with its sensitivities; the whole array is one vector. A
-        sensitivity of 0 gets no noise.
-      epsilon: a number > 0 or ``float[]``; infinity adds nothing.
-      norm: ``"l2"`` or ``"linf"``, whose sensitivity counts.
+      key: typed PRNG key.
+      bounded: value with its sensitivities; the whole array is one vector. A
+        sensitivity of 0 adds no noise.
+      epsilon: number > 0 or ``float[]``; infinity adds no noise.
+      norm: ``"l2"`` or ``"linf"``, the norm of the sensitivity.
 
     Returns:
-      ``float[...]`` of the shape and dtype of the value; added in float32 or wider.
+      ``float[...]`` in the shape and dtype of the value, added in at least float32.
 
     Raises:
       TypeError: for a legacy key, or a value without sensitivities.
@@ -57,7 +57,7 @@ def norm_mechanism(key, bounded: BoundedValue, epsilon, *, norm: str):
     dtype = wide(value.dtype)
     sensitivity = getattr(bounded, f"{norm}_sensitivity")
     scale = jnp.asarray(sensitivity / epsilon, dtype)
-    scale = jnp.where(scale >= 0, scale, jnp.nan)  # A wrong ε must not go unseen.
+    scale = jnp.where(scale >= 0, scale, jnp.nan)  # Makes an invalid ε visible.
     length_key, direction_key = jax.random.split(key)
     length = jax.random.gamma(length_key, jnp.asarray(value.size, dtype), (), dtype)
     direction = _DIRECTIONS[norm](direction_key, value.shape, dtype)
@@ -65,13 +65,13 @@ def norm_mechanism(key, bounded: BoundedValue, epsilon, *, norm: str):
 
 
 def _on_ball(key, shape, dtype):
-    """Uniform on the sphere; of nothing, nothing."""
+    """Draws a uniform direction on the L2 sphere; an empty one for an empty shape."""
     z = jax.random.normal(key, shape, dtype)
     return z / jnp.maximum(jnp.linalg.norm(z.reshape(-1)), jnp.finfo(dtype).tiny)
 
 
 def _on_cube(key, shape, dtype):
-    """Uniform on the cube's surface: a face, and where on it."""
+    """Draws a uniform point on the cube's surface: a face and a position on it."""
     face_key, place_key = jax.random.split(key)
     z = jax.random.uniform(place_key, shape, dtype, -1, 1)
     if z.size == 0:

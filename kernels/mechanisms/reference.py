@@ -1,4 +1,4 @@
-"""Mechanisms in plain loops, and the probabilities of what they choose; NumPy only."""
+"""Reference implementation of mechanisms and their probabilities in NumPy loops."""
 
 import itertools
 import math
@@ -7,12 +7,12 @@ import numpy as np
 
 
 def uniform_below(rng, bound):
-    """An integer of [0, bound), each equally likely."""
+    """Draws a uniform integer in [0, bound)."""
     return int(rng.integers(bound))
 
 
 def bernoulli_exp(rng, numerator, denominator):
-    """True with probability exp(-numerator / denominator), a ratio in [0, 1]."""
+    """Draws True with probability exp(-numerator / denominator), ratio in [0, 1]."""
     k = 1
     while uniform_below(rng, denominator * k) < numerator:
         k += 1
@@ -20,7 +20,7 @@ def bernoulli_exp(rng, numerator, denominator):
 
 
 def discrete_laplace(rng, scale):
-    """One integer with P(z) ∝ exp(-|z| / scale), by rejection on exact integers.
+    """Draws an integer with P(z) ∝ exp(-|z| / scale) by exact rejection.
 
     Canonne, Kamath and Steinke, The Discrete Gaussian, NeurIPS 2020, algorithm 2.
     """
@@ -37,12 +37,12 @@ def discrete_laplace(rng, scale):
 
 
 def discrete_laplace_probability(z, scale):
-    """The probability of the integer z."""
+    """Returns the probability of the integer z."""
     return math.tanh(1 / (2 * scale)) * math.exp(-abs(z) / scale)
 
 
 def grid_laplace(rng, value, grid):
-    """Clamps, rounds, adds an integer, clamps again: one number at a time."""
+    """Clamps, rounds, adds integer noise and clamps again, number by number."""
     released = []
     for x in np.ravel(value):
         steps = min(max(float(x) / grid.step, -grid.clamp), grid.clamp)
@@ -52,7 +52,7 @@ def grid_laplace(rng, value, grid):
 
 
 def randomized_response(rng, label, num_classes, epsilon):
-    """One label: a coin decides between the truth and one of the other classes."""
+    """Reports one label truthfully or as one of the other classes."""
     truth = math.exp(epsilon) / (math.exp(epsilon) + num_classes - 1)
     if rng.uniform() < truth:
         return label
@@ -60,20 +60,20 @@ def randomized_response(rng, label, num_classes, epsilon):
 
 
 def randomized_response_matrix(num_classes, epsilon):
-    """``float[k, k]``: the probability of reporting column j for truth i."""
+    """Returns ``float[k, k]``, the probability of reporting j for the true label i."""
     matrix = np.ones((num_classes, num_classes))
     np.fill_diagonal(matrix, math.exp(epsilon))
     return matrix / (math.exp(epsilon) + num_classes - 1)
 
 
 def exponential_probabilities(scores, scale):
-    """P(i) ∝ exp(s_i / scale)."""
+    """Returns P(i) ∝ exp(s_i / scale)."""
     weights = [math.exp((score - max(scores)) / scale) for score in scores]
     return np.array(weights) / sum(weights)
 
 
 def permute_and_flip_probabilities(scores, scale):
-    """Over all orders: the first whose coin exp((s_i - max) / scale) shows heads.
+    """Returns the probabilities of permute-and-flip by enumerating all orders.
 
     McKenna and Sheldon, NeurIPS 2020, algorithm 1.
     """
@@ -89,7 +89,7 @@ def permute_and_flip_probabilities(scores, scale):
 
 
 def laplace_max_probabilities(scores, scale):
-    """P(score i with Laplace noise is the largest), by a sum over a fine mesh."""
+    """Returns P(score i with Laplace noise is largest) by numerical integration."""
     mesh = np.linspace(min(scores) - 30 * scale, max(scores) + 30 * scale, 200_001)
     density = lambda z: np.exp(-np.abs(z) / scale) / (2 * scale)
     below = lambda z: np.where(
@@ -104,7 +104,7 @@ def laplace_max_probabilities(scores, scale):
 
 
 def norm_noise(rng, size, scale, norm):
-    """One vector of density ∝ exp(-‖z‖ / scale), in the norm ``l2`` or ``linf``."""
+    """Draws a vector with density ∝ exp(-‖z‖ / scale) in norm ``l2`` or ``linf``."""
     if norm == "l2":
         length = sum(rng.exponential(scale) for _ in range(size))
         z = rng.normal(size=size)
@@ -114,7 +114,7 @@ def norm_noise(rng, size, scale, norm):
 
 
 def priv_unit_direction(rng, unit, height, probability):
-    """PrivUnit's direction for a unit vector, by drawing until one is where it should.
+    """Draws PrivUnit's direction for a unit vector by rejection.
 
     Bhowmick et al. 2018, algorithm 1.
     """

@@ -1,4 +1,4 @@
-"""PrivUnit: a vector of bounded length, sent as a direction that leans towards it."""
+"""PrivUnit: ε-private release of a vector with bounded L2 norm."""
 
 import functools
 import math
@@ -11,49 +11,48 @@ import numpy as np
 from jaxanon.kernels.checks import known, not_traced, positive, typed_key, whole
 from jaxanon.kernels.precision import wide, widened
 
-HEIGHTS = 4096  # Candidates for the height of the cap.
-STEEP = 500.0  # How far, in logs, a density may fall within a part of an integral.
-FAR = 2.0**50  # radii, whose squares float32 can still add up
+HEIGHTS = 4096  # Candidate heights of the cap.
+STEEP = 500.0  # Maximum decrease of a log density within one integration interval.
+FAR = 2.0**50  # Radii whose squares float32 can still sum.
 
 
 class Cap(NamedTuple):
-    """What PrivUnit sends, for unit vectors of so many numbers and an ε."""
+    """Parameters of PrivUnit for a dimension and an ε."""
 
-    height: float  # γ: directions v with <v, u> >= γ are the cap around u
-    share: float  # of the sphere that the cap is
-    probability: float  # of sending a direction in it
-    mean: float  # E<v, u>; what is sent is v / mean, which is u on average
+    height: float  # γ: directions v with <v, u> >= γ form the cap around u
+    fraction: float  # fraction of the sphere covered by the cap
+    probability: float  # probability of sending a direction in the cap
+    mean: float  # E<v, u>; v / mean is an unbiased estimate of u
 
 
 def priv_unit(key, x, radius, epsilon: float):
-    """An unbiased ε-private estimate of a vector within a ball: PrivUnit.
+    """Releases an unbiased ε-private estimate of a vector in a ball (PrivUnit).
 
-    A vector longer than ``radius`` is shortened to it. It then becomes a unit vector u
-    of one number more, which says how much of the radius is left; a direction v is
-    drawn uniformly from a cap around u with a probability p, else from the rest of the
-    sphere, and sent as ``v / E<v, u>`` less the number that was added. Between any two
-    vectors the density of a v differs by at most the factor between the inside of a
-    cap, p over its share q, and the outside, 1 - p over 1 - q; p makes that e^ε
-    exactly. The cap's height is the one of least variance.
+    The vector is clipped to ``radius`` and extended by one coordinate to a unit vector
+    u. A direction v is drawn uniformly from a cap around u with probability p,
+    otherwise from the rest of the sphere. The result is ``v / E<v, u>`` without the
+    added coordinate. If the cap covers a fraction q of the sphere, v has density p / q
+    inside and (1 - p) / (1 - q) outside, relative to a uniform direction. p makes the
+    ratio of the two equal to e^ε. The cap's height minimises the variance.
 
-    For some ε and above, it beats every noise that is added: what is sent has a length
-    of its own, however far out the noise would have reached.
+    For large ε it has a smaller error than any additive noise, because the result has a
+    fixed length.
 
     Args:
-      key: a typed PRNG key.
+      key: typed PRNG key.
       x: ``float[n]``, n >= 1; NaN becomes 0.
-      radius: a number > 0 or ``float[]``, public.
-      epsilon: a Python number > 0, finite; static.
+      radius: public number > 0 or ``float[]``.
+      epsilon: finite Python number > 0; static.
 
     Returns:
-      ``float[n]`` in the dtype of ``x``, of whole numbers float32; computed in float32
-      or wider.
+      ``float[n]`` in the dtype of ``x`` (float32 for integers), computed in at least
+      float32.
 
     Raises:
-      TypeError: for a legacy key, or an ``epsilon`` that is traced.
-      ValueError: if ``x`` is no vector, ``radius`` or ``epsilon`` is not > 0, or
-        ``epsilon`` is so large that p rounds to 1 in the precision of the draw: then
-        no direction outside the cap would ever be sent, and no ε would hold.
+      TypeError: for a legacy key or a traced ``epsilon``.
+      ValueError: if ``x`` is not a vector, or ``radius`` or ``epsilon`` is not > 0.
+        Also if ``epsilon`` is so large that p rounds to 1 in the precision of the draw:
+        directions outside the cap would never be sent, and no ε would hold.
 
     Example:
       >>> sent = priv_unit(jax.random.key(0), jnp.array([0.6, 0.0]), 1.0, 20.0)
@@ -64,19 +63,19 @@ def priv_unit(key, x, radius, epsilon: float):
       Bhowmick, Duchi, Freudiger, Kapoor and Rogers, Protection Against Reconstruction
       and Its Applications in Private Federated Learning, 2018, section 4.1; Asi,
       Feldman and Talwar, Optimal Algorithms for Mean Estimation under Local
-      Differential Privacy, ICML 2022, on how to choose p and the height.
+      Differential Privacy, ICML 2022, for the choice of p and the height.
     """
     typed_key(key)
     positive(radius=radius)
     x = jnp.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
-        x = x.astype(jnp.float32)  # What is sent is no whole number.
+        x = x.astype(jnp.float32)  # The estimate is not an integer.
     if x.ndim != 1 or x.size == 0:
-        raise ValueError(f"x must be a vector of at least one number, got {x.shape}.")
-    spare = max(1, 3 - x.size)  # In a plane the sampler's law would not be concave.
+        raise ValueError(f"x must be float[n] with n >= 1, got shape {x.shape}.")
+    spare = max(1, 3 - x.size)  # In two dimensions the density is not log-concave.
     cap = priv_unit_cap(x.size + spare, epsilon, dtype=wide(x.dtype))
     inside = jnp.where(jnp.isnan(x), 0, widened(x)) / radius
-    inside = jnp.clip(inside, -FAR, FAR)  # Of infinity no direction would be left.
+    inside = jnp.clip(inside, -FAR, FAR)  # Infinity would lose the direction.
     inside = inside / jnp.maximum(jnp.linalg.norm(inside), 1)
     left = jnp.sqrt(jnp.maximum(1 - jnp.sum(inside**2), 0))
     rest = jnp.zeros(spare - 1, inside.dtype)
@@ -86,26 +85,26 @@ def priv_unit(key, x, radius, epsilon: float):
 
 
 def priv_unit_cap(size: int, epsilon: float, *, dtype=None) -> Cap:
-    """The cap of least variance for unit vectors of ``size`` numbers.
+    """Returns the cap of minimum variance for unit vectors of ``size`` numbers.
 
     Args:
-      size: at least 3.
-      epsilon: a Python number > 0, finite.
-      dtype: of the random numbers that are to choose between the cap and the rest,
-        such as ``jnp.float32``. None: any probability will do.
+      size: dimension, at least 3.
+      epsilon: finite Python number > 0.
+      dtype: dtype of the random number that chooses between the cap and the rest, such
+        as ``jnp.float32``. None skips the check of the probability.
 
     Returns:
-      ``Cap``. The expected square of the distance to u is ``1 / mean**2 - 1``.
+      ``Cap``. The expected squared distance to u is ``1 / mean**2 - 1``.
 
     Raises:
       TypeError: if ``epsilon`` is traced.
-      ValueError: if it is not > 0 and finite, or if with it the probability of the cap
+      ValueError: if ``epsilon`` is not > 0 and finite, or the probability of the cap
         rounds to 1 in ``dtype``.
 
     Example:
       >>> cap = priv_unit_cap(8, 5.0)
       >>> odds = cap.probability / (1 - cap.probability)
-      >>> round(odds * (1 - cap.share) / cap.share, 6) == round(math.exp(5.0), 6)
+      >>> round(odds * (1 - cap.fraction) / cap.fraction, 6) == round(math.exp(5.0), 6)
       True
     """
     not_traced("epsilon", epsilon)
@@ -115,34 +114,34 @@ def priv_unit_cap(size: int, epsilon: float, *, dtype=None) -> Cap:
     cap = _cap(whole("size", size, least=3), float(number))
     if dtype is not None and cap.probability > 1 - jnp.finfo(dtype).eps:
         raise ValueError(
-            "epsilon must leave a chance to send a direction outside the cap, got "
-            f"{number:g}, with which the probability of a cap around {size} numbers "
-            f"rounds to 1 in {jnp.dtype(dtype).name}; take a smaller epsilon."
+            "epsilon must give the cap a probability below 1, got "
+            f"{number:g}, for which the probability for {size} numbers rounds to 1 in "
+            f"{jnp.dtype(dtype).name}; use a smaller epsilon."
         )
     return cap
 
 
 @functools.lru_cache(maxsize=64)
 def _cap(size, epsilon):
-    # In logarithms, for the caps of large spheres are smaller than any float.
-    log_shares, heights = _shares(size)
-    shares = np.exp(log_shares)
-    # The integral of <v, u> over the cap, and, with its sign changed, over the rest.
+    # In logarithms, because caps of large spheres underflow.
+    log_fractions, heights = _log_fractions(size)
+    fractions = np.exp(log_fractions)
+    # The integral of <v, u> over the cap; over the rest it has the opposite sign.
     log_lean = _log_peak(size) + (size - 1) / 2 * np.log1p(-(heights**2))
-    # Of 1 - q + e^ε q: the density is one in so many outside, and e^ε of them inside.
-    log_all = np.logaddexp(np.log1p(-shares), epsilon + log_shares)
-    probability = np.exp(epsilon + log_shares - log_all)
+    # Log of 1 - q + e^ε q, the normaliser of densities 1 outside and e^ε inside.
+    log_all = np.logaddexp(np.log1p(-fractions), epsilon + log_fractions)
+    probability = np.exp(epsilon + log_fractions - log_all)
     mean = np.exp(log_lean + epsilon - log_all) * -math.expm1(-epsilon)
     best = int(np.argmax(mean))
-    found = heights, shares, probability, mean
-    return Cap(*(float(values[best]) for values in found))
+    candidates = heights, fractions, probability, mean
+    return Cap(*(float(values[best]) for values in candidates))
 
 
-def _shares(size):
-    """Logs of the sphere's shares that caps of so many heights are; up to half of it.
+def _log_fractions(size):
+    """Returns log fractions of the sphere (up to 1/2) and heights of candidate caps.
 
-    Of a uniform direction ``<v, u> = sin θ``, where θ has density cos(θ)^(size - 2) and
-    a deviation of about ``size**-0.5``: heights are as far apart as that asks for.
+    A uniform direction has ``<v, u> = sin θ`` with density cos(θ)^(size - 2) and
+    standard deviation of about ``size**-0.5``, which determines the spacing of heights.
     """
     nodes, weights = np.polynomial.legendre.leggauss(64)
     scale = size**-0.5
@@ -153,10 +152,10 @@ def _shares(size):
     logs = (size - 2) * np.log(np.cos(angles)) + np.log(weights)
     parts = np.logaddexp.reduce(logs, axis=1) + np.log(widths)
     shares = np.logaddexp.accumulate(parts)
-    # Around the pole of a large sphere a density falls by too much from end to end of a
-    # part: what is not exact is left out, and as much beside it as drowns it.
+    # Near the pole of a large sphere the density decreases too much within an interval.
+    # Inexact intervals are dropped, with enough others to make their mass negligible.
     falls = (size - 2) * np.diff(np.log(np.cos(ends)))
-    falls[0] = size - 2  # From something to nothing, as a power.
+    falls[0] = size - 2  # The density falls to zero, as a power.
     exact = int(np.argmax(falls <= STEEP))
     least = np.searchsorted(shares, shares[exact] + 25) if exact else 0
     logs = shares - shares[-1] - math.log(2)
@@ -164,17 +163,17 @@ def _shares(size):
 
 
 def _log_peak(size):
-    """Log of the integral of <v, u> over half a sphere, as a share of all of it."""
+    """Returns the log of the integral of <v, u> over half of the unit-mass sphere."""
     gamma = math.lgamma(size / 2) - math.lgamma((size - 1) / 2)
     return gamma - 0.5 * math.log(math.pi) - math.log(size - 1)
 
 
 def _lean(key, unit, cap):
-    """A direction from the cap around ``unit``, or from the rest of the sphere."""
+    """Draws a direction from the cap around ``unit`` or from the rest of the sphere."""
     choice_key, cap_key, rest_key, turn_key = jax.random.split(key, 4)
     dtype = wide(unit.dtype)
-    # Uniform numbers are multiples of eps: rounded down to one, so that the rest of the
-    # sphere is never less likely than ε asks for.
+    # Uniform numbers are multiples of eps. Rounding p down to a multiple keeps the
+    # rest of the sphere at least as likely as ε requires.
     eps = float(jnp.finfo(dtype).eps)
     probability = math.floor(cap.probability / eps) * eps
     within = jax.random.uniform(choice_key, (), dtype) < probability
@@ -190,7 +189,7 @@ def _lean(key, unit, cap):
 
 
 def _until(draw, key, dtype):
-    """The first height that ``draw(key, dtype) -> (height, taken)`` says is taken."""
+    """Returns the first accepted height; ``draw(key, dtype) -> (height, accepted)``."""
 
     def again(carry):
         key, _, _ = carry
@@ -202,9 +201,9 @@ def _until(draw, key, dtype):
 
 
 def _in_cap(size, least):
-    """Heights t of density ``∝ (1 - t²)^((size - 3) / 2)`` from ``least`` on.
+    """Returns a rejection sampler of ``∝ (1 - t²)^((size - 3) / 2)`` for t >= least.
 
-    Its log is concave, so the exponential law that touches it at ``least`` lies above.
+    The density is log-concave, so its exponential tangent at ``least`` is an envelope.
     """
     power = (size - 3) / 2
     slope = 2 * power * least / (1 - least**2)
@@ -212,10 +211,10 @@ def _in_cap(size, least):
     def draw(key, dtype):
         first, second = jax.random.uniform(key, (2,), dtype)
         above = first * (1 - least)
-        if slope > 1e-6:  # Else it is flat.
+        if slope > 1e-6:  # Otherwise the density is flat.
             above = -jnp.log1p(first * math.expm1(-slope * (1 - least))) / slope
         above = jnp.minimum(above, 1 - least)
-        # Of (1 - t²) / (1 - least²), which is near 1 where there are many numbers.
+        # 1 minus (1 - t²) / (1 - least²), a ratio near 1 in high dimensions.
         lost = above * (2 * least + above) / (1 - least**2)
         ratio = power * jnp.log1p(-lost) + slope * above
         return least + above, jnp.log(second) < ratio
@@ -224,7 +223,7 @@ def _in_cap(size, least):
 
 
 def _in_rest(shape, most):
-    """Heights of directions that are uniform on the sphere, below ``most``."""
+    """Returns a rejection sampler of heights below ``most`` on the sphere."""
 
     def draw(key, dtype):
         z = jax.random.normal(key, shape, dtype)

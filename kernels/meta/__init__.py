@@ -1,4 +1,4 @@
-"""Meta-gradients over a cohort of clients."""
+"""Meta-gradients (MAML) over a cohort of clients."""
 
 from jaxanon.kernels.meta.api import Objective, Phase, adapt, meta_gradient
 

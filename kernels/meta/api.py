@@ -1,4 +1,4 @@
-"""The meta-gradient of a cohort, with nobody's weights copied where that pays."""
+"""Meta-gradients of a cohort, with shared weights and factored client changes."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,13 +12,13 @@ from jaxanon.kernels.meta import checks
 
 
 class Phase(NamedTuple):
-    """One part of a client's inner loop: which groups move, and on which loss.
+    """One phase of a client's inner loop: the groups to train and their loss.
 
-    The other groups are constants meanwhile, for the outer derivative too.
+    The other groups are constants in this phase, also for the outer derivative.
 
-    ``inputs_fn(params, batch) -> inputs`` is computed once, from the parameters as the
-    phase finds them, and is not differentiated (shadow samples and detached latents are
-    made here); without it the loss sees the support batch itself.
+    ``inputs_fn(params, batch) -> inputs`` is computed once at the start of the phase
+    and is not differentiated, for example for shadow samples or detached latents.
+    Without it the loss receives the support batch.
     """
 
     groups: tuple[str, ...]  # top-level names of ``params``
@@ -29,10 +29,10 @@ class Phase(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """What the groups are graded by on the query set, once adapted.
+    """Query loss of some groups after adaptation.
 
-    Their gradient is the total derivative of ``loss_fn`` through every phase, with all
-    other groups held fixed from the start.
+    Their gradient is the total derivative of ``loss_fn`` through every phase, with the
+    initial values of all other groups held constant.
     """
 
     groups: tuple[str, ...]  # top-level names of ``params``
@@ -54,46 +54,46 @@ def meta_gradient(
     implementation: str | None = None,
     chunk: int | None = None,
 ):
-    """The weighted mean over clients of the gradient of their adapted losses.
+    """Computes the weighted mean over clients of their meta-gradients.
 
-    Each client starts from ``params``, runs the phases in order on its support batch,
-    and is graded on its query batch. The three implementations compute the same number:
-    ``"factored"`` keeps every client's change of a dense layer as thin factors,
-    ``"materialised"`` gives each client a private copy of the weights, ``"reference"``
-    does so in plain loops over clients and steps.
+    Each client starts from ``params``, runs the phases in order on its support batch
+    and is evaluated on its query batch. The implementations compute the same result.
+    ``"factored"`` stores each client's change of a dense layer as thin factors.
+    ``"materialised"`` gives each client a private copy of the weights. ``"reference"``
+    uses plain loops over clients and steps.
 
     Args:
       phases: sequence of ``Phase``.
-      objectives: sequence of ``Objective`` whose groups together are the keys of
-        ``params``, each once.
+      objectives: sequence of ``Objective`` whose groups cover the keys of ``params``
+        exactly once.
       params: dict of group name to tree of arrays.
       support: tree of arrays ``[clients, ...]``, one batch per client.
-      query: the same, for grading. Rows are masked by the losses, which see them.
-      weights: ``float[clients]``, not negative; 0 for a padded client, whatever its
-        rows hold, NaN included. They are divided by their sum; if that is 0 the result
-        is 0.
-      second_order: differentiate the inner steps too; ``False`` is first-order MAML.
-      implementation: ``"factored"``, ``"materialised"`` or ``"reference"``; ``None`` is
+      query: tree of arrays ``[clients, ...]`` for evaluation. The losses must mask
+        padded rows.
+      weights: ``float[clients]``, >= 0, normalised by their sum. Use 0 for padded
+        clients, which may contain NaN. If the sum is 0, the result is 0.
+      second_order: whether to differentiate through the inner steps. False is
+        first-order MAML.
+      implementation: ``"factored"``, ``"materialised"`` or ``"reference"``. None is
         ``"factored"``.
-      chunk: clients computed side by side; the rest wait their turn, so memory does
-        not grow with the cohort. ``None``: all at once. Changes no result beyond
-        rounding. Not used by the reference.
+      chunk: number of clients computed at a time, which bounds memory. None computes
+        all at once. The result is the same up to rounding. The reference ignores it.
 
     Returns:
-      ``(grads, infos)``: the tree of ``params``, and for each objective its weighted
-      mean ``(loss, info)``. In ``shard_map`` those of the shard's own clients: weigh
-      them by its sum of weights, and add.
+      ``(grads, infos)``: gradients with the tree of ``params``, and the weighted mean
+      ``(loss, info)`` per objective. In ``shard_map`` they cover the shard's clients:
+      weight them by the shard's sum of weights and add.
 
     Raises:
-      TypeError: if groups are a string and no tuple of strings, or ``num_steps`` or
-        ``chunk`` is no Python int, or what is static is traced.
-      ValueError: if an objective or a phase names an unknown group, if the objectives
-        do not cover each group exactly once, if a batch has not one entry for each
-        weight, for an unknown implementation, or for a chunk below 1.
+      TypeError: if groups are a string instead of a tuple, ``num_steps`` or ``chunk``
+        is not a Python int, or a static argument is traced.
+      ValueError: if a group is unknown, the objectives do not cover each group exactly
+        once, a batch does not have one entry per weight, the implementation is unknown,
+        or ``chunk`` is below 1.
 
     Example:
-      One client, loss ``w²/2`` inside and outside, step 0.5: adapted ``w/2``, and the
-      total derivative is ``w/4``.
+      One client with loss ``w²/2`` in both loops and learning rate 0.5: it adapts to
+      ``w/2``, and the total derivative is ``w/4``.
 
       >>> loss = lambda params, batch: params["net"]["w"] ** 2 / 2
       >>> graded = lambda params, batch: (loss(params, batch), {})
@@ -139,9 +139,9 @@ def meta_gradient(
 
 
 def _stand_in(support, query, weights, first):
-    """Batches in which whoever has weight 0 shows the rows of a client that counts.
+    """Replaces the rows of clients with weight 0 by those of a client that counts.
 
-    What their own rows give may be NaN, and 0 times NaN is NaN. Keys stay their own.
+    Their own rows may give NaN, and 0 times NaN is NaN. Keys are not replaced.
     """
 
     def one(leaf, other):
@@ -155,23 +155,23 @@ def _stand_in(support, query, weights, first):
 
 
 def adapt(phases, params, support, *, second_order=True, factor=True):
-    """One client's inner loop: the parameters after all phases on ``support``.
+    """Runs one client's inner loop on ``support``.
 
     Args:
       phases: sequence of ``Phase``.
       params: dict of group name to tree of arrays.
       support: one client's batch.
-      second_order: keep the steps differentiable; else their gradients are constants.
-      factor: keep changes of dense layers as factors (``jaxanon.kernels.materialise``
-        multiplies them out).
+      second_order: whether gradients of the steps are differentiable or constants.
+      factor: whether to keep changes of dense layers as factors. Multiply them out
+        with ``jaxanon.kernels.materialize``.
 
     Returns:
       The dict of adapted parameters.
 
     Raises:
-      TypeError: if the groups of a phase are a string, or ``num_steps`` is no Python
+      TypeError: if the groups of a phase are a string, or ``num_steps`` is not a Python
         int.
-      ValueError: if a phase names a group that ``params`` lacks.
+      ValueError: if a phase has a group that is not in ``params``.
 
     Example:
       >>> params = {"net": {"w": jnp.array([1.0])}}
@@ -200,13 +200,13 @@ def adapt(phases, params, support, *, second_order=True, factor=True):
 
 
 def split(params, groups):
-    """``params`` as ``(those in groups, the others)``."""
+    """Splits ``params`` into those in ``groups`` and the others."""
     moving = {name: params[name] for name in groups}
     return moving, {name: tree for name, tree in params.items() if name not in groups}
 
 
 def _shared(phases, objectives, params, support, query, weights, second_order):
-    """Differentiates the mean, so all clients share each product with a matrix."""
+    """Differentiates the mean, so that clients share each matrix product."""
     grads, infos = {}, []
     for objective in objectives:
         moving, resting = split(params, objective.groups)
@@ -230,7 +230,7 @@ def _shared(phases, objectives, params, support, query, weights, second_order):
 
 
 def _private(phases, objectives, params, support, query, weights, second_order):
-    """Gives every client its own weights and its own gradient, and averages those."""
+    """Averages the gradients of clients with private weights."""
 
     def one(support, query):
         return client_gradient(phases, objectives, params, support, query, second_order)
@@ -240,7 +240,7 @@ def _private(phases, objectives, params, support, query, weights, second_order):
 
 
 def client_gradient(phases, objectives, params, support, query, second_order):
-    """One client's gradients and infos, on weights of its own."""
+    """Computes one client's gradients and infos on private weights."""
     grads, infos = {}, []
     for objective in objectives:
         moving, resting = split(params, objective.groups)
@@ -262,7 +262,7 @@ def client_gradient(phases, objectives, params, support, query, second_order):
 
 
 def _in_chunks(fn, clients, chunk):
-    """``fn`` summed over chunks of clients; padded clients have weight 0."""
+    """Sums ``fn`` over chunks of clients; padded clients have weight 0."""
     num = jax.tree.leaves(clients)[0].shape[0]
     if chunk is None or chunk >= num:
         return fn(*clients)
@@ -270,7 +270,7 @@ def _in_chunks(fn, clients, chunk):
 
     def stack(leaf):
         short = steps * chunk - num
-        # The last client is repeated, not zeros: any finite row will do at weight 0.
+        # Pads with the last client instead of zeros, to keep values finite.
         repeated = jnp.repeat(leaf[-1:], short, axis=0)
         return jnp.concatenate([leaf, repeated]).reshape(steps, chunk, *leaf.shape[1:])
 

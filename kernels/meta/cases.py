@@ -10,7 +10,7 @@ from jaxanon.kernels.meta.api import Objective, Phase
 
 
 class Problem(NamedTuple):
-    """Arguments of ``meta_gradient``; ``joint`` grades all groups in one pass."""
+    """Arguments of ``meta_gradient``; ``joint`` evaluates all groups in one pass."""
 
     phases: tuple
     objectives: tuple
@@ -24,9 +24,9 @@ class Problem(NamedTuple):
 def adversarial(
     key, *, clients=4, support=1, query=3, width=12, num_steps=2, local_steps=1
 ) -> Problem:
-    """An encoder that rebuilds its input and hides a label from a discriminator.
+    """Returns an autoencoder that hides a label from a discriminator.
 
-    Inner steps are large enough (0.1) that second-order terms are plain to see.
+    The inner learning rate of 0.1 makes second-order terms clearly visible.
     """
     keys = jax.random.split(key, 9)
     normal = lambda i, *shape: jax.random.normal(keys[i], shape)

@@ -1,4 +1,4 @@
-"""What meta-gradients refuse at their door, in words that say what to do."""
+"""Argument checks of meta-gradients."""
 
 import jax
 import jax.numpy as jnp
@@ -7,40 +7,41 @@ from jaxanon.kernels.checks import whole
 
 
 def all_groups(phases, objectives, params) -> None:
-    """Raises unless every group is known and graded exactly once."""
+    """Raises unless every group is known and in exactly one objective."""
     moving_groups(phases, params)
     graded = sorted(
         group for each in objectives for group in _names("an objective", each)
     )
     if graded != sorted(params):
         raise ValueError(
-            "objectives must cover each group of params exactly once: params has "
-            f"{sorted(params)}, objectives have {graded}."
+            "objectives must cover each group of params exactly once, "
+            f"{sorted(params)}, got {graded}."
         )
 
 
 def moving_groups(phases, params) -> None:
-    """Raises unless every group that moves is known, and every count a number."""
+    """Raises unless every group of a phase is known and every count is an integer."""
     for phase in phases:
         whole("num_steps", phase.num_steps, least=0)
         for group in _names("a phase", phase):
             if group not in params:
                 raise ValueError(
-                    f"a phase moves group {group!r}, but params has {sorted(params)}."
+                    f"groups of a phase must be in params, {sorted(params)}, got "
+                    f"{group!r}."
                 )
 
 
-def _names(what, holder):
+def _names(owner, holder):
     if isinstance(holder.groups, str):
         raise TypeError(
-            f"the groups of {what} must be a tuple of names, got {holder.groups!r}; "
+            f"groups of {owner} must be a tuple of names, got {holder.groups!r}; "
             f"write ({holder.groups!r},)."
         )
     return holder.groups
 
 
 def clients(weights, support, query) -> None:
-    """Raises unless there is one weight, and one batch of either kind, per client."""
+    """Raises unless weights and batches have one entry per client."""
     if jnp.ndim(weights) != 1:
         raise ValueError(
             f"weights must be float[clients], got shape {jnp.shape(weights)}."

@@ -1,4 +1,4 @@
-"""Algorithm 1 of Blinder, lines 5-24, in plain loops: to read, and to test against."""
+"""Reference implementation of Blinder's algorithm 1, lines 5-24, in plain loops."""
 
 import functools
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 
 def meta_gradient(phases, objectives, params, support, query, weights, second_order):
-    """See ``jaxanon.kernels.meta_gradient``; one client after another."""
+    """Computes ``jaxanon.kernels.meta_gradient`` client by client."""
     num_clients = len(weights)
     total_weight = sum(weights)
     total_weight = jnp.where(total_weight > 0, total_weight, 1)
@@ -17,18 +17,18 @@ def meta_gradient(phases, objectives, params, support, query, weights, second_or
         result = client(
             phases, objectives, params, one(support), one(query), second_order
         )
-        share = weights[i] / total_weight
-        results.append(jax.tree.map(lambda leaf, share=share: share * leaf, result))
+        fraction = weights[i] / total_weight
+        results.append(jax.tree.map(lambda leaf, f=fraction: f * leaf, result))
     return functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), results)
 
 
 def client(phases, objectives, params, support, query, second_order):
-    """Lines 14-24: what one client sends, and the losses that it saw."""
+    """Computes one client's gradients and losses (lines 14-24)."""
     grads, infos = {}, []
     for objective in objectives:
 
         def meta_loss(moving, objective=objective):
-            # Groups that this objective does not grade stay as the server sent them.
+            # Groups outside this objective keep the server's values.
             local = {**params, **moving}
             local = adapted(phases, local, support, second_order)
             return objective.loss_fn(local, query)
@@ -41,7 +41,7 @@ def client(phases, objectives, params, support, query, second_order):
 
 
 def adapted(phases, params, support, second_order):
-    """Lines 16-21: each phase descends its own loss and leaves the other groups."""
+    """Adapts the groups of each phase by gradient descent (lines 16-21)."""
     params = dict(params)
     for phase in phases:
         inputs = support

@@ -1,4 +1,4 @@
-"""Orthonormal rows, and the sensitivities that follow from them."""
+"""Matrices with orthonormal rows, and sensitivities of features."""
 
 from jaxanon.kernels.orthogonal.rows import orthonormal_rows, orthonormality_residual
 from jaxanon.kernels.orthogonal.sensitivity import (
@@ -6,7 +6,7 @@ from jaxanon.kernels.orthogonal.sensitivity import (
     deeprotect_feature_sensitivity,
     feature_sensitivity,
     relaxed_sensitivity,
-    relaxed_sensitivity_of_span,
+    relaxed_span_sensitivity,
 )
 
 __all__ = [
@@ -16,5 +16,5 @@ __all__ = [
     "orthonormal_rows",
     "orthonormality_residual",
     "relaxed_sensitivity",
-    "relaxed_sensitivity_of_span",
+    "relaxed_span_sensitivity",
 ]

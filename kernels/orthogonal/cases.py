@@ -1,4 +1,4 @@
-"""Named sizes of projections and secret directions, for tests and the benchmark."""
+"""Sizes of projections and secret directions for tests and the benchmark."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class BenchmarkCase(NamedTuple):
-    """``rows`` of ``inputs`` numbers, singular values from 1 down to 1/condition."""
+    """``rows`` of ``inputs`` numbers with singular values from 1 to 1/condition."""
 
     rows: int
     inputs: int
@@ -23,12 +23,12 @@ CASES = {
     "wide": BenchmarkCase(256, 1024, 10.0),  # Timed only.
     "layers": BenchmarkCase(
         16, 128, 10.0, (64,)
-    ),  # Timed only: a layer for each of 64 clients.
+    ),  # Timed only: one layer for each of 64 clients.
 }
 
 
 def matrix(case: BenchmarkCase, seed=0, dtype=np.float32):
-    """Matrices with singular values spread evenly in the logarithm."""
+    """Returns matrices with logarithmically spaced singular values."""
     rng = np.random.default_rng(seed)
     shape = (*case.batch, case.rows, case.inputs)
     left, _, right = np.linalg.svd(rng.normal(size=shape), full_matrices=False)
@@ -36,5 +36,5 @@ def matrix(case: BenchmarkCase, seed=0, dtype=np.float32):
     return ((left * values) @ right).astype(dtype)
 
 
-# Secret directions: (how many, numbers in a window).
+# Secret directions: (number of directions, numbers in a window).
 SPANS = {"pair": (2, 9), "triple": (3, 8), "quadruple": (4, 7)}

@@ -1,4 +1,4 @@
-"""Orthonormal rows and relaxed sensitivities by the book; NumPy, loops, float64."""
+"""Reference implementation of orthonormal rows and relaxed sensitivities in NumPy."""
 
 import itertools
 
@@ -6,18 +6,18 @@ import numpy as np
 
 
 def orthonormal_rows(w):
-    """(W Wᵀ)^(-1/2) W through the eigenvalues of W Wᵀ; full rank only."""
+    """Computes (W Wᵀ)^(-1/2) W from the eigenvalues of W Wᵀ; full rank only."""
     w = np.asarray(w, np.float64)
     eigenvalues, vectors = np.linalg.eigh(w @ w.T)
     return vectors @ np.diag(eigenvalues**-0.5) @ vectors.T @ w
 
 
-def relaxed_sensitivity_of_span(directions, width):
-    """(L1, L2): the largest ‖Cα‖₁ and ‖Cα‖₂ with ‖Cα‖_∞ <= width, by all vertices.
+def relaxed_span_sensitivity(directions, width):
+    """Returns the largest ‖Cα‖₁ and ‖Cα‖₂ with ‖Cα‖_∞ <= width, over all vertices.
 
-    A convex function is largest at a vertex, and a vertex is where r independent
-    constraints hold with equality: try every r of them with every choice of signs.
-    Directions, ``[r, d]``, must be linearly independent.
+    A convex function has its maximum at a vertex, where r independent constraints hold
+    with equality. All subsets of r constraints and all signs are tried. Directions,
+    ``[r, d]``, must be linearly independent.
     """
     columns = np.asarray(directions, np.float64).T
     rank = columns.shape[1]

@@ -1,4 +1,4 @@
-"""Rows made orthonormal, with gradients that bear repeated singular values."""
+"""Orthonormalisation of rows, with stable gradients at repeated singular values."""
 
 import jax
 import jax.numpy as jnp
@@ -8,40 +8,41 @@ from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
 IMPLEMENTATIONS = ("eigh", "newton_schulz")
-POLISH = 2  # Each squares what rounding has left of W Wᵀ - I; one is too few.
+POLISH = 2  # Each iteration squares the rounding error of W Wᵀ - I; one is too few.
 
 
 def orthonormal_rows(w, *, implementation=None, num_iterations=30):
-    """``(W Wᵀ)^(-1/2) W``: the nearest matrix to W whose rows are orthonormal.
+    """Returns ``(W Wᵀ)^(-1/2) W``, the nearest matrix to W with orthonormal rows.
 
-    ``"eigh"`` decomposes W Wᵀ twice, the second time with the small eigenvalues lifted,
-    so in float32 condition numbers of W up to 1e5 leave no more than rounding behind.
-    Its derivatives, of any order, come from the Sylvester equation of the polar
-    factors, which divides by sums of singular values and never by differences: they
-    are right where W is orthonormal already. ``"newton_schulz"`` needs matrix products
-    only, and is differentiated step by step; the iterations lift a singular value by
-    1.5 each, so 30 do for condition numbers up to 1e4.
+    ``"eigh"`` decomposes W Wᵀ twice, the second time with small eigenvalues lifted.
+    In float32 the result is accurate to rounding for condition numbers up to 1e5. Its
+    derivatives, of any order, solve the Sylvester equation of the polar factors. This
+    divides by sums of singular values, not by differences, so derivatives are correct
+    if W is already orthonormal. ``"newton_schulz"`` uses matrix products only and is
+    differentiated step by step. Each iteration multiplies a small singular value by
+    1.5, so 30 iterations suffice for condition numbers up to 1e4.
 
-    Where W has rank r < k, no such matrix exists; in float32, singular values below
-    about ``1e-7 k`` of the largest count as lost. ``"eigh"`` then returns the r
-    orthonormal directions that there are, a partial isometry: the norm of ``Q x`` still
-    never exceeds that of x, but ``orthonormality_residual`` is √(k - r). Zero gradient
-    for the lost directions. ``"newton_schulz"`` leaves them between 0 and 1. The zero
-    matrix stays zero.
+    If W has rank r < k, the matrix does not exist. In float32, singular values below
+    about ``1e-7 k`` of the largest count as zero. ``"eigh"`` then returns a partial
+    isometry with the r remaining directions and zero gradient for the others. The norm
+    of ``Q x`` never exceeds that of x, but ``orthonormality_residual`` is √(k - r).
+    ``"newton_schulz"`` leaves those singular values between 0 and 1. The zero matrix
+    stays zero.
 
     Args:
-      w: ``float[..., k, d]`` with k <= d. Half precision is widened to float32
-        meanwhile; rounding back leaves rows orthonormal to that precision only.
-      implementation: ``"eigh"`` or ``"newton_schulz"``; ``None`` is ``"eigh"``.
-      num_iterations: of ``"newton_schulz"``; a Python int >= 1.
+      w: ``float[..., k, d]`` with k <= d. Half precision is computed in float32. After
+        rounding back, rows are orthonormal to half precision only.
+      implementation: ``"eigh"`` or ``"newton_schulz"``. None is ``"eigh"``.
+      num_iterations: iterations of ``"newton_schulz"``, a Python int >= 1.
 
     Returns:
-      ``float[..., k, d]``, of the dtype of ``w``.
+      ``float[..., k, d]`` in the dtype of ``w``.
 
     Raises:
-      TypeError: if w holds no floats, or ``num_iterations`` is no Python int.
-      ValueError: if w is no matrix, has more rows than columns, or for an unknown
-        implementation or no iterations.
+      TypeError: if ``w`` does not hold floats, or ``num_iterations`` is not a Python
+        int.
+      ValueError: if ``w`` is not a matrix or has more rows than columns, or for an
+        unknown implementation or ``num_iterations`` below 1.
 
     Example:
       >>> orthonormal_rows(jnp.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.5]]))
@@ -55,8 +56,8 @@ def orthonormal_rows(w, *, implementation=None, num_iterations=30):
     w = _matrix(w)
     if w.shape[-2] > w.shape[-1]:
         raise ValueError(
-            "w must be float[..., k, d] with k <= d, as more than d rows cannot be "
-            f"orthonormal, got shape {w.shape}; transpose it or keep fewer rows."
+            f"w must be float[..., k, d] with k <= d, got shape {w.shape}; transpose "
+            "it or use fewer rows."
         )
     implementation = "eigh" if implementation is None else implementation
     one_of("implementation", implementation, IMPLEMENTATIONS)
@@ -70,22 +71,22 @@ def orthonormal_rows(w, *, implementation=None, num_iterations=30):
 
 
 def orthonormality_residual(w):
-    """``‖W Wᵀ - I‖`` (Frobenius): 0 for orthonormal rows; check it before a release.
+    """Returns ``‖W Wᵀ - I‖`` (Frobenius), which is 0 for orthonormal rows.
 
-    Whatever it is, ``sqrt(1 + residual)`` bounds the largest singular value of W, and
-    so what a layer may do to a distance: the ``gain`` of ``feature_sensitivity``.
+    ``sqrt(1 + residual)`` bounds the largest singular value of W, and therefore the
+    ``gain`` of a layer in ``feature_sensitivity``. Check it before a release.
 
     Args:
       w: ``float[..., k, d]``.
 
     Returns:
-      ``float32[...]``, or float64 for float64; rounding alone leaves about ``1e-7 k``
-      in float32. 0 for no rows, NaN where W holds a NaN or an infinity. The gradient
-      at exactly 0 is 0.
+      ``float32[...]``, or float64 for float64. Rounding alone gives about ``1e-7 k`` in
+      float32. It is 0 without rows, and NaN if W holds a NaN or an infinity. The
+      gradient at exactly 0 is 0.
 
     Raises:
-      TypeError: if w holds no floats.
-      ValueError: if w is no matrix.
+      TypeError: if ``w`` does not hold floats.
+      ValueError: if ``w`` is not a matrix.
 
     Example:
       >>> orthonormality_residual(jnp.array([[1.0, 0.0], [0.0, 2.0]]))
@@ -98,7 +99,7 @@ def orthonormality_residual(w):
 
 @jax.custom_jvp
 def _polar(w):
-    """The orthonormal polar factor, by eigenvalues of W Wᵀ, twice over."""
+    """Computes the orthonormal polar factor from eigenvalues of W Wᵀ, twice."""
     w = near_one(w, axis=(-2, -1))
     rank_cut = w.shape[-2] * jnp.finfo(w.dtype).eps
     for last in (False, True):
@@ -114,8 +115,8 @@ def _polar(w):
 
 @_polar.defjvp
 def _polar_jvp(primals, tangents):
-    # W = P Q with P symmetric. dQ turns within the rows by the antisymmetric Ω,
-    # P Ω + Ω P = dW Qᵀ - Q dWᵀ, and leaves their span by P⁻¹ dW (I - Qᵀ Q).
+    # W = P Q with P symmetric. dQ has a part inside the rows' span, from the
+    # antisymmetric Ω with P Ω + Ω P = dW Qᵀ - Q dWᵀ, and P⁻¹ dW (I - Qᵀ Q) outside.
     (w,), (dw,) = primals, tangents
     q = _polar(w)
     p = _product(w, q)
@@ -127,7 +128,7 @@ def _polar_jvp(primals, tangents):
 
 
 def _solve(p, square, wide):
-    """X and Y with ``p X + X p = square`` and ``p Y = wide``; p symmetric, >= 0."""
+    """Solves ``p X + X p = square`` and ``p Y = wide`` for symmetric p >= 0."""
 
     def solve(_, sides):
         square, wide = sides
@@ -142,16 +143,16 @@ def _solve(p, square, wide):
         y = inverse[..., None] * _times(into, wide)
         return _times(_times(vectors, x), into), _times(vectors, y)
 
-    # Differentiated through the equations, so that nothing divides by a difference of
-    # eigenvalues in derivatives of higher order either.
+    # Differentiates through the equations, so that higher-order derivatives do not
+    # divide by differences of eigenvalues either.
     apply = lambda xy: (_times(p, xy[0]) + _times(xy[0], p), _times(p, xy[1]))
     return jax.lax.custom_linear_solve(apply, (square, wide), solve, symmetric=True)
 
 
 def _newton_schulz(w, num_iterations):
-    """The same factor by ``X ← (3 X - X Xᵀ X) / 2``, singular values scaled below 1."""
+    """Computes the factor by ``X ← (3 X - X Xᵀ X) / 2`` after scaling W below 1."""
     w = near_one(w, axis=(-2, -1))
-    # The factor is that of any multiple of W: the scale is a constant to gradients.
+    # The factor is the same for any multiple of W, so the scale has no gradient.
     gram = jax.lax.stop_gradient(_product(w, w))
     square = jnp.sum(gram**2, axis=(-2, -1), keepdims=True)
     return _iterate(w * jnp.where(square > 0, square, 1) ** -0.25, num_iterations)

@@ -1,4 +1,4 @@
-"""How far neighbours that differ along secret directions are apart, and features."""
+"""Sensitivities for neighbours that differ along secret directions, and of features."""
 
 import itertools
 import math
@@ -13,38 +13,38 @@ from jaxanon.kernels.checks import not_negative, whole
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
-MOST_WORK = 10**9  # Numbers that an exact search may compute.
-CHUNK = 1 << 21  # Of them at a time.
+MAX_WORK = 10**9  # Maximum number of values that an exact search computes.
+CHUNK = 1 << 21  # Values computed at a time.
 
 
 class RelaxedSensitivity(NamedTuple):
-    """The most that relaxed neighbours differ by."""
+    """Maximum difference between relaxed neighbours."""
 
     l1: Any  # float[]: sum of changes over the d inputs
-    l2: Any  # float[]: root of the sum of their squares
-    per_input: Any  # l1 / d: what DEEProtect calls ΔQ_relax, <= width
+    l2: Any  # float[]: Euclidean norm of changes
+    per_input: Any  # l1 / d: ΔQ_relax of DEEProtect, <= width
 
 
 def relaxed_sensitivity(direction, width):
-    """Of neighbours that differ along one secret direction c, inside a box.
+    """Computes the sensitivity for neighbours along one secret direction c in a box.
 
-    They are ``x + t c`` with no input moving by more than ``width``, so
-    ``l1 = width ‖c‖₁ / ‖c‖_∞``, ``l2 = width ‖c‖₂ / ‖c‖_∞``. Equal to what protects
-    any change (``d width``) exactly where all |c_j| are alike. It protects nothing
-    that is seen in other directions, and so not the secret itself where those tell of
-    it: with several classes, take the span of all their directions.
+    Neighbours are ``x`` and ``x + t c``, and each input changes by at most ``width``.
+    Hence ``l1 = width ‖c‖₁ / ‖c‖_∞`` and ``l2 = width ‖c‖₂ / ‖c‖_∞``. It equals the
+    bound for arbitrary changes (``d width``) only if all |c_j| are equal. Differences
+    in other directions are not protected, even if they reveal the secret. With several
+    classes, use the span of all their directions.
 
     Args:
-      direction: ``float[d]``, any length; public or privately learnt. The zero vector,
-        along which nobody differs, gives 0.
-      width: ΔQ, public bound on the change of one input: a number >= 0 or ``float[]``.
+      direction: ``float[d]`` of any length, public or learnt privately. The zero vector
+        gives 0.
+      width: ΔQ, public bound on the change of one input, a number >= 0 or ``float[]``.
 
     Returns:
-      ``RelaxedSensitivity`` of ``float32[]`` (float64 for float64); differentiable.
-      NaN, all three, if the direction is not finite.
+      ``RelaxedSensitivity`` of ``float32[]`` (float64 for float64); differentiable. All
+      fields are NaN if the direction is not finite.
 
     Raises:
-      ValueError: if ``direction`` is no vector or empty, or ``width`` negative.
+      ValueError: if ``direction`` is empty or not a vector, or ``width`` is negative.
 
     Example:
       >>> relaxed_sensitivity(jnp.array([4.0, -3.0, 0.0, 0.0]), 2.0)
@@ -52,38 +52,38 @@ def relaxed_sensitivity(direction, width):
 per_input=Array(0.875, dtype=float32))
 
     References:
-      Liu et al., DEEProtect, 2017, section 5, definition 2; equation 10 there maximises
-      what it also bounds, and is replaced by the box.
+      Liu et al., DEEProtect, 2017, section 5, definition 2. Its equation 10 maximises
+      the quantity that it bounds; the box replaces it here.
     """
     direction = jnp.asarray(direction)
     if direction.ndim != 1 or not direction.size:
         raise ValueError(
             f"direction must be float[d] with d >= 1, got shape {direction.shape}; "
-            "several directions go to relaxed_sensitivity_of_span."
+            "use relaxed_span_sensitivity for several directions."
         )
     not_negative(width=width)
     size = near_one(jnp.abs(widened(direction)), axis=0)
     largest = jnp.max(size)
     size = size / jnp.where(largest > 0, largest, 1)
     l1, square = jnp.sum(size), jnp.sum(size**2)
-    # The root's slope is infinite at 0; the zero vector's gradient is to be finite.
+    # The root has infinite slope at 0; this keeps the zero vector's gradient finite.
     l2 = jnp.where(square == 0, 0, jnp.sqrt(jnp.where(square == 0, 1, square)))
     return RelaxedSensitivity(width * l1, width * l2, width * (l1 / direction.size))
 
 
-def relaxed_sensitivity_of_span(directions, width) -> RelaxedSensitivity:
-    """Of neighbours that differ anywhere in the span of several secret directions.
+def relaxed_span_sensitivity(directions, width) -> RelaxedSensitivity:
+    """Computes the sensitivity for neighbours in the span of secret directions.
 
-    ``max ‖Cα‖₁`` and ``max ‖Cα‖₂`` subject to ``‖Cα‖_∞ <= width``, exactly. A convex
-    function is largest at a vertex of the polytope, a vertex ends an edge, and on an
-    edge r - 1 independent inputs stand at ±width: so both ends of every such line are
-    tried. Each point is scaled to the box before it counts, so rounding cannot make a
-    value that no neighbours reach. Host arithmetic in float64, of the order of
-    ``C(d, r - 1) 2^(r - 2) d`` operations: done once, before anything is compiled.
+    It solves ``max ‖Cα‖₁`` and ``max ‖Cα‖₂`` subject to ``‖Cα‖_∞ <= width`` exactly. A
+    convex function has its maximum at a vertex of the polytope. A vertex ends an edge,
+    and on an edge r - 1 independent inputs are at ±width, so both ends of every such
+    line are tried. Points are scaled to the box, so rounding cannot exceed the true
+    maximum. It runs on the host in float64, with about ``C(d, r - 1) 2^(r - 2) d``
+    operations.
 
     Args:
-      directions: ``float[r, d]``, one direction a row, concrete (not traced);
-        dependent rows are allowed, and rows of zeros.
+      directions: ``float[r, d]``, one direction per row, not traced. Dependent rows and
+        zero rows are allowed.
       width: ΔQ, a Python number >= 0.
 
     Returns:
@@ -91,24 +91,24 @@ def relaxed_sensitivity_of_span(directions, width) -> RelaxedSensitivity:
 
     Raises:
       TypeError: if an argument is traced.
-      ValueError: if directions are no finite matrix, or so many that more than 1e9
-        numbers would have to be computed; ``d * width`` always holds for L1.
+      ValueError: if ``directions`` is not a finite matrix, or the search would need
+        more than 1e9 values. ``d * width`` is always a bound for L1.
 
     Example:
-      >>> found = relaxed_sensitivity_of_span([[1, 0, 0.5], [0, 1, 0.5]], 2.0)
+      >>> found = relaxed_span_sensitivity([[1, 0, 0.5], [0, 1, 0.5]], 2.0)
       >>> round(found.l1, 9), round(found.per_input, 9)
       (6.0, 2.0)
     """
     if isinstance(directions, jax.core.Tracer) or isinstance(width, jax.core.Tracer):
         raise TypeError(
-            "directions and width must be known when the program is traced, as edges "
-            "are tried on the host; call relaxed_sensitivity_of_span outside jit."
+            "directions and width must be known when the program is traced, because "
+            "the search runs on the host; call relaxed_span_sensitivity outside jit."
         )
     not_negative(width=width)
     directions = np.asarray(directions, np.float64)
     if directions.ndim != 2 or not directions.shape[1]:
         raise ValueError(
-            "directions must be float[r, d] with d >= 1, one direction a row, got "
+            "directions must be float[r, d] with d >= 1, one direction per row, got "
             f"shape {directions.shape}."
         )
     if not np.isfinite(directions).all():
@@ -119,11 +119,11 @@ def relaxed_sensitivity_of_span(directions, width) -> RelaxedSensitivity:
         l1, l2 = _norms_in_box(basis.T) if rank else (0.0, 0.0)
     else:
         work = math.comb(d, rank - 1) * 2 ** (rank - 2) * d
-        if work > MOST_WORK:
+        if work > MAX_WORK:
             raise ValueError(
-                f"directions of rank {rank} in {d} inputs have too many edges to try "
-                f"({work:.1e} numbers, at most {MOST_WORK:.0e}); take fewer "
-                f"directions, or d * width = {d * width} for L1, which always holds."
+                f"directions must need at most {MAX_WORK:.0e} values to search, got "
+                f"rank {rank} in {d} inputs with {work:.1e} values; use fewer "
+                f"directions, or the L1 bound d * width = {d * width}."
             )
         l1, l2 = _largest_at_edges(basis)
     l1, l2 = float(l1 * width), float(l2 * width)
@@ -131,26 +131,27 @@ def relaxed_sensitivity_of_span(directions, width) -> RelaxedSensitivity:
 
 
 def feature_sensitivity(num_features, input_l2, num_layers, *, gain=1.0):
-    """L1 sensitivity of features behind layers ``logistic(W x + b)``, rows orthonormal.
+    """Returns the L1 sensitivity of features behind layers ``logistic(W x + b)``.
 
-    ``min(k, √k gain input_l2 / 4^ℓ)``: the logistic curve is nowhere steeper than 1/4,
-    and features lie in (0, 1), so no two differ by more than k whatever the input.
-    Noise of scale λ = this / ε. Without layers, for features ``W x``, k is no bound.
+    It is ``min(k, √k gain input_l2 / 4^ℓ)`` for W with orthonormal rows. The slope of
+    the logistic function is at most 1/4, and features are in (0, 1), so they differ by
+    at most k. Use noise of scale sensitivity / ε. Without layers, for features ``W x``,
+    the bound k does not apply.
 
     Args:
-      num_features: k, outputs of the last layer; a Python int >= 0.
-      input_l2: most that neighbouring inputs differ by in L2: ``√d width`` for any
-        change of d inputs, or the ``l2`` of a relaxed sensitivity. May be traced.
-      num_layers: ℓ, logistic layers; a Python int >= 0. Weights and biases are public,
-        or themselves learnt with privacy.
-      gain: product of the layers' largest singular values; 1 for orthonormal rows, and
-        ``sqrt(1 + orthonormality_residual(W))`` each, if they are not so exactly.
+      num_features: k, the outputs of the last layer, a Python int >= 0.
+      input_l2: maximum L2 difference of neighbouring inputs; may be traced. It is
+        ``√d width`` for arbitrary changes, or the ``l2`` of a relaxed sensitivity.
+      num_layers: ℓ, the number of logistic layers, a Python int >= 0. Weights and
+        biases must be public or learnt privately.
+      gain: product of the layers' largest singular values, 1 for orthonormal rows.
+        Otherwise use ``sqrt(1 + orthonormality_residual(W))`` per layer.
 
     Returns:
-      A Python float, or ``float[]`` where ``input_l2`` or ``gain`` is an array.
+      A Python float, or ``float[]`` if ``input_l2`` or ``gain`` is an array.
 
     Raises:
-      TypeError: if ``num_features`` or ``num_layers`` is no Python int.
+      TypeError: if ``num_features`` or ``num_layers`` is not a Python int.
       ValueError: if a number on the host is negative.
 
     Example:
@@ -158,7 +159,7 @@ def feature_sensitivity(num_features, input_l2, num_layers, *, gain=1.0):
       (4.0, 16.0)
 
     References:
-      Liu et al., DEEProtect, 2017, theorem 4, with its constant brought down.
+      Liu et al., DEEProtect, 2017, theorem 4, with a smaller constant.
     """
     num_features = whole("num_features", num_features, least=0)
     num_layers = whole("num_layers", num_layers, least=0)
@@ -172,21 +173,22 @@ def feature_sensitivity(num_features, input_l2, num_layers, *, gain=1.0):
 
 
 def deeprotect_feature_sensitivity(num_features, num_inputs, width):
-    """The published L1 sensitivity of features, ``√k d width``: valid and loose.
+    """Returns the published L1 sensitivity of features, ``√k d width``.
 
-    To repeat the paper's figures; ``feature_sensitivity`` is never more than this for
-    orthonormal layers, and 22 times less for 30 inputs, 7 features and one layer.
+    It is valid but loose; use it to reproduce the paper. ``feature_sensitivity`` is
+    never larger for orthonormal layers, and 22 times smaller for 30 inputs, 7 features
+    and one layer.
 
     Args:
-      num_features: k, outputs of the last layer; a Python int >= 0.
+      num_features: k, the outputs of the last layer, a Python int >= 0.
       num_inputs: d, a Python int >= 0.
-      width: ΔQ, the most that one input changes by; a number >= 0, may be traced.
+      width: ΔQ, maximum change of one input, a number >= 0; may be traced.
 
     Returns:
-      A Python float, or ``float[]`` where ``width`` is an array.
+      A Python float, or ``float[]`` if ``width`` is an array.
 
     Raises:
-      TypeError: if a count is no Python int.
+      TypeError: if a count is not a Python int.
       ValueError: if a number on the host is negative.
 
     Example:
@@ -203,8 +205,8 @@ def deeprotect_feature_sensitivity(num_features, num_inputs, width):
 
 
 def _basis(directions):
-    """``float[d, rank]``: orthonormal columns that span the rows."""
-    # How long a direction is says nothing; a short one must not count as none.
+    """Returns ``float[d, rank]``, orthonormal columns that span the rows."""
+    # The length of a direction is irrelevant; short ones must not count as zero.
     sizes = np.max(np.abs(directions), axis=1, initial=0)
     directions = directions[sizes > 0] / sizes[sizes > 0, None]
     if not len(directions):
@@ -215,7 +217,7 @@ def _basis(directions):
 
 
 def _norms_in_box(points):
-    """Largest (L1, L2) of points ``[..., d]``, each scaled to a largest input of 1."""
+    """Returns the largest (L1, L2) of points ``[..., d]`` scaled to the unit box."""
     size = np.abs(points)
     largest = np.max(size, axis=-1, keepdims=True)
     size = size / np.where(largest > 0, largest, 1)
@@ -224,10 +226,10 @@ def _norms_in_box(points):
 
 
 def _largest_at_edges(basis):
-    """(L1, L2) over both ends of every line on which rank - 1 inputs stand at ±1."""
+    """Returns the largest (L1, L2) over all lines with rank - 1 inputs at ±1."""
     d, rank = basis.shape
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=rank - 2)))
-    signs = np.concatenate([np.ones((len(signs), 1)), signs], axis=1)  # ±α are alike.
+    signs = np.concatenate([np.ones((len(signs), 1)), signs], axis=1)  # By symmetry.
     lines = itertools.combinations(range(d), rank - 1)
     most = (0.0, 0.0)
     while chunk := list(itertools.islice(lines, max(1, CHUNK // (len(signs) * d)))):
@@ -237,21 +239,21 @@ def _largest_at_edges(basis):
 
 
 def _ends(basis, tight, signs):
-    """Where the lines with inputs ``tight`` at ``signs`` leave the box."""
+    """Returns where the lines with inputs ``tight`` at ``signs`` leave the box."""
     rank = basis.shape[1]
     q, r = np.linalg.qr(np.swapaxes(basis[tight], 1, 2), mode="complete")
     r = r[:, : rank - 1]
     independent = np.min(np.abs(np.diagonal(r, axis1=1, axis2=2)), axis=1) > 1e-12
     tight, q, r = tight[independent], q[independent], r[independent]
-    # α = Q₁ R⁻ᵀ signs + t Q₂: Q₂ is at right angles to all tight inputs.
+    # α = Q₁ R⁻ᵀ signs + t Q₂, where Q₂ is orthogonal to all tight inputs.
     fixed = np.linalg.solve(np.swapaxes(r, 1, 2), signs.T[None])
     base = np.swapaxes(basis @ (q[:, :, : rank - 1] @ fixed), 1, 2)
     slope = (q[:, :, -1] @ basis.T)[:, None]
     moving = np.abs(slope) > 1e-12
     moving[np.arange(len(tight))[:, None], 0, tight] = False
     safe = np.where(moving, slope, 1)
-    reach = np.where(moving, 1 / np.abs(safe), np.inf)
+    half_length = np.where(moving, 1 / np.abs(safe), np.inf)
     centre = np.where(moving, -base / safe, 0)
-    last = np.min(centre + reach, axis=-1, keepdims=True)
-    first = np.max(centre - reach, axis=-1, keepdims=True)
+    last = np.min(centre + half_length, axis=-1, keepdims=True)
+    first = np.max(centre - half_length, axis=-1, keepdims=True)
     return np.stack([base + first * slope, base + last * slope])

@@ -1,11 +1,11 @@
-"""Class balance for one client's rows: SMOTE, under-sampling, draws from both."""
+"""Class balancing of one client's rows: SMOTE, under-sampling and draws from both."""
 
 from jaxanon.kernels.resample.api import (
     balance,
     balance_table,
     draw_balanced,
     draw_from_table,
-    same_class_neighbours,
+    same_class_neighbors,
     smote,
     under_sample,
 )
@@ -18,7 +18,7 @@ __all__ = [
     "balance_table",
     "draw_balanced",
     "draw_from_table",
-    "same_class_neighbours",
+    "same_class_neighbors",
     "smote",
     "under_sample",
 ]

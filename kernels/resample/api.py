@@ -1,4 +1,4 @@
-"""Public functions: what they take, what they promise, what they refuse."""
+"""Public functions with argument checks."""
 
 import jax
 import jax.numpy as jnp
@@ -8,37 +8,36 @@ from jaxanon.kernels.resample import draws, tables
 from jaxanon.kernels.resample.tables import BalanceTable, Rows
 
 
-def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
-    """Finds for each row its nearest rows of the same class.
+def same_class_neighbors(x, labels, mask, k_neighbors, *, block=256):
+    """Finds the nearest rows of the same class for each row.
 
-    Euclidean distance, self excluded, padding never found. Distances are taken
-    ``block`` rows at a time, so memory is ``block * n`` and never ``n * n``; map
-    over clients with ``jax.lax.map``, or with ``vmap`` where memory allows.
+    It uses Euclidean distance and excludes the row itself and padding. Distances are
+    computed for ``block`` rows at a time, so memory is ``block * n`` instead of
+    ``n * n``. Map over clients with ``jax.lax.map``, or with ``vmap`` if memory allows.
 
     Args:
-      x: ``float[n, ...]``; trailing axes are flattened. Half precision is widened
-        to float32 for the distances. A row that holds a NaN or an infinity, or whose
-        square overflows, is as far as can be from its class, and from no other row's
-        neighbours is anything lost.
+      x: ``float[n, ...]``. Trailing axes are flattened, and half precision is widened
+        to float32. A row with NaN, infinity or an overflowing square is treated as the
+        most distant of its class and does not affect other rows.
       labels: ``int[n]``.
       mask: ``bool[n]``, False where a row is padding.
-      num_neighbours: k, a Python int >= 1.
+      k_neighbors: k, a Python int >= 1.
       block: rows per step, a Python int >= 1.
 
     Returns:
-      ``int32[n, k]``, nearest first, and ``int32[n]``, how many of the k are real:
-      all but one of a class of k rows or fewer, 0 for padding. The other entries
-      are the row's own index.
+      ``int32[n, k]``, nearest first, and ``int32[n]``, the number of real neighbours.
+      The number is below k in classes of at most k rows, and 0 for padding. The other
+      entries are the row's own index.
 
     Raises:
-      TypeError: if ``x`` holds no floats, ``labels`` no whole numbers, or a number is
-        no Python int.
-      ValueError: if shapes disagree, there is no row, or a number is below its bound.
+      TypeError: if ``x`` does not hold floats, ``labels`` are not integers, or a number
+        is not a Python int.
+      ValueError: if shapes differ, the input is empty, or a number is too small.
 
     Example:
       >>> x = jnp.array([[0.0], [1.0], [3.0], [1.5]])
       >>> labels, mask = jnp.array([0, 0, 0, 1]), jnp.ones(4, bool)
-      >>> same_class_neighbours(x, labels, mask, 2)
+      >>> same_class_neighbors(x, labels, mask, 2)
       (Array([[1, 2],
              [0, 2],
              [1, 0],
@@ -49,25 +48,25 @@ def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
     """
     x, labels, mask = _rows(x, labels, mask)
     floating(x=x)
-    num_neighbours = whole("num_neighbours", num_neighbours, least=1)
+    k_neighbors = whole("k_neighbors", k_neighbors, least=1)
     block = whole("block", block, least=1)
-    return tables.nearest(x, labels, mask, num_neighbours, block)
+    return tables.nearest(x, labels, mask, k_neighbors, block)
 
 
-def balance_table(x, labels, mask, num_classes, num_neighbours) -> BalanceTable:
-    """Prepares one client's rows for resampling; done once per client.
+def balance_table(x, labels, mask, num_classes, k_neighbors) -> BalanceTable:
+    """Prepares one client's rows for resampling, once per client.
 
     Args:
-      x, labels, mask, num_neighbours: as in ``same_class_neighbours``. A row whose
-        label is not in ``[0, num_classes)`` is never drawn.
-      num_classes: a Python int >= 1.
+      x, labels, mask, k_neighbors: see ``same_class_neighbors``. Rows with a label
+        outside ``[0, num_classes)`` are never drawn.
+      num_classes: Python int >= 1.
 
     Returns:
       ``BalanceTable`` of the client's rows.
 
     Raises:
-      TypeError: as ``same_class_neighbours``.
-      ValueError: likewise.
+      TypeError: same conditions as ``same_class_neighbors``.
+      ValueError: same conditions as ``same_class_neighbors``.
 
     Example:
       >>> x, labels = jnp.array([[0.0], [5.0], [1.0]]), jnp.array([0, 1, 0])
@@ -77,30 +76,30 @@ def balance_table(x, labels, mask, num_classes, num_neighbours) -> BalanceTable:
     """
     x, labels, mask = _rows(x, labels, mask)
     num_classes = whole("num_classes", num_classes, least=1)
-    found = same_class_neighbours(x, labels, mask, num_neighbours)
+    found = same_class_neighbors(x, labels, mask, k_neighbors)
     mask = mask & (labels >= 0) & (labels < num_classes)
     return BalanceTable(*tables.by_class(labels, mask, num_classes), *found)
 
 
 def smote(key, x, table, num) -> Rows:
-    """Makes ``num`` new rows of every class, ``x + u (x_nn - x)``.
+    """Creates ``num`` new rows of every class with SMOTE, ``x + u (x_nn - x)``.
 
-    The row is uniform within its class, ``x_nn`` uniform among the row's real
-    neighbours, ``u`` uniform in [0, 1), one number per new row. A class with one
-    row gives that row again; a class with none gives zeros with ``mask`` False.
+    The row is uniform within its class, ``x_nn`` is uniform among the row's real
+    neighbours, and ``u`` is uniform in [0, 1), one number per new row. A class with one
+    row repeats that row. An empty class gives zeros with ``mask`` False.
 
     Args:
-      key: a typed PRNG key.
+      key: typed PRNG key.
       x: ``float[n, ...]``.
-      table: of ``x``, by ``balance_table``.
+      table: result of ``balance_table`` for ``x``.
       num: new rows per class, a Python int >= 1.
 
     Returns:
       ``Rows`` with ``classes * num`` rows, class by class, in the dtype of ``x``.
 
     Raises:
-      TypeError: for a legacy key, rows that hold no floats (new rows lie between old
-        ones), or a ``num`` that is no Python int.
+      TypeError: for a legacy key, rows that are not floats, or a ``num`` that is not a
+        Python int.
       ValueError: if ``num`` is below 1.
 
     Example:
@@ -110,7 +109,7 @@ def smote(key, x, table, num) -> Rows:
       Array([4., 7.], dtype=float32)
 
     References:
-      Chawla et al., JAIR 2002; as imbalanced-learn does it.
+      Chawla et al., JAIR 2002, in the form of imbalanced-learn.
     """
     typed_key(key)
     x = jnp.asarray(x)
@@ -120,24 +119,25 @@ def smote(key, x, table, num) -> Rows:
     return Rows(draws.make(x, picks), picks.labels, picks.mask)
 
 
-def under_sample(key, labels, mask, num_classes, per_class):
-    """Chooses ``per_class`` rows of every class at random, without replacement.
+def under_sample(key, labels, mask, num_classes, samples_per_class):
+    """Selects ``samples_per_class`` random rows of every class without replacement.
 
     Args:
-      key: a typed PRNG key.
-      labels: ``int[n]``; rows whose label is not in ``[0, num_classes)`` are left out.
+      key: typed PRNG key.
+      labels: ``int[n]``. Rows with a label outside ``[0, num_classes)`` are excluded.
       mask: ``bool[n]``, False where a row is padding.
-      num_classes: a Python int >= 1.
-      per_class: rows wanted of each class, a Python int >= 1.
+      num_classes: Python int >= 1.
+      samples_per_class: rows to select per class, a Python int >= 1.
 
     Returns:
-      ``int32[num_classes * per_class]`` indices, class by class, and as many bools,
-      False where a class has run out (the index there means nothing).
+      ``int32[num_classes * samples_per_class]`` indices, class by class, and a
+      ``bool`` array of the same shape, False where the class has too few rows (the
+      index is then arbitrary).
 
     Raises:
-      TypeError: for a legacy key, labels that are no whole numbers, or a number that is
-        no Python int.
-      ValueError: if shapes disagree, there is no row, or a number is below 1.
+      TypeError: for a legacy key, labels that are not integers, or a number that is not
+        a Python int.
+      ValueError: if shapes differ, the input is empty, or a number is below 1.
 
     Example:
       >>> labels = jnp.array([1, 0, 0])
@@ -148,39 +148,39 @@ def under_sample(key, labels, mask, num_classes, per_class):
     typed_key(key)
     labels, _, mask = _rows(labels, labels, mask)
     num_classes = whole("num_classes", num_classes, least=1)
-    per_class = whole("per_class", per_class, least=1)
+    samples_per_class = whole("samples_per_class", samples_per_class, least=1)
     mask = mask & (labels >= 0) & (labels < num_classes)
     shuffle = jax.random.bits(key, labels.shape, jnp.uint32)
     order, starts, counts = tables.by_class(labels, mask, num_classes, shuffle)
-    place = starts[:, None] + jnp.arange(per_class)[None]
-    real = jnp.arange(per_class)[None] < counts[:, None]
+    place = starts[:, None] + jnp.arange(samples_per_class)[None]
+    real = jnp.arange(samples_per_class)[None] < counts[:, None]
     rows = order[jnp.minimum(place, len(labels) - 1)]
     return rows.ravel(), real.ravel()
 
 
-def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5):
-    """Blinder's rebalancing: every class present ends with ``per_class`` rows.
+def balance(key, windows, labels, mask, num_classes, samples_per_class, k_neighbors=5):
+    """Rebalances rows as Blinder: each present class gets ``samples_per_class`` rows.
 
-    A class with at least ``per_class`` rows keeps that many of them, at random; a
-    smaller one keeps all its rows, and SMOTE adds the rest.
+    Larger classes are under-sampled. Smaller classes keep all their rows, and SMOTE
+    adds the rest.
 
     Args:
-      key: a typed PRNG key.
+      key: typed PRNG key.
       windows: ``float[n, ...]``.
       labels: ``int[n]`` in ``[0, num_classes)``.
       mask: ``bool[n]``, False where a row is padding.
-      num_classes: a Python int >= 1.
-      per_class: T, a Python int >= 1 (600 for MotionSense, 4000 for MobiAct).
-      num_neighbours: k of SMOTE.
+      num_classes: Python int >= 1.
+      samples_per_class: T, a Python int >= 1 (600 for MotionSense, 4000 for MobiAct).
+      k_neighbors: k of SMOTE.
 
     Returns:
-      ``Rows`` with ``num_classes * per_class`` rows, class by class; a class with
-      no row gives zeros with ``mask`` False.
+      ``Rows`` with ``num_classes * samples_per_class`` rows, class by class. An empty
+      class gives zeros with ``mask`` False.
 
     Raises:
-      TypeError: for a legacy key, windows that hold no floats, labels that are no whole
-        numbers, or a number that is no Python int.
-      ValueError: if shapes disagree, there is no row, or a number is below 1.
+      TypeError: for a legacy key, windows that are not floats, labels that are not
+        integers, or a number that is not a Python int.
+      ValueError: if shapes differ, the input is empty, or a number is below 1.
 
     Example:
       >>> x, labels = jnp.array([[4.0], [4.0], [7.0]]), jnp.array([0, 0, 1])
@@ -194,42 +194,43 @@ def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5
     typed_key(key)
     windows, labels, mask = _rows(windows, labels, mask)
     floating(windows=windows)
-    per_class = whole("per_class", per_class, least=1)
-    table = balance_table(windows, labels, mask, num_classes, num_neighbours)
+    samples_per_class = whole("samples_per_class", samples_per_class, least=1)
+    table = balance_table(windows, labels, mask, num_classes, k_neighbors)
     keep_key, make_key = jax.random.split(key)
-    rows, real = under_sample(keep_key, labels, mask, num_classes, per_class)
-    picks = draws.every_class(make_key, table, per_class)
+    rows, real = under_sample(keep_key, labels, mask, num_classes, samples_per_class)
+    picks = draws.every_class(make_key, table, samples_per_class)
     picks = picks._replace(
         row=jnp.where(real, rows, picks.row), u=jnp.where(real, 0, picks.u)
     )
     return Rows(draws.make(windows, picks), picks.labels, picks.mask)
 
 
-def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
-    """Draws ``num`` rows as if from ``balance``, which is never carried out.
+def draw_from_table(key, x, table, samples_per_class, num, *, client=None) -> Rows:
+    """Draws ``num`` rows from the distribution of ``balance`` without computing it.
 
-    Classes present are equally likely; within a class of n_c rows a real row comes
-    with probability min(1, n_c / per_class), else a SMOTE row. Draws are afresh and
-    with replacement. The cost is a few numbers and two gathered rows per draw,
-    whatever n is.
+    Present classes are equally likely. Within a class of n_c rows, a draw is a real row
+    with probability min(1, n_c / samples_per_class), else a SMOTE row. Draws are with
+    replacement. The cost is a few numbers and two gathered rows per draw, independent
+    of n.
 
     Args:
-      key: a typed PRNG key.
+      key: typed PRNG key.
       x: ``float[n, ...]``, or ``float[clients, n, ...]`` with ``client``.
-      table: of ``x``, by ``balance_table``; stacked likewise with ``client``.
-      per_class: T, a number > 0; may be traced.
-      num: rows to draw, a Python int >= 1.
-      client: ``int32[]``, which client of the stack. Under ``vmap`` over this index
-        the drawn rows alone are gathered, never all rows of a client.
+      table: result of ``balance_table`` for ``x``, stacked over clients with
+        ``client``.
+      samples_per_class: T, a number > 0; may be traced.
+      num: number of draws, a Python int >= 1.
+      client: ``int32[]``, index into the stack of clients. Under ``vmap`` over this
+        index only the drawn rows are gathered.
 
     Returns:
-      ``Rows`` with ``num`` rows; all False in ``mask`` if the client has no row.
+      ``Rows`` with ``num`` rows; ``mask`` is False if the client has no rows.
 
     Raises:
-      TypeError: for a legacy key, rows that hold no floats, or a ``num`` that is no
+      TypeError: for a legacy key, rows that are not floats, or a ``num`` that is not a
         Python int.
-      ValueError: if ``num`` is below 1, or ``per_class`` a number on the host that is
-        not > 0.
+      ValueError: if ``num`` is below 1, or a ``samples_per_class`` on the host is not
+        > 0.
 
     Example:
       >>> x, labels = jnp.array([[4.0], [4.0]]), jnp.array([1, 1])
@@ -241,37 +242,46 @@ def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
     typed_key(key)
     x = jnp.asarray(x)
     floating(x=x)
-    positive(per_class=per_class)
+    positive(samples_per_class=samples_per_class)
     num = whole("num", num, least=1)
-    picks = draws.from_balanced(key, table, per_class, num, client)
+    picks = draws.from_balanced(key, table, samples_per_class, num, client)
     return Rows(draws.make(x, picks, client), picks.labels, picks.mask)
 
 
 def draw_balanced(
-    key, x, labels, mask, neighbours, num_neighbours_real, num_classes, per_class, num
+    key,
+    x,
+    labels,
+    mask,
+    neighbors,
+    num_real_neighbors,
+    num_classes,
+    samples_per_class,
+    num,
 ) -> Rows:
-    """``draw_from_table`` for a caller who has neighbours and no table.
+    """Draws as ``draw_from_table``, given neighbours instead of a table.
 
-    Sorts the labels at each call; where that counts, make the table once.
+    It sorts the labels at each call; precompute the table if speed matters.
 
     Args:
-      key: a typed PRNG key.
-      x, labels, mask: as in ``same_class_neighbours``.
-      neighbours, num_neighbours_real: what that returned for them.
-      num_classes: a Python int >= 1.
-      per_class, num: as in ``draw_from_table``.
+      key: typed PRNG key.
+      x, labels, mask: see ``same_class_neighbors``.
+      neighbors, num_real_neighbors: results of ``same_class_neighbors``.
+      num_classes: Python int >= 1.
+      samples_per_class, num: see ``draw_from_table``.
 
     Returns:
       ``Rows`` with ``num`` rows, as ``draw_from_table``.
 
     Raises:
-      TypeError: as ``draw_from_table``, or if ``labels`` are no whole numbers.
-      ValueError: as ``draw_from_table``, if shapes disagree, there is no row, or
-        ``num_classes`` is below 1.
+      TypeError: under the conditions of ``draw_from_table``, or if ``labels`` are not
+        integers.
+      ValueError: under the conditions of ``draw_from_table``, or if shapes differ, the
+        input is empty, or ``num_classes`` is below 1.
 
     Example:
       >>> x, labels, mask = jnp.ones((2, 1)), jnp.array([0, 0]), jnp.ones(2, bool)
-      >>> found = same_class_neighbours(x, labels, mask, 1)
+      >>> found = same_class_neighbors(x, labels, mask, 1)
       >>> draw_balanced(jax.random.key(0), x, labels, mask, *found, 1, 9, 2).x.ravel()
       Array([1., 1.], dtype=float32)
     """
@@ -279,17 +289,17 @@ def draw_balanced(
     num_classes = whole("num_classes", num_classes, least=1)
     mask = mask & (labels >= 0) & (labels < num_classes)
     order = tables.by_class(labels, mask, num_classes)
-    table = BalanceTable(*order, neighbours, num_neighbours_real)
-    return draw_from_table(key, x, table, per_class, num)
+    table = BalanceTable(*order, neighbors, num_real_neighbors)
+    return draw_from_table(key, x, table, samples_per_class, num)
 
 
 def _rows(x, labels, mask):
     x, labels, mask = jnp.asarray(x), jnp.asarray(labels), jnp.asarray(mask, bool)
     if not jnp.issubdtype(labels.dtype, jnp.integer):
-        raise TypeError(f"labels must be whole numbers, got {labels.dtype}.")
+        raise TypeError(f"labels must be integers, got {labels.dtype}.")
     if not (x.shape[:1] == labels.shape == mask.shape) or not len(labels):
         raise ValueError(
-            "x, labels and mask must have one entry per row, at least one row, got "
-            f"shapes {x.shape}, {labels.shape} and {mask.shape}; pad with mask=False."
+            "x, labels and mask must have the same length >= 1, got shapes "
+            f"{x.shape}, {labels.shape} and {mask.shape}; pad with mask=False."
         )
     return x, labels, mask

@@ -1,4 +1,4 @@
-"""Named sizes that the tests and the benchmarks share."""
+"""Shapes shared by the tests and the benchmarks."""
 
 from typing import NamedTuple
 
@@ -11,22 +11,22 @@ class BenchmarkCase(NamedTuple):
     n: int
     d: int
     counts: tuple[int, ...]
-    per_class: int
-    num_neighbours: int
+    samples_per_class: int
+    k_neighbors: int
 
 
 CASES = {
-    # A class above T, one below, one of a single row, none at all, padding.
+    # A class above T, one below T, one with a single row, an empty one; padding.
     "ragged": BenchmarkCase(40, 6, (20, 9, 1, 0), 12, 3),
     "no_padding": BenchmarkCase(24, 3, (16, 8), 16, 5),
-    # One client of MotionSense (mag4) and one of MobiAct, at their full sizes.
+    # One client of MotionSense (mag4) and one of MobiAct at full size.
     "motion_sense": BenchmarkCase(1024, 256, (150, 120, 300, 350), 600, 5),
     "mobi_act": BenchmarkCase(4000, 768, (300, 400, 1300, 2000), 4000, 5),
 }
 
 
 def client(case: BenchmarkCase, seed: int, dtype=np.float32):
-    """Rows, labels and mask of one made-up client; padding is zero and scattered."""
+    """Returns rows, labels and mask of a synthetic client with scattered padding."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(len(case.counts)), case.counts)
     labels = np.concatenate([labels, np.zeros(case.n - len(labels))]).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Recordings on the device: cut into windows, filtered, walked through, summed up."""
+"""Signal processing on the device: windows, filters, step counts and statistics."""
 
 from jaxanon.kernels.signals.design import butterworth
 from jaxanon.kernels.signals.filters import sosfilt, sosfilt_steady_state, sosfiltfilt

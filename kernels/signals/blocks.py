@@ -1,4 +1,4 @@
-"""Cascades of sections as one linear system, applied a block of samples at a time."""
+"""Filter cascades as a linear system, applied to blocks of samples."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-BLOCK = 64  # Samples; longer blocks multiply more, shorter ones pass more states.
+BLOCK = 64  # Samples; longer blocks need larger products, shorter ones more states.
 
 
 class LinearSystem(NamedTuple):
@@ -19,7 +19,7 @@ class LinearSystem(NamedTuple):
 
 
 def system(sections) -> LinearSystem:
-    """Reads the matrices off one time step of every basis vector."""
+    """Computes the matrices from one time step of every basis vector."""
     n = 2 * len(sections)
     state, value = np.eye(n, n + 1), np.eye(n + 1)[n]
     following = np.zeros_like(state)
@@ -32,7 +32,7 @@ def system(sections) -> LinearSystem:
 
 
 def steady(sections):
-    """``float64[sections, 2]``: the state under an input that has always been 1."""
+    """Returns ``float64[sections, 2]``, the steady state for a constant input of 1."""
     rows, value = [], 1.0
     for b0, b1, b2, _, a1, a2 in sections:
         y = value * (b0 + b1 + b2) / (1 + a1 + a2)
@@ -43,7 +43,7 @@ def steady(sections):
 
 
 def apply(sections, x, state):
-    """``x [..., channels, time]`` and ``state [..., channels, n]`` to both after."""
+    """Filters ``x [..., channels, time]`` and updates ``state [..., channels, n]``."""
     time = x.shape[-1]
     size = max(min(BLOCK, time), 1)
     whole = time - time % size
@@ -61,7 +61,7 @@ def _whole_blocks(linear, x, state, size):
         return x, state
     blocks = x.reshape(*x.shape[:-1], num_blocks, size)
     within, onward, seen = _matrices(linear, size)
-    # The output from zero state, and what the block adds to the state after it.
+    # The output from a zero state, and the block's contribution to the next state.
     made = _product(blocks, np.concatenate([within, onward]))
     states = jnp.concatenate([state[..., None, :], made[..., size:]], -2)
     # Entry i becomes the sum over j of A^(size (i - j)) times entry j, by doubling.
@@ -75,19 +75,19 @@ def _whole_blocks(linear, x, state, size):
 
 
 def _matrices(linear, size):
-    """Block to output, block to the next state, state to output."""
-    reach = [linear.b]  # A^k B
+    """Returns the matrices block to output, block to next state, state to output."""
+    responses = [linear.b]  # A^k B
     seen = [linear.c]  # C A^k
     for _ in range(size - 1):
-        reach.append(linear.a @ reach[-1])
+        responses.append(linear.a @ responses[-1])
         seen.append(seen[-1] @ linear.a)
-    impulse = np.array([linear.d] + [linear.c @ r for r in reach[:-1]])
+    impulse = np.array([linear.d] + [linear.c @ r for r in responses[:-1]])
     lag = np.arange(size)[:, None] - np.arange(size)[None]
     within = np.where(lag >= 0, impulse[np.maximum(lag, 0)], 0)
-    return within, np.stack(reach[::-1], axis=1), np.stack(seen)
+    return within, np.stack(responses[::-1], axis=1), np.stack(seen)
 
 
 def _product(x, matrix):
-    """``x @ matrix.T``, in the full precision of ``x`` on any device."""
+    """Computes ``x @ matrix.T`` in the full precision of ``x`` on any device."""
     matrix = jnp.asarray(matrix.T, x.dtype)
     return jnp.matmul(x, matrix, precision=jax.lax.Precision.HIGHEST)

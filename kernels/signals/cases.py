@@ -1,4 +1,4 @@
-"""Named sizes, and walkers made up, that the tests and the benchmark share."""
+"""Shapes and synthetic walks shared by the tests and the benchmark."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class BenchmarkCase(NamedTuple):
-    """Recordings of one size: real samples of each, channels, and how they are cut."""
+    """Recordings padded to one size: real samples, channels, and window parameters."""
 
     lengths: tuple[int, ...]
     time: int
@@ -17,12 +17,12 @@ class BenchmarkCase(NamedTuple):
 
 
 CASES = {
-    # None, too few for a window, one window and a bit, all; stride below the length.
+    # No samples, too few for a window, one window and more, all; overlapping windows.
     "ragged": BenchmarkCase((0, 7, 20, 61), 61, 2, 16, 5, 50.0),
-    # Windows side by side, and gaps between them; more than one block of samples.
+    # Adjacent windows, and gaps between windows; more than one block of samples.
     "apart": BenchmarkCase((150, 200), 200, 1, 32, 32, 50.0),
     "gaps": BenchmarkCase((40, 33, 10), 40, 3, 5, 9, 20.0),
-    # 24 subjects of MotionSense, magnitudes, five minutes each; MobiAct's windows.
+    # 24 subjects of MotionSense with magnitudes of five minutes; MobiAct's windows.
     "motion_sense": BenchmarkCase(
         (15_000,) * 12 + (12_000,) * 12, 15_000, 2, 128, 10, 50.0
     ),
@@ -31,7 +31,7 @@ CASES = {
 
 
 def recordings(case: BenchmarkCase, seed: int, dtype=np.float64):
-    """``[recordings, time, channels]``, padding of NaN, and the lengths."""
+    """Returns ``[recordings, time, channels]`` padded with NaN, and the lengths."""
     rng = np.random.default_rng(seed)
     x = 9.81 + np.cumsum(
         rng.normal(size=(len(case.lengths), case.time, case.channels)), 1
@@ -42,20 +42,20 @@ def recordings(case: BenchmarkCase, seed: int, dtype=np.float64):
 
 
 def walk(num_steps, rate_hz, *, pace_s=0.5, swing=3.0, still_s=1.0):
-    """``[time, 3]`` in m/s^2: stands still, takes ``num_steps``, stands still.
+    """Returns ``[time, 3]`` in m/s^2: standing, ``num_steps`` of walking, standing.
 
-    The magnitude is 9.81 and, while walking, swings once per step by ``swing``.
+    The magnitude is 9.81 and oscillates by ``swing`` once per step while walking.
     """
     time = round((2 * still_s + num_steps * pace_s) * rate_hz)
     seconds = np.arange(time) / rate_hz - still_s
     walks = (seconds >= 0) & (seconds < num_steps * pace_s)
     r = 9.81 + np.where(walks, swing * np.sin(2 * np.pi * seconds / pace_s), 0)
-    axis = np.array([2.0, 3.0, 6.0]) / 7  # Of norm 1, as the phone may lie.
+    axis = np.array([2.0, 3.0, 6.0]) / 7  # Unit vector, an arbitrary phone pose.
     return r[:, None] * axis[None]
 
 
 def wander(seed, num, time, rate_hz):
-    """``[num, time, 3]``: walks whose pace and swing change, with noise."""
+    """Returns ``[num, time, 3]``, noisy walks with changing pace and swing."""
     rng = np.random.default_rng(seed)
     pace_hz = 1.8 + 0.7 * np.cumsum(rng.normal(size=(num, time)), 1) / np.sqrt(time)
     phase = 2 * np.pi * np.cumsum(pace_hz, 1) / rate_hz

@@ -1,4 +1,4 @@
-"""Butterworth filters designed on the host, as second-order sections in float64."""
+"""Design of Butterworth filters on the host, as float64 second-order sections."""
 
 import cmath
 import itertools
@@ -15,27 +15,26 @@ KINDS = ("lowpass", "highpass", "bandpass")
 def butterworth(order, cutoff_hz, rate_hz, kind="lowpass") -> np.ndarray:
     """Designs a digital Butterworth filter by the bilinear transform.
 
-    Runs on the host, in Python floats, once per filter; give the result to
-    ``sosfilt`` or ``sosfiltfilt``. It is the filter of ``scipy.signal.butter``; how
-    its poles are paired into sections is another matter: here every section has
-    gain 1 at frequency 0 (lowpass), at half the rate (highpass) or in the middle of
-    the band, which suits float32.
+    It runs once per filter on the host. Pass the result to ``sosfilt`` or
+    ``sosfiltfilt``. The filter equals that of ``scipy.signal.butter``, but the
+    sections differ. Every section has gain 1 at frequency 0 (lowpass), at half the rate
+    (highpass) or in the middle of the band, which suits float32.
 
     Args:
-      order: of the lowpass filter it comes from, a Python int >= 1; a bandpass
-        filter has twice as many poles.
-      cutoff_hz: where the gain is 1/sqrt(2), in Hz, in (0, rate_hz / 2); for
-        ``"bandpass"`` a pair, the lower first.
+      order: order of the lowpass prototype, a Python int >= 1. A bandpass filter has
+        twice as many poles.
+      cutoff_hz: frequency in Hz with gain 1/sqrt(2), in (0, rate_hz / 2). For
+        ``"bandpass"`` it is a pair, the lower first.
       rate_hz: samples per second, > 0.
       kind: ``"lowpass"``, ``"highpass"`` or ``"bandpass"``.
 
     Returns:
       NumPy ``float64[sections, 6]``: ``b0, b1, b2, 1, a1, a2`` of each section, in
-      the order in which they are applied.
+      order of application.
 
     Raises:
-      TypeError: if a number is traced, or ``order`` no Python int.
-      ValueError: if a number is out of its range or ``kind`` is unknown.
+      TypeError: if a number is traced, or ``order`` is not a Python int.
+      ValueError: if a number is out of range or ``kind`` is unknown.
 
     Example:
       >>> butterworth(1, 0.5, 4.0).round(4)  # The pole is tan(pi / 8).
@@ -47,12 +46,12 @@ def butterworth(order, cutoff_hz, rate_hz, kind="lowpass") -> np.ndarray:
     """
     order = whole("order", order, least=1)
     cutoffs = _cutoffs(cutoff_hz, rate_hz, kind)
-    # Frequencies as the bilinear transform s = (z - 1) / (z + 1) bends them.
+    # Frequencies warped by the bilinear transform s = (z - 1) / (z + 1).
     bent = [math.tan(math.pi * f / rate_hz) for f in cutoffs]
     angles = [math.pi * (2 * k + order + 1) / (2 * order) for k in range(order)]
-    # One pole of each conjugate pair, and the real pole of an odd order, comes last.
+    # One pole of each conjugate pair.
     upper = [cmath.rect(1, a) for a in angles[: order // 2]]
-    # Poles farther from the unit circle go first, so that peaks are met last.
+    # Poles farther from the unit circle come first, so that peaks are applied last.
     upper.reverse()
     if order % 2:
         upper.insert(0, complex(-1.0))
@@ -63,13 +62,13 @@ def butterworth(order, cutoff_hz, rate_hz, kind="lowpass") -> np.ndarray:
 
 
 def _sections(pole, bent, kind):
-    """Sections for one pole of the prototype and its conjugate."""
+    """Returns the sections for one pole of the prototype and its conjugate."""
     is_real = pole.imag == 0
     if kind == "bandpass":
         half = pole * (bent[1] - bent[0]) / 2
         root = cmath.sqrt(half * half - bent[0] * bent[1])
         middle = cmath.exp(2j * math.atan(math.sqrt(bent[0] * bent[1])))
-        if is_real:  # Its two images are a conjugate pair, or both real.
+        if is_real:  # The two images are a conjugate pair or both real.
             return [_section(half + root, half - root, (1, 0, -1), middle)]
         images = sorted((half + root, half - root), key=lambda s: abs(_digital(s)))
         return [_section(s, s.conjugate(), (1, 0, -1), middle) for s in images]
@@ -85,7 +84,7 @@ def _digital(s):
 
 
 def _section(first, second, b, unit_at):
-    """One row: poles in s, numerator in z, |gain| 1 at the point ``unit_at`` of z."""
+    """Returns one section: poles in s, numerator in z, |gain| 1 at ``unit_at``."""
     p = _digital(first)
     q = 0 if second is None else _digital(second)
     a1, a2 = -(p + q).real, (p * q).real
@@ -105,12 +104,12 @@ def _cutoffs(cutoff_hz, rate_hz, kind):
     cutoffs = tuple(float(f) for f in np.ravel(cutoff_hz))
     if len(cutoffs) != wanted:
         raise ValueError(
-            f"cutoff_hz must be {wanted} number(s) for {kind!r}, got {cutoff_hz!r}."
+            f"cutoff_hz must have {wanted} number(s) for {kind!r}, got {cutoff_hz!r}."
         )
     ordered = (0.0, *cutoffs, rate_hz / 2)
     if not all(low < high for low, high in itertools.pairwise(ordered)):
         raise ValueError(
-            f"cutoff_hz must rise within (0, {rate_hz / 2}), half of rate_hz, got "
+            f"cutoff_hz must increase in (0, {rate_hz / 2}), half of rate_hz, got "
             f"{cutoff_hz!r}; resample the recording or lower the cutoff."
         )
     return cutoffs

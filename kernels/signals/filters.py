@@ -1,4 +1,4 @@
-"""Second-order sections over recordings: forward, and forward then backward."""
+"""Forward and forward-backward filters with second-order sections."""
 
 import jax
 import jax.numpy as jnp
@@ -13,30 +13,30 @@ from jaxanon.kernels.signals.recordings import as_lengths, with_time
 def sosfilt(sections, x, state=None):
     """Filters recordings forward in time.
 
-    Runs in blocks of 64 samples: a block is one product with a matrix made on the
-    host, and states pass from block to block by doubling, so there is no loop over
-    time, forward or in the gradient. Half precision is widened to float32, and the
-    output is rounded once. A NaN or infinity makes NaN of its channel from the start
-    of its block on.
+    It processes blocks of 64 samples: each block is one product with a precomputed
+    matrix, and states propagate between blocks by doubling. There is no loop over time,
+    neither forward nor in the gradient. Half precision is widened to float32, and the
+    output is rounded once. A NaN or infinity makes its channel NaN from the start of
+    its block on.
 
     Args:
-      sections: ``float[sections, 6]`` on the host, from ``butterworth`` or SciPy's
-        ``output="sos"``; stable, ``a0 = 1``.
+      sections: stable ``float[sections, 6]`` on the host with ``a0 = 1``, from
+        ``butterworth`` or SciPy's ``output="sos"``.
       x: ``float[..., time, channels]``; time may be 0.
-      state: ``float[..., sections, 2, channels]``, what an earlier call returned;
-        zeros by default. A recording in two parts gives what it gives in one.
+      state: ``float[..., sections, 2, channels]`` from an earlier call. None is zeros.
+        Filtering a recording in parts gives the same result as in one call.
 
     Returns:
-      ``y``, of the shape and dtype of ``x``, and the state after the last sample,
-      in float32 or wider. They are ``scipy.signal.sosfilt``'s, whose ``zi`` has the
-      axis of sections first.
+      ``y`` in the shape and dtype of ``x``, and the state after the last sample in at
+      least float32. They equal those of ``scipy.signal.sosfilt``, whose ``zi`` has the
+      sections axis first.
 
     Raises:
       TypeError: if ``sections`` is traced.
       ValueError: if a shape is wrong or a section is not stable.
 
     Example:
-      >>> half = [[0.5, 0.5, 0, 1, 0, 0]]  # The mean of a sample and the one before.
+      >>> half = [[0.5, 0.5, 0, 1, 0, 0]]  # Moving average of two samples.
       >>> y, state = sosfilt(half, jnp.array([[2.0], [4.0], [4.0]]))
       >>> y.ravel(), state.ravel()
       (Array([1., 3., 4.], dtype=float32), Array([2., 0.], dtype=float32))
@@ -56,7 +56,7 @@ def sosfilt(sections, x, state=None):
     if state.shape != shape:
         raise ValueError(
             f"state must be float[..., sections, 2, channels] = {shape}, got shape "
-            f"{state.shape}; it is what an earlier call returned."
+            f"{state.shape}; pass the state from an earlier call."
         )
     flat = state.reshape(*x.shape[:-2], 2 * len(sections), channels)
     y, flat = blocks.apply(sections, wide.swapaxes(-1, -2), flat.swapaxes(-1, -2))
@@ -64,18 +64,17 @@ def sosfilt(sections, x, state=None):
 
 
 def sosfilt_steady_state(sections, first):
-    """The state in which a filter is that has seen ``first`` for ever.
+    """Returns the filter state after a constant input ``first`` of infinite length.
 
-    A filter that starts in it does not ring at the start of a recording.
+    Starting from this state avoids a transient at the start of a recording.
 
     Args:
-      sections: as for ``sosfilt``.
-      first: ``float[..., channels]``, most often ``x[..., 0, :]``.
+      sections: see ``sosfilt``.
+      first: ``float[..., channels]``, usually ``x[..., 0, :]``.
 
     Returns:
-      ``float[..., sections, 2, channels]``, a ``state`` for ``sosfilt``;
-      ``scipy.signal.sosfilt_zi`` times ``first``. In float32 or wider, in the units of
-      ``first``.
+      ``float[..., sections, 2, channels]``, a ``state`` for ``sosfilt`` in at least
+      float32. It equals ``scipy.signal.sosfilt_zi`` times ``first``.
 
     Raises:
       TypeError: if ``sections`` is traced.
@@ -91,8 +90,8 @@ def sosfilt_steady_state(sections, first):
     first = widened(jnp.asarray(first))
     if first.ndim < 1:
         raise ValueError(
-            f"first must be float[..., channels], got shape {first.shape}; give one "
-            "sample of each channel, e.g. x[..., 0, :]."
+            f"first must be float[..., channels], got shape {first.shape}; pass one "
+            "sample per channel, such as x[..., 0, :]."
         )
     steady = jnp.asarray(blocks.steady(sections), first.dtype)[..., None]
     steady = steady.reshape((1,) * (first.ndim - 1) + steady.shape)
@@ -100,29 +99,30 @@ def sosfilt_steady_state(sections, first):
 
 
 def sosfiltfilt(sections, x, lengths=None, *, padlen=None):
-    """Filters recordings forward, then backward: twice the order, and no delay.
+    """Filters recordings forward and backward, with twice the order and zero delay.
 
-    Each end is first extended by ``padlen`` samples, turned about the end point
-    (odd extension), and each pass starts in its steady state, as
-    ``scipy.signal.sosfiltfilt`` does it. Precision is that of ``sosfilt``.
+    Each end is first extended by ``padlen`` samples, mirrored about the end point (odd
+    extension). Each pass starts in its steady state, as in
+    ``scipy.signal.sosfiltfilt``. Precision is as in ``sosfilt``.
 
     Args:
-      sections: as for ``sosfilt``.
-      x: ``float[..., time, channels]``, time > ``padlen``.
-      lengths: ``int[...]`` in [0, time], how many samples of each recording are
-        real, the rest is padding, whatever is in it; all of them by default. The
-        ends that are extended are the real ones. A real part of ``padlen`` samples
-        or fewer is extended by what it has, and from there on by its last value.
-      padlen: samples, a Python int >= 0; by default SciPy's, 3 * (order + 1) for
-        lowpass and highpass and 3 * (2 order + 1) for bandpass.
+      sections: see ``sosfilt``.
+      x: ``float[..., time, channels]`` with time > ``padlen``.
+      lengths: ``int[...]`` in [0, time], number of real samples per recording. None is
+        all. Padding may hold any values, and the extension starts at the real ends.
+        If a recording has at most ``padlen`` samples, its last extension value is
+        repeated.
+      padlen: samples to extend, a Python int >= 0. None uses SciPy's default, 3 *
+        (order + 1) for lowpass and highpass and 3 * (2 order + 1) for bandpass.
 
     Returns:
-      ``float[..., time, channels]``, of the dtype of ``x``; zero in the padding.
+      ``float[..., time, channels]`` in the dtype of ``x``; zero in the padding.
 
     Raises:
       TypeError: if ``sections`` is traced, ``lengths`` are not integers, or ``padlen``
-        is no Python int.
-      ValueError: as ``sosfilt``, or if ``x`` is too short for ``padlen``.
+        is not a Python int.
+      ValueError: under the conditions of ``sosfilt``, or if ``x`` is too short for
+        ``padlen``.
 
     Example:
       >>> x = jnp.array([[0.0], [0.0], [4.0], [0.0], [0.0]])
@@ -139,7 +139,7 @@ def sosfiltfilt(sections, x, lengths=None, *, padlen=None):
     edge, time = whole("padlen", edge, least=0), x.shape[-2]
     if edge >= time:
         raise ValueError(
-            f"padlen must be < time, got {edge!r} for time = {time}; give longer "
+            f"padlen must be < time, got {edge!r} for time = {time}; use longer "
             "recordings or a smaller padlen."
         )
     wide = widened(x)
@@ -147,8 +147,8 @@ def sosfiltfilt(sections, x, lengths=None, *, padlen=None):
         extended = _odd_extension(wide, edge)
         y = _back_and_forth(sections, extended)[..., edge : edge + time, :]
         return y.astype(x.dtype)
-    # Recordings are moved to the end of a common buffer, their first value before
-    # them: a filter in the steady state of that value stays in it until they begin.
+    # Recordings are moved to the end of a common buffer and preceded by their first
+    # value: the filter stays in that value's steady state until they begin.
     lengths = as_lengths(lengths, x)[..., None]
     place = jnp.arange(time + 2 * edge).reshape((1,) * (x.ndim - 2) + (-1,))
     index = jnp.maximum(place - (time + edge) + lengths, -edge)
@@ -175,7 +175,7 @@ def _odd_extension(x, edge):
 
 
 def _odd_extension_at(x, index, lengths):
-    """Values at ``index``, which may lie before the first sample or past the last."""
+    """Returns values at ``index``, which may be outside the real samples."""
     last = jnp.maximum(lengths - 1, 0)
     pivot = jnp.clip(index, 0, last)
     turned = jnp.clip(2 * pivot - index, 0, last)
@@ -190,7 +190,7 @@ def _take(x, index):
 
 
 def _default_padlen(sections):
-    """Three times the taps, those that are zero in numerator or denominator less."""
+    """Returns SciPy's default: three times the number of non-zero taps."""
     short = min(np.sum(sections[:, 2] == 0), np.sum(sections[:, 5] == 0))
     return int(3 * (2 * len(sections) + 1 - short))
 
@@ -198,19 +198,19 @@ def _default_padlen(sections):
 def _checked(sections):
     if isinstance(sections, jax.core.Tracer):
         raise TypeError(
-            "sections must be numbers on the host, got a traced array; design the "
-            "filter outside jit and close over it."
+            "sections must be on the host, got a traced array; design the filter "
+            "outside jit and close over it."
         )
     sections = np.asarray(sections, np.float64)
     if sections.ndim != 2 or sections.shape[1] != 6 or not len(sections):
         raise ValueError(
-            "sections must be float[sections, 6], at least one section, got shape "
-            f"{sections.shape}; butterworth(order, cutoff_hz, rate_hz) makes them."
+            "sections must be float[sections, 6] with sections >= 1, got shape "
+            f"{sections.shape}; use butterworth(order, cutoff_hz, rate_hz)."
         )
     a0, a1, a2 = sections[:, 3:].T
     if not (np.all(a0 == 1) and np.all(abs(a2) < 1) and np.all(abs(a1) < 1 + a2)):
         raise ValueError(
-            "sections must be stable, poles inside the unit circle, with a0 = 1, got "
+            "sections must be stable (poles inside the unit circle) with a0 = 1, got "
             f"denominators {sections[:, 3:].tolist()}; divide each section by its a0."
         )
     return sections

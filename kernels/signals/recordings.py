@@ -1,21 +1,21 @@
-"""What every function here asks of a recording and of its length."""
+"""Argument checks of recordings and their lengths."""
 
 import jax.numpy as jnp
 
 
 def with_time(x, name):
-    """``x`` as ``float[..., time, channels]``."""
+    """Returns ``x`` checked as ``float[..., time, channels]``."""
     x = jnp.asarray(x)
     if x.ndim < 2 or not jnp.issubdtype(x.dtype, jnp.floating):
         raise ValueError(
             f"{name} must be float[..., time, channels], got shape {x.shape} of "
-            f"{x.dtype}; one channel is {name}[..., None]."
+            f"{x.dtype}; use {name}[..., None] for one channel."
         )
     return x
 
 
 def as_lengths(lengths, x):
-    """``int32[...]``, one for each recording of ``x``."""
+    """Returns ``int32[...]``, one length per recording of ``x``."""
     lengths = jnp.asarray(lengths)
     if not jnp.issubdtype(lengths.dtype, jnp.integer):
         raise TypeError(f"lengths must be integers, got {lengths.dtype}.")
@@ -28,7 +28,7 @@ def as_lengths(lengths, x):
 
 
 def real_samples(lengths, x):
-    """``bool[..., time]``, True where a sample is no padding; None is no padding."""
+    """Returns ``bool[..., time]``, False for padding; all True for lengths None."""
     if lengths is None:
         return jnp.ones(x.shape[:-1], bool)
     place = jnp.arange(x.shape[-2]).reshape((1,) * (x.ndim - 2) + (-1,))

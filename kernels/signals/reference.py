@@ -1,4 +1,4 @@
-"""The signal kernels in plain loops: the specification, in NumPy and on the host."""
+"""Reference implementation of the signal kernels in plain NumPy loops."""
 
 import itertools
 import math
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def cut_windows(recording, size, length, stride):
-    """Windows of the first ``size`` rows of one recording, a list."""
+    """Returns a list of windows of the first ``size`` rows of one recording."""
     windows = []
     start = 0
     while start + length <= size:
@@ -17,7 +17,7 @@ def cut_windows(recording, size, length, stride):
 
 
 def sosfilt(sections, x, state):
-    """One channel forward, section by section; ``state`` is a list of pairs."""
+    """Filters one channel section by section; ``state`` is a list of pairs."""
     after = []
     for (b0, b1, b2, _, a1, a2), (first, second) in zip(sections, state, strict=True):
         y = []
@@ -32,7 +32,7 @@ def sosfilt(sections, x, state):
 
 
 def steady_state(sections, value):
-    """The state after ``value`` for ever: each section's equations left unchanged."""
+    """Returns the fixed point of each section's equations for a constant input."""
     state = []
     for b0, b1, b2, _, a1, a2 in sections:
         out = value * (b0 + b1 + b2) / (1 + a1 + a2)
@@ -43,7 +43,7 @@ def steady_state(sections, value):
 
 
 def sosfiltfilt(sections, x, padlen):
-    """One channel, odd extension at both ends, forward and backward."""
+    """Filters one channel forward and backward, with odd extension at both ends."""
     last = len(x) - 1
     before = [2 * x[0] - x[min(k, last)] for k in range(padlen, 0, -1)]
     after = [2 * x[last] - x[max(last - k, 0)] for k in range(1, padlen + 1)]
@@ -55,7 +55,7 @@ def sosfiltfilt(sections, x, padlen):
 
 
 def count_steps_threshold(magnitude, threshold=10.5):
-    """Half the crossings of one recording."""
+    """Returns half the threshold crossings of one recording."""
     crossings = 0
     for before, after in itertools.pairwise(magnitude):
         crossings += (before >= threshold) != (after >= threshold)
@@ -63,10 +63,10 @@ def count_steps_threshold(magnitude, threshold=10.5):
 
 
 def count_steps_jerk_pace(smooth, rate_hz):
-    """Adaptiv on one filtered magnitude, sample by sample."""
+    """Runs Adaptiv on one filtered magnitude, sample by sample."""
     jerks, paces = [2.5] * 20, [0.4] * 20
     count = 0
-    direction = 0  # Up is 1, down is -1, 0 until it moves.
+    direction = 0  # 1 is up, -1 is down, 0 is undefined at the start.
     maximum = last_maximum = last_minimum = None
     for i in range(1, len(smooth)):
         moved = np.sign(smooth[i] - smooth[i - 1])
@@ -93,7 +93,7 @@ def count_steps_jerk_pace(smooth, rate_hz):
 
 
 def window_statistics(x):
-    """Of the real samples of one channel, a list of at least one; by name."""
+    """Returns the statistics by name for a non-empty list of samples."""
     num = len(x)
     mean = sum(x) / num
     moment = lambda power: sum((value - mean) ** power for value in x) / num

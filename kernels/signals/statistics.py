@@ -1,4 +1,4 @@
-"""Numbers that describe a window, channel by channel."""
+"""Statistics of windows per channel."""
 
 import functools
 from typing import NamedTuple
@@ -13,43 +13,42 @@ from jaxanon.kernels.sorting import in_order
 
 
 class WindowStatistics(NamedTuple):
-    """Each ``float[..., channels]``, in the units of the window unless said."""
+    """Statistics ``float[..., channels]``, in the units of the window unless noted."""
 
-    mean: jax.Array  # of the real samples, as all else
-    std: jax.Array  # of the population (ddof 0)
+    mean: jax.Array  # all statistics use real samples only
+    std: jax.Array  # population standard deviation (ddof 0)
     variance: jax.Array  # squared units
-    minimum: jax.Array  # the smallest sample
-    maximum: jax.Array  # the largest
-    median: jax.Array  # the middle one, or the mean of the two in the middle
-    interquartile_range: jax.Array  # quartiles interpolated linearly, as NumPy does
+    minimum: jax.Array  # smallest sample
+    maximum: jax.Array  # largest sample
+    median: jax.Array  # mean of the two middle samples for an even number
+    interquartile_range: jax.Array  # linear interpolation, as in NumPy
     skewness: jax.Array  # third standardised moment, no unit
-    kurtosis: jax.Array  # fourth standardised moment less 3, no unit
+    kurtosis: jax.Array  # fourth standardised moment minus 3, no unit
     energy: jax.Array  # sum of squares, squared units
     rms: jax.Array  # root of the mean square
     zero_crossings: jax.Array  # int32
 
 
 def window_statistics(windows, mask=None) -> WindowStatistics:
-    """Describes each channel of each window by twelve numbers.
+    """Computes twelve statistics per channel of each window.
 
-    Taken in float32 for half precision, and returned so. Sums are of deviations from
-    the minimum and in a unit near the largest of them, so neither a large offset nor a
-    tiny or huge scale spoils mean, deviation, moments or rms; squared units overflow
-    for values above 1e19 and vanish below 1e-19. Under ``jit`` what is not used is not
-    computed.
+    Half precision is computed and returned in float32. Sums use scaled deviations from
+    the minimum, so a large offset or an extreme scale does not reduce the accuracy of
+    mean, deviation, moments or rms. Squared units overflow for values above 1e19 and
+    underflow below 1e-19. Under ``jit`` unused statistics are not computed.
 
-    A constant channel has ``std``, ``variance``, ``skewness`` and ``kurtosis``
-    exactly 0 (SciPy gives NaN for the last two), and gradients of 0 there. A window
-    without a real sample has 0 everywhere. A NaN makes every number of its channel
-    NaN but the crossings. A crossing lies between neighbours, both real, of which
-    one is < 0 and the other is not.
+    A constant channel has ``std``, ``variance``, ``skewness`` and ``kurtosis`` of
+    exactly 0 (SciPy gives NaN for the last two), with zero gradients. A window without
+    real samples gives 0 everywhere. A NaN makes all statistics of its channel NaN,
+    except the crossings. A crossing is a pair of adjacent real samples of which exactly
+    one is < 0.
 
     Args:
       windows: ``float[..., time, channels]``.
-      mask: ``bool[..., time]``, False where a sample is padding; ``None`` if none is.
+      mask: ``bool[..., time]``, False where a sample is padding. None is all True.
 
     Returns:
-      ``WindowStatistics``; for nine of these over the spectrum as well, give it
+      ``WindowStatistics``. For statistics of the spectrum, pass
       ``jnp.abs(jnp.fft.fft(windows, axis=-2))``.
 
     Raises:
@@ -69,9 +68,9 @@ def window_statistics(windows, mask=None) -> WindowStatistics:
     if mask.shape != windows.shape[:-1] or mask.dtype != bool:
         raise ValueError(
             f"mask must be bool[..., time] of shape {windows.shape[:-1]}, got shape "
-            f"{mask.shape} of {mask.dtype}; it has no axis of channels."
+            f"{mask.shape} of {mask.dtype}; omit the channels axis."
         )
-    if not windows.shape[-2]:  # Nothing to sort or compare: one sample, not real.
+    if not windows.shape[-2]:  # Uses one masked sample instead of an empty axis.
         windows = jnp.zeros_like(windows, shape=_with_time(windows, 1))
         mask = jnp.zeros((*mask.shape[:-1], 1), bool)
     return _statistics(widened(windows), mask[..., None])
@@ -89,11 +88,11 @@ def _statistics(x, mask):
     minimum = jnp.min(jnp.where(mask, x, jnp.inf), axis=-2)
     maximum = jnp.max(jnp.where(mask, x, -jnp.inf), axis=-2)
     minimum, maximum = (jnp.where(some, v, 0) for v in (minimum, maximum))
-    # Sums are taken in a unit near the largest value, so that none overflows and no
-    # square vanishes; the unit is a power of two, so it costs no digit.
+    # Scaling to near 1 avoids overflow and underflow of squares. The scale is a power
+    # of two and therefore exact.
     near, powers = scaled(x, axis=-2)
     restored = functools.partial(_restored, powers=powers)
-    # The origin cancels out of every result, so no gradient goes through it.
+    # The origin cancels in every result, so it needs no gradient.
     origin = jax.lax.stop_gradient(jnp.min(jnp.where(mask, near, jnp.inf), axis=-2))
     origin = jnp.where(some, origin, 0)
     above = jnp.where(mask, near - origin[..., None, :], 0)
@@ -105,7 +104,7 @@ def _statistics(x, mask):
     safe = jnp.where(varies, second, 1)
     std = restored(jnp.where(varies, _restored(jnp.sqrt(safe), own_powers), 0))
     ascending = in_order(jnp.where(mask, x, jnp.inf).swapaxes(-1, -2))
-    # The minimum of no samples is 0 already, and that of a NaN is NaN.
+    # The minimum is already 0 without samples, and NaN with a NaN.
     known = some & ~jnp.isnan(minimum)
     quantile = lambda q: jnp.where(known, _quantile(ascending, num, q), minimum)
     return WindowStatistics(
@@ -125,26 +124,26 @@ def _statistics(x, mask):
 
 
 def _quantile(ascending, num, q):
-    """Between the two nearest real samples; ``num`` of them come first."""
+    """Interpolates between the nearest real samples; the first ``num`` are real."""
     place = q * jnp.maximum(num - 1, 0)
     low, high = jnp.floor(place), jnp.ceil(place)
     at = lambda i: jnp.take_along_axis(
         ascending, i.astype(jnp.int32)[..., None], axis=-1
     )[..., 0]
     first, second = at(low), at(high)
-    # Not by their difference, which overflows where they are huge and of two signs.
+    # The difference of the two samples could overflow.
     between = (1 - (place - low)) * first + (place - low) * second
     return jnp.where(first == second, first, between)
 
 
 def _restored(value, powers):
-    """``float[..., channels]`` in the unit that ``scaled`` took out of a window."""
+    """Undoes the scaling of ``scaled`` for ``float[..., channels]``."""
     first, second = powers
     return value * first[..., 0, :] * second[..., 0, :]
 
 
 def _root(square):
-    """Square root whose gradient at 0 is 0, not infinite."""
+    """Computes the square root with gradient 0 at 0."""
     some = square != 0
     return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
 

@@ -1,4 +1,4 @@
-"""Ragged recordings, padded to one length, cut into windows."""
+"""Cutting of padded recordings into windows."""
 
 import math
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from jaxanon.kernels.signals.recordings import as_lengths, with_time
 
 
 class CutWindows(NamedTuple):
-    """Windows of each recording, in the order of time."""
+    """Windows of each recording in chronological order."""
 
     windows: jax.Array  # float[..., num_windows, length, channels]
     mask: jax.Array  # bool[..., num_windows], False where a window is padding
@@ -20,25 +20,24 @@ class CutWindows(NamedTuple):
 def cut_windows(recordings, lengths, length, stride) -> CutWindows:
     """Cuts recordings into windows of one length.
 
-    Window ``i`` holds samples ``i * stride`` to ``i * stride + length``. One that
-    reaches into the padding is not real: its mask is False and it holds zeros,
-    whatever the padding held. What is left at the end of a recording and fills no
-    window is dropped.
+    Window ``i`` holds samples ``i * stride`` to ``i * stride + length``. A window that
+    includes padding has mask False and holds zeros. An incomplete window at the end of
+    a recording is dropped.
 
     Args:
       recordings: ``float[..., time, channels]``, each padded to ``time`` samples.
-      lengths: ``int[...]`` in [0, time], how many samples of each are real; ``None``
-        if all are.
+      lengths: ``int[...]`` in [0, time], number of real samples per recording. None is
+        all.
       length: samples per window, a Python int >= 1.
-      stride: samples from one start to the next, a Python int >= 1; windows overlap
+      stride: samples between the starts of windows, a Python int >= 1. Windows overlap
         if it is below ``length``.
 
     Returns:
       ``CutWindows`` with ``num_windows = (time - length) // stride + 1``, or 0 if
-      ``time < length``; of the dtype of ``recordings``.
+      ``time < length``, in the dtype of ``recordings``.
 
     Raises:
-      TypeError: if ``lengths`` are not integers, or a number is no Python int.
+      TypeError: if ``lengths`` are not integers, or a number is not a Python int.
       ValueError: if a shape is wrong or a number is below 1.
 
     Example:
@@ -63,7 +62,7 @@ def cut_windows(recordings, lengths, length, stride) -> CutWindows:
 
 
 def _cut(x, num_windows, length, stride):
-    """One slice per window: cheaper than an index per sample."""
+    """Cuts one slice per window, which is cheaper than an index per sample."""
     *batch, time, channels = x.shape
     if not num_windows:
         return jnp.zeros((*batch, 0, length, channels), x.dtype)

@@ -1,4 +1,4 @@
-"""Dynamic time warping of many pairs of series at once."""
+"""Batched dynamic time warping of pairs of series."""
 
 from jaxanon.kernels.warping.api import dtw, dtw_path
 from jaxanon.kernels.warping.distance import WarpingPath

@@ -1,4 +1,4 @@
-"""Public functions: what they take, what they promise, what they refuse."""
+"""Public functions with argument checks."""
 
 import jax
 import jax.numpy as jnp
@@ -18,49 +18,47 @@ def dtw(
     local_cost="squared_euclidean",
     lanes=None,
 ):
-    """Dynamic time warping distance of each pair of multivariate series.
+    """Computes the dynamic time warping distance of each pair of series.
 
-    The least total cost of matching all samples of ``x[p]`` with all of ``y[p]`` in
-    order, each with at least one; first with first, last with last. Channels are warped
-    together; to warp each on its own, make it a pair of its own.
+    It is the minimum total cost of matching the samples of ``x[p]`` and ``y[p]`` in
+    order, from first with first to last with last, each sample at least once. Channels
+    are warped together. To warp channels separately, pass each as a separate pair.
 
-    The gradient is that of the cost along the best path, with the path held fixed: the
-    true one wherever the best path is unique, and a subgradient of the cost elsewhere;
-    0 at distance 0. Both modes and higher orders work. Where it is taken, memory and
-    time grow by the path: one byte for each cell of ``lanes`` pairs.
+    The gradient treats the best path as fixed. It is exact if the best path is unique,
+    a subgradient otherwise, and 0 at distance 0. Forward and reverse mode and higher
+    orders are supported. Gradients also store the path, one byte per cell of ``lanes``
+    pairs.
 
     Args:
       x: ``float[pairs, time_x, channels]``. Half precision is widened to float32.
-      y: ``float[pairs, time_y, channels]``, of the dtype of ``x``.
-      x_lengths: ``int[pairs]``, how many samples of each series are real, the first
-        ones; None is all. What padding holds changes nothing, NaN included. Lengths
-        beyond the axis mean all of it.
-      y_lengths: likewise.
-      band: radius of the Sakoe-Chiba band in samples, a Python int >= 0, or None. Of
-        lengths n and m, sample i may match j where ``-max(n - m, 0) - band <= j - i <=
-        max(m - n, 0) + band``; with equal lengths 0 is no warping. It limits paths,
-        and saves no time.
-      local_cost: what a match costs. ``"squared_euclidean"`` over channels, with the
-        square root of the total as the distance; ``"euclidean"`` or ``"absolute"``
-        (the sum over channels), with the total itself.
-      lanes: pairs worked on side by side, which changes speed and memory and not the
-        result. None is 32 on a CPU, where they have to fit the cache, else 4096.
+      y: ``float[pairs, time_y, channels]`` in the dtype of ``x``.
+      x_lengths: ``int[pairs]``, number of real samples at the start of each series.
+        None is all. Padding may hold any values. Larger lengths are clipped.
+      y_lengths: ``int[pairs]``, lengths of ``y``.
+      band: radius of the Sakoe-Chiba band in samples, a Python int >= 0, or None. For
+        lengths n and m, sample i may match j if ``-max(n - m, 0) - band <= j - i <=
+        max(m - n, 0) + band``. Radius 0 with equal lengths forbids warping. The band
+        does not save time.
+      local_cost: cost of a match. ``"squared_euclidean"`` over channels takes the
+        square root of the total. ``"euclidean"`` and ``"absolute"`` (the sum over
+        channels) use the total.
+      lanes: pairs computed side by side, which affects only speed and memory. None is
+        32 on a CPU (to fit the cache) and 4096 elsewhere.
 
     Returns:
-      ``float32[pairs]``, ``float64`` for float64 input, >= 0, in the units of ``x``.
-      Infinite for a pair with a series of length 0, NaN for one with a NaN or an
-      infinity among its real samples.
+      ``float32[pairs]`` (float64 for float64), >= 0, in the units of ``x``. It is
+      infinite for a series of length 0, and NaN if a real sample is NaN or infinite.
 
     Raises:
-      TypeError: if a dtype is not floating, the two differ, or ``band`` or ``lanes`` is
-        no Python int.
-      ValueError: if shapes disagree or an axis is empty, ``band`` or ``lanes`` is below
-        its bound, or ``local_cost`` is unknown.
+      TypeError: if a dtype is not floating, the dtypes differ, or ``band`` or ``lanes``
+        is not a Python int.
+      ValueError: if shapes differ, an axis is empty, ``band`` or ``lanes`` is too
+        small, or ``local_cost`` is unknown.
 
     Example:
       >>> x = jnp.array([[[0.0], [3.0], [3.0], [0.0]]])
       >>> y = jnp.array([[[0.0], [0.0], [3.0], [4.0]]])
-      >>> dtw(x, y), dtw(x, y, band=0)  # 4 against 0 alone; 3 more against 0.
+      >>> dtw(x, y), dtw(x, y, band=0)  # Only the last match costs; then also 0 and 3.
       (Array([4.], dtype=float32), Array([5.], dtype=float32))
 
     References:
@@ -81,21 +79,21 @@ def dtw_path(
     local_cost="squared_euclidean",
     lanes=None,
 ) -> WarpingPath:
-    """The best path that ``dtw`` measures.
+    """Returns the best warping path of each pair.
 
-    Of equally good steps, the one in both series is taken; between the other two the
-    choice is not promised. A pair with a series of length 0 has no path: ``mask`` is
-    False throughout. That of a pair with a NaN or an infinity has no meaning.
+    Ties prefer the step in both series; the choice between the other two steps is
+    unspecified. A series of length 0 gives an all-False ``mask``. The path is
+    meaningless if a sample is NaN or infinite.
 
     Args:
-      x, y, x_lengths, y_lengths, band, local_cost, lanes: as in ``dtw``.
+      x, y, x_lengths, y_lengths, band, local_cost, lanes: see ``dtw``.
 
     Returns:
       ``WarpingPath`` with ``[pairs, time_x + time_y - 1]`` entries.
 
     Raises:
-      TypeError: as ``dtw``.
-      ValueError: as ``dtw``.
+      TypeError: same conditions as ``dtw``.
+      ValueError: same conditions as ``dtw``.
 
     Example:
       >>> x = jnp.array([[[0.0], [5.0]]])
@@ -115,9 +113,9 @@ def _checked(x, y, x_lengths, y_lengths, band, local_cost, lanes):
     agree = x.ndim == y.ndim == 3 and x.shape[::2] == y.shape[::2]
     if not agree or 0 in x.shape or 0 in y.shape:
         raise ValueError(
-            "x and y must be float[pairs, time, channels], with equal pairs and "
-            f"channels and no empty axis, got shapes {x.shape} and {y.shape}; for one "
-            "pair write x[None], for one channel x[..., None]."
+            "x and y must be non-empty float[pairs, time, channels] with equal pairs "
+            f"and channels, got shapes {x.shape} and {y.shape}; use x[None] for one "
+            "pair and x[..., None] for one channel."
         )
     if x.dtype != y.dtype or not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(

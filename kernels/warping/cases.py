@@ -1,4 +1,4 @@
-"""Named sizes that the tests and the benchmarks share."""
+"""Shapes shared by the tests and the benchmarks."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,8 @@ class BenchmarkCase(NamedTuple):
 
 
 CASES = {
-    # More pairs than lanes with a rest, both orders of length, one channel, one sample.
+    # More pairs than lanes with a remainder, both orders of length, one channel, one
+    # sample.
     "wide": BenchmarkCase(7, 9, 17, 3),
     "tall": BenchmarkCase(7, 17, 9, 3),
     "one_channel": BenchmarkCase(3, 12, 12, 1),
@@ -28,7 +29,7 @@ CASES = {
 
 
 def series(case: BenchmarkCase, seed: int, dtype=np.float32):
-    """``x``, ``y`` and their lengths; drawn, so no two paths are equally good."""
+    """Returns random ``x``, ``y`` and their lengths, without ties between paths."""
     rng = np.random.default_rng(seed)
 
     def side(time):

@@ -1,4 +1,4 @@
-"""Local costs: how far two samples are apart."""
+"""Local costs between two samples."""
 
 import jax.numpy as jnp
 
@@ -6,12 +6,12 @@ NAMES = ("squared_euclidean", "euclidean", "absolute")
 
 
 def local_cost(name):
-    """``(channels of float[n], channels of float[n]) -> float[n]``."""
+    """Returns the cost function of lists of channels: ``(float[n]s, float[n]s)``."""
     part = jnp.abs if name == "absolute" else jnp.square
 
     def cost(a, b):
         total = part(a[0] - b[0])
-        for channel in range(1, len(a)):  # One loop for XLA; a sum over an axis is not.
+        for channel in range(1, len(a)):  # XLA fuses this, unlike a sum over an axis.
             total = total + part(a[channel] - b[channel])
         return root(total) if name == "euclidean" else total
 
@@ -19,6 +19,6 @@ def local_cost(name):
 
 
 def root(x):
-    """Square root whose gradient at 0 is 0, not infinite."""
+    """Computes the square root with gradient 0 at 0."""
     positive = x > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), x)

@@ -1,4 +1,4 @@
-"""The distance, its path, and its derivative along that path."""
+"""Distance, path, and derivative of the distance along the path."""
 
 import functools
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from jaxanon.kernels.warping import costs, layout, wavefront
 
 
 class WarpingPath(NamedTuple):
-    """Which samples are matched, first to last; ``[pairs, time_x + time_y - 1]``."""
+    """Matched samples from first to last; ``[pairs, time_x + time_y - 1]``."""
 
     x_index: jax.Array  # int32, 0 where mask is False
     y_index: jax.Array  # int32, 0 where mask is False
@@ -19,7 +19,7 @@ class WarpingPath(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What is static."""
+    """Static options."""
 
     band: int | None
     local_cost: str
@@ -28,7 +28,7 @@ class Options(NamedTuple):
 
 
 def _run(x, y, n, m, options, with_path):
-    """The least cost of each pair, and its path."""
+    """Returns the minimum cost of each pair, and its path."""
     swap = x.shape[1] > y.shape[1]  # The shorter axis is the wavefront's width.
     if swap:
         x, y, n, m = y, x, m, n
@@ -52,7 +52,7 @@ def _run(x, y, n, m, options, with_path):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(4,))
 def distance(x, y, n, m, options):
-    """``float[pairs]``, with the derivative of the cost along the best path."""
+    """Returns ``float[pairs]``; the derivative holds the best path fixed."""
     total, _ = _run(x, y, n, m, options, with_path=False)
     return _finished(total, x, y, n, m, options)
 
@@ -65,7 +65,7 @@ def _distance_jvp(options, primals, tangents):
 
 
 def _along(path, x, y, n, m, options):
-    """The distance as a function of the samples alone, the path being given."""
+    """Computes the distance of the samples along a given path."""
     cost = costs.local_cost(options.local_cost)
 
     def matched(a, index):
@@ -91,7 +91,7 @@ def _all_finite(x, lengths):
 
 
 def path_of(x, y, n, m, options):
-    """First cell to last; no derivative, for a path is made of whole numbers."""
+    """Returns the path from first to last cell, without derivative."""
     x, y = jax.lax.stop_gradient((x, y))
     _, path = _run(x, y, n, m, options, with_path=True)
     last = jnp.sum(path.mask, axis=1, dtype=jnp.int32) - 1

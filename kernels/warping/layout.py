@@ -1,4 +1,4 @@
-"""Pairs into blocks for the wavefront, and out of them again."""
+"""Conversion between pairs and blocks of the wavefront."""
 
 import jax
 import jax.numpy as jnp
@@ -9,12 +9,12 @@ from jaxanon.kernels.warping.wavefront import BOTH, COLUMN, ROW, Block, Sizes
 
 
 def block_maker(sizes: Sizes, x, y, x_lengths, y_lengths, *, ragged, band):
-    """``int32[] -> Block``; ``x`` lies in the rows and is the shorter one.
+    """Returns ``int32[] -> Block``; the rows are ``x``, the shorter series.
 
     Args:
-      sizes: of the wavefront.
-      x: ``float[pairs, rows, channels]``; only finite numbers count.
-      y: ``float[pairs, columns, channels]``; only finite numbers count.
+      sizes: ``Sizes``.
+      x: ``float[pairs, rows, channels]``; only finite values are used.
+      y: ``float[pairs, columns, channels]``; only finite values are used.
       x_lengths: ``int32[pairs]``.
       y_lengths: ``int32[pairs]``.
       ragged: whether any length may be less than its axis.
@@ -24,7 +24,7 @@ def block_maker(sizes: Sizes, x, y, x_lengths, y_lengths, *, ragged, band):
     wall = jnp.finfo(wide(x.dtype)).max
 
     def make_block(index):
-        # The last block overlaps the one before it where lanes do not divide pairs.
+        # The last block overlaps the previous one if lanes do not divide pairs.
         start = jnp.minimum(index * lanes, len(x) - lanes)
         part = lambda a: jax.lax.dynamic_slice_in_dim(a, start, lanes)
         n, m = part(x_lengths), part(y_lengths)
@@ -43,7 +43,7 @@ def block_maker(sizes: Sizes, x, y, x_lengths, y_lengths, *, ragged, band):
 
 
 def unblocked(leaf, pairs):
-    """``[blocks, lanes, ...]`` to ``[pairs, ...]``."""
+    """Reshapes ``[blocks, lanes, ...]`` to ``[pairs, ...]``."""
     blocks, lanes = leaf.shape[:2]
     overlap = blocks * lanes - pairs
     earlier = leaf[:-1].reshape(-1, *leaf.shape[2:])
@@ -51,10 +51,10 @@ def unblocked(leaf, pairs):
 
 
 def tracer(sizes: Sizes, length: int):
-    """``finish`` of the wavefront: the best path of each lane, last cell first.
+    """Returns ``finish`` of the wavefront, which traces best paths backwards.
 
-    It gives ``int32[lanes, length]`` twice, rows and columns, and ``bool``, False after
-    the path's first cell.
+    It returns rows and columns ``int32[lanes, length]``, from the last cell on, and a
+    mask ``bool[lanes, length]``, False after the path's first cell.
     """
     lanes = sizes.lanes
 
@@ -65,7 +65,7 @@ def tracer(sizes: Sizes, length: int):
         def back(carry, _):
             row, step, active = carry
             i, j = row - block.first, step - 1 - row
-            # Costs that overflow leave no order between moves; the edges always do.
+            # Moves are arbitrary if costs overflow, but the edges are always known.
             move = moves.ravel()[step * size + row * lanes + lane]
             move = jnp.where(j == 0, ROW, move)
             move = jnp.where(i == 0, COLUMN, move)
@@ -88,22 +88,22 @@ def tracer(sizes: Sizes, length: int):
 
 
 def _side(x, size, offset, wall):
-    """``float[lanes, n, channels]`` to ``[channels, size, lanes]``, walls around it."""
-    x = jnp.where(jnp.isfinite(x), x, 0)  # Else one pair's NaN would reach the next.
+    """Pads ``float[lanes, n, channels]`` by walls to ``[channels, size, lanes]``."""
+    x = jnp.where(jnp.isfinite(x), x, 0)  # One pair's NaN must not affect the next.
     x = widened(x.transpose(2, 1, 0))
     room = jnp.full((len(x), size, x.shape[2]), wall, x.dtype)
     return jax.lax.dynamic_update_slice(room, x, (0, offset, 0))
 
 
 def _down(rows, by, wall):
-    """Each lane's rows moved down by ``by`` rows, so that all end in the last one."""
+    """Moves each lane's rows down by ``by``, so that all end in the last row."""
     source = jnp.arange(rows.shape[1])[:, None] - by[None]
     moved = jnp.take_along_axis(rows, jnp.maximum(source, 0)[None], axis=1)
     return jnp.where(source[None] >= 0, moved, wall)
 
 
 def _limits(sizes, n, m, band):
-    """First and last step at which a row is within the band; walls always are."""
+    """Returns the first and last step of each row within the band; walls always are."""
     aligned = jnp.arange(sizes.rows)[:, None]
     row = aligned - (sizes.rows - n)[None]
     diagonal = 1 + aligned + row

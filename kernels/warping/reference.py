@@ -1,4 +1,4 @@
-"""Dynamic time warping as the recurrence is written: one pair, two loops, NumPy."""
+"""Reference implementation of dynamic time warping for one pair in NumPy loops."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def sample_cost(a, b, local_cost):
-    """How far two samples, ``float[channels]``, are apart."""
+    """Returns the cost of matching two samples ``float[channels]``."""
     if local_cost == "absolute":
         return sum(abs(p - q) for p, q in zip(a, b, strict=True))
     square = sum((p - q) ** 2 for p, q in zip(a, b, strict=True))
@@ -14,14 +14,14 @@ def sample_cost(a, b, local_cost):
 
 
 def in_band(i, j, n, m, band):
-    """Whether cell (i, j) of an n by m table is within ``band`` of the diagonals."""
+    """Returns whether cell (i, j) of an n by m table is within the band."""
     if band is None:
         return True
     return -max(n - m, 0) - band <= j - i <= max(m - n, 0) + band
 
 
 def table(x, y, *, band=None, local_cost="squared_euclidean"):
-    """``float[n + 1, m + 1]``: least cost of every pair of beginnings."""
+    """Returns ``float[n + 1, m + 1]``, the minimum cost of each pair of prefixes."""
     n, m = len(x), len(y)
     least = np.full((n + 1, m + 1), math.inf)
     least[0, 0] = 0
@@ -34,13 +34,13 @@ def table(x, y, *, band=None, local_cost="squared_euclidean"):
 
 
 def dtw(x, y, *, band=None, local_cost="squared_euclidean"):
-    """Distance of ``x``, ``float[n, channels]``, and ``y``, ``float[m, channels]``."""
+    """Computes the distance of ``float[n, channels]`` and ``float[m, channels]``."""
     least = table(x, y, band=band, local_cost=local_cost)[-1, -1]
     return math.sqrt(least) if local_cost == "squared_euclidean" else least
 
 
 def dtw_path(x, y, *, band=None, local_cost="squared_euclidean"):
-    """The cells of the best path, first to last."""
+    """Returns the cells of the best path from first to last."""
     least = table(x, y, band=band, local_cost=local_cost)
     i, j = len(x), len(y)
     path = []

@@ -1,13 +1,13 @@
-"""Many pairs abreast, one anti-diagonal at a time, a pair entering as another leaves.
+"""Wavefront algorithm for many pairs, one anti-diagonal per step.
 
-The cells of one anti-diagonal depend on the two before it alone. ``lanes`` pairs lie
-side by side in the contiguous axis. Anti-diagonals grow and shrink, so a pair alone
-would leave half of its cells idle; here each lane is fed pair after pair, and the first
-rows of the next one take the place of the rows that the last one has done with.
+The cells of an anti-diagonal depend only on the two before it. ``lanes`` pairs lie side
+by side in the contiguous axis. Anti-diagonals grow and shrink, so a single pair would
+leave half of the cells idle. Each lane therefore processes pairs back to back: the
+first rows of the next pair replace finished rows of the previous pair.
 
-``wall``, the largest number there is, makes that work without masks: each series in
-the rows is preceded by rows of it, each one in the columns by a column. No path crosses
-from a wall to a number; where two walls meet the cost is 0, and there a path begins.
+Padding with ``wall``, the largest float, avoids masks. Each row series is preceded by
+wall rows, and each column series by a wall column. Paths cannot cross from a wall to a
+number. The cost between two walls is 0, and paths start there.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ import jax.numpy as jnp
 
 from jaxanon.kernels import varying
 
-GROUP = 8  # Rows are let in by so many: one at a time would copy them at each step.
-BOTH, ROW, COLUMN = 0, 1, 2  # The series that a path moves on in.
+GROUP = 8  # Rows inserted at a time; single rows would cost a copy per step.
+BOTH, ROW, COLUMN = 0, 1, 2  # Series in which a path advances.
 
 
 class Sizes(NamedTuple):
-    """Static: each lane gets a pair every ``period`` steps, ``rows`` steps long."""
+    """Static sizes; a lane gets a pair every ``period`` steps, over ``rows`` steps."""
 
     lanes: int
     blocks: int
@@ -32,17 +32,17 @@ class Sizes(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One pair for every lane."""
+    """One pair per lane."""
 
     rows: jax.Array  # float[channels, sizes.rows * lanes]: walls, then the series
     columns: jax.Array  # float[channels, sizes.period * lanes]: last sample first
     limits: jax.Array | None  # int32[2, sizes.rows * lanes]: first, last step in band
-    first: jax.Array  # int32[lanes]: the row of the first sample
-    end: jax.Array  # int32[lanes]: the step that reaches the last cell
+    first: jax.Array  # int32[lanes]: row of the first sample
+    end: jax.Array  # int32[lanes]: step that reaches the last cell
 
 
 def sizes_for(pairs: int, rows: int, columns: int, lanes: int) -> Sizes:
-    """Room for ``rows`` samples, ``columns`` samples, and the walls before them."""
+    """Returns sizes that fit the samples of rows and columns with their walls."""
     lanes = min(lanes, pairs)
     up = lambda n: -(-n // GROUP) * GROUP
     return Sizes(lanes, -(-pairs // lanes), up(rows + 1), up(columns + GROUP))
@@ -51,19 +51,19 @@ def sizes_for(pairs: int, rows: int, columns: int, lanes: int) -> Sizes:
 def run(
     sizes: Sizes, make_block: Callable, local_cost: Callable, finish: Callable | None
 ):
-    """Feeds all blocks through the wavefront.
+    """Runs all blocks through the wavefront.
 
     Args:
-      sizes: by ``sizes_for``.
-      make_block: ``int32[] -> Block``. It is asked for one block too many, which
-        drives the last one out.
+      sizes: result of ``sizes_for``.
+      make_block: ``int32[] -> Block``. It is called for one extra block, which
+        completes the last one.
       local_cost: ``(channels of float[n], channels of float[n]) -> float[n]``.
-      finish: ``(block, int8[2 * period, rows * lanes]) -> tree``, called with the moves
-        of every step since the block began: ``BOTH``, ``ROW`` or ``COLUMN``, where the
-        path to that cell takes its last step. None where nobody asks for them.
+      finish: ``(block, int8[2 * period, rows * lanes]) -> tree``, or None. Its second
+        argument holds the last move of the path to each cell (``BOTH``, ``ROW`` or
+        ``COLUMN``) for every step since the block began.
 
     Returns:
-      ``float[blocks, lanes]``, the least cost, and what ``finish`` gave, stacked.
+      ``float[blocks, lanes]``, the minimum cost, and the stacked results of ``finish``.
     """
     first = make_block(jnp.zeros((), jnp.int32))
     dtype, lanes = first.rows.dtype, sizes.lanes
@@ -71,7 +71,7 @@ def run(
     def one_block(carry, index):
         before, columns, seen, (rows, limits, *cells) = carry
         block = make_block(index)
-        if limits is not None:  # Steps are counted from the entry of the block.
+        if limits is not None:  # Steps count from the entry of the block.
             limits = limits - sizes.period
         state = rows, limits, *cells
         columns = jnp.concatenate(
@@ -90,7 +90,7 @@ def run(
         kept = None if finish is None else finish(before, moves)
         return (block, columns, now, state), (total, kept)
 
-    # Values are taken from a block, so that they vary over a mesh as its sides do.
+    # Derived from a block, so that values vary over a mesh as its sides do.
     zero = first.rows[0] - first.rows[0] + varying.zero(first.columns).astype(dtype)
     edge = jnp.concatenate([zero[:lanes], zero + jnp.inf])
     wall = jnp.finfo(dtype).max
@@ -110,14 +110,14 @@ def _moves_like(sizes, zero):
 
 
 def _step_group(sizes, block, columns, local_cost, with_moves):
-    """The body of a scan over groups of steps, for groups that let rows in or not."""
+    """Returns the scan body for groups of steps, with or without entering rows."""
     lanes, width = sizes.lanes, sizes.rows * sizes.lanes
 
     def diagonal(rows, limits, older, newer, step):
-        """Writes the cells of ``step`` over those of two steps ago."""
-        # Row i is at column ``step - i``; the columns are stored last sample first.
+        """Overwrites the cells of two steps ago with those of ``step``."""
+        # Row i is at column ``step - i``; columns are stored in reverse.
         offset = (sizes.period - 1 - step) * lanes
-        # Sliced channel by channel, which XLA makes one loop of, four times as fast.
+        # Slices per channel, which XLA fuses into one loop, four times as fast.
         window = [
             jax.lax.dynamic_slice(columns, (c, offset), (1, width))[0]
             for c in range(len(columns))

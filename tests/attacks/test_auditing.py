@@ -11,7 +11,7 @@ from jaxanon import federated
 from jaxanon.attacks import auditing
 from jaxanon.federated import CohortConfig, PoissonSampling, Steps
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.personal import Reply, personal, replaced
+from jaxanon.federated.engine.personal import Reply, personal, replace_params
 from jaxanon.privacy import epsilon_spent, noise_multiplier_of_layers
 
 DELTA, RUNS = 1e-3, 10_000
@@ -165,7 +165,7 @@ def test_a_client_that_clips_its_mean_and_not_its_examples_is_caught():
     broken = personal(
         lambda key: (init_fn(key), None, None),
         client,
-        replaced,
+        replace_params,
         lambda client: client.params,
         num_clients=2,
         hyper={},
@@ -238,12 +238,12 @@ def test_says_what_was_wrong():
         see(view="all")
     # JAX would take the last row for it, and find nothing.
     for rows in ([99], [-1]):
-        with pytest.raises(ValueError, match=rf"client 0 has no rows \{rows}; take"):
+        with pytest.raises(ValueError, match=rf"client 0 has no rows \{rows}; choose"):
             see(rows=rows)
     with pytest.raises(ValueError, match=r"client must be in \[0, 2\), got 2"):
         see(client=2)
     clients = federated.stack([jnp.zeros(3), jnp.zeros(1)])
-    with pytest.raises(ValueError, match=r"client 1 has no rows \[2\]; take some of"):
+    with pytest.raises(ValueError, match=r"client 1 has no rows \[2\]; choose"):
         auditing.observer(
             algorithm, loss_fn, None, clients, client=1, rows=[0, 2], num_rounds=1
         )

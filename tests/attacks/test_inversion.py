@@ -47,12 +47,12 @@ def test_a_gradient_gives_the_window_and_its_label_back():
 
 
 def test_clipping_alone_protects_nothing():
-    assert stolen(max_norm=0.5)[1] > 0.99
+    assert stolen(clip_norm=0.5)[1] > 0.99
 
 
 def test_noise_of_differential_privacy_protects():
     # 32 independent numbers correlate by 0.18 by chance.
-    found, alike = stolen(max_norm=0.5, noise_multiplier=1.0)
+    found, alike = stolen(clip_norm=0.5, noise_multiplier=1.0)
     assert alike < 0.6 and found.distance > 0.3
 
 
@@ -70,12 +70,12 @@ def test_a_client_sends_the_mean_of_clipped_gradients_and_noise():
     own = [flat(jax.jit(jax.grad(loss_fn))(params, x, label)) for x in windows]
     np.testing.assert_allclose(flat(send()), np.mean(own, 0), rtol=1e-4, atol=1e-6)
     clipped = [x * min(1, 0.5 / np.linalg.norm(x)) for x in own]
-    sent = flat(send(max_norm=0.5))
+    sent = flat(send(clip_norm=0.5))
     np.testing.assert_allclose(sent, np.mean(clipped, 0), rtol=1e-4, atol=1e-6)
     # Of 864 draws the deviation is known to 2.4 %; it is 2 * 0.5 over 2 windows.
-    drawn = flat(send(max_norm=0.5, noise_multiplier=2.0)) - sent
+    drawn = flat(send(clip_norm=0.5, noise_multiplier=2.0)) - sent
     assert np.std(drawn) == pytest.approx(0.5, rel=0.12)
-    again = flat(send(1, max_norm=0.5, noise_multiplier=2.0)) - sent
+    again = flat(send(1, clip_norm=0.5, noise_multiplier=2.0)) - sent
     assert np.any(again != drawn)
 
 
@@ -91,7 +91,7 @@ def test_correlation_by_hand():
 def test_says_what_was_wrong():
     params, window, label = client()
     key = jax.random.key(0)
-    with pytest.raises(ValueError, match="noise_multiplier 1.0 needs max_norm"):
+    with pytest.raises(ValueError, match="noise_multiplier 1.0 requires clip_norm"):
         attacks.client_gradient(
             key, loss_fn, params, window[None], label[None], noise_multiplier=1.0
         )

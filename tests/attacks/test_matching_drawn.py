@@ -22,7 +22,7 @@ def test_both_sides_have_as_many_of_each_kind(members, others, most, seed):
     key = jax.random.key(seed)
     common = collections.Counter(members) & collections.Counter(others)
     if not common:
-        with pytest.raises(ValueError, match="no window is of the same"):
+        with pytest.raises(ValueError, match="no window outside the training data"):
             attacks.match(key, np.array(members), np.array(others), most)
         return
     own, other = attacks.match(key, np.array(members), np.array(others), most)

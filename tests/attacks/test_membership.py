@@ -112,7 +112,7 @@ def test_says_what_was_wrong():
         attacks.infer_members(good[:, :3], delta=0.1)
     with pytest.raises(ValueError, match="known must be finite; did a run diverge"):
         attacks.likelihood_ratios(good * np.nan, good)
-    with pytest.raises(ValueError, match="known and seen must be of the same examples"):
+    with pytest.raises(ValueError, match="known and seen must have the same examples"):
         attacks.likelihood_ratios(good, np.zeros((2, 1, 3, 1)))
     with pytest.raises(ValueError, match=r"spread must be one of \('own', 'pooled'\)"):
         attacks.likelihood_ratios(good, good, spread="wide")

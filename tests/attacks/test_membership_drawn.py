@@ -144,7 +144,7 @@ def test_statistics_of_another_shape_or_not_finite_are_refused(seed, wrong, leas
     if wrong != "runs":
         with pytest.raises(ValueError, match=r"seen must be (float\[2, runs|finite)"):
             attacks.likelihood_ratios(whole, spoilt)
-    with pytest.raises(ValueError, match="of the same examples and statistics"):
+    with pytest.raises(ValueError, match="have the same examples and statistics"):
         attacks.likelihood_ratios(whole, whole[..., : least // 2])
 
 
@@ -198,18 +198,18 @@ def test_a_client_sends_the_mean_of_its_windows_gradients(seed, batch, bound, no
         jax.random.key(seed), loss_fn, params, windows, labels, **options
     )
     if bound is None and noise:
-        with pytest.raises(ValueError, match="needs max_norm"):
+        with pytest.raises(ValueError, match="requires clip_norm"):
             send(noise_multiplier=noise)
         return
     rows = slopes(params, windows, labels)
     norm = lambda row: np.sqrt(sum(np.sum(leaf**2) for leaf in row.values()))
     scales = [1.0 if bound is None else min(1.0, bound / norm(row)) for row in rows]
-    found = send(max_norm=bound)
+    found = send(clip_norm=bound)
     for name in params:
         mean = sum(s * row[name] for s, row in zip(scales, rows, strict=True)) / batch
         np.testing.assert_allclose(found[name], mean, rtol=1e-3, atol=1e-5)
     if bound is not None and noise:
-        noisy = send(max_norm=bound, noise_multiplier=noise)
+        noisy = send(clip_norm=bound, noise_multiplier=noise)
         assert jax.tree.map(jnp.shape, noisy) == jax.tree.map(jnp.shape, params)
         moved = np.concatenate([(noisy[k] - found[k]).ravel() for k in params])
         # 15 Gaussians: their root mean square is 0.4 to 1.7 times the deviation.
@@ -223,10 +223,10 @@ def test_a_bound_or_noise_below_nothing_is_refused(bound, noise):
     send = lambda **options: attacks.client_gradient(
         jax.random.key(0), loss_fn, *case(0, 1), **options
     )
-    with pytest.raises(ValueError, match="max_norms must be > 0"):
-        send(max_norm=bound)
+    with pytest.raises(ValueError, match="clip_norms must be > 0"):
+        send(clip_norm=bound)
     with pytest.raises(ValueError, match="noise_multipliers must be >= 0"):
-        send(max_norm=1.0, noise_multiplier=noise)
+        send(clip_norm=1.0, noise_multiplier=noise)
 
 
 @few(max_examples=4)

@@ -68,9 +68,9 @@ def test_a_flip_fools_the_judge_that_reidentification_is_not():
         jax.random.key(0), windows, {"side": labels}, {"side": 2}, test,
         attacker="logistic", progress=told.append,
     )  # fmt: skip
-    assert told == ["training judges of side on raw windows"]
+    assert told == ["training classifiers of side on raw windows"]
     assert np.mean(judges.raw["side"].argmax(1) == truth) > 0.97
-    assert np.mean(judges.read["side"](-test).argmax(1) == truth) < 0.03
+    assert np.mean(judges.infer["side"](-test).argmax(1) == truth) < 0.03
 
 
 @pytest.mark.slow

@@ -219,11 +219,11 @@ def test_judges_know_raw_windows_of_every_attribute(seed, labels, swap):
         jax.random.key(seed), raw, labels, sizes, test,
         attacker="tree", progress=told.append,
     )  # fmt: skip
-    assert len(told) == 1 and list(judges.read) == list(judges.raw) == list(sizes)
+    assert len(told) == 1 and list(judges.infer) == list(judges.raw) == list(sizes)
     for name, size in sizes.items():
         say_what_was_not_so(judges.raw[name], size, labels[name])
-        np.testing.assert_array_equal(judges.read[name](test), judges.raw[name])
-        assert judges.read[name](test[:0]).shape == (0, size)
+        np.testing.assert_array_equal(judges.infer[name](test), judges.raw[name])
+        assert judges.infer[name](test[:0]).shape == (0, size)
     alone, *_ = sizes
     found = attacks.train_raw_classifiers(
         jax.random.key(seed), raw, labels, {alone: sizes[alone]}, test, attacker="tree"
@@ -263,7 +263,7 @@ def test_who_trains_himself_reads_what_hangs_together(seed, number, rounds, clas
 def test_one_class_or_rounds_below_none_are_refused(number, rounds):
     windows = windows_of(np.ones(number))
     train = functools.partial(attacks.self_train, jax.random.key(0))
-    with pytest.raises(ValueError, match="labels must be of at least 2 classes"):
+    with pytest.raises(ValueError, match="labels must have at least 2 classes"):
         train(windows, np.ones(number, int), windows, 2)
     with pytest.raises(ValueError, match=f"rounds must be >= 0, got {rounds}"):
         train(windows_of([0, 1]), [0, 1], windows, 2, rounds=rounds)

@@ -101,10 +101,7 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
             "sweep blinder --output-dir x --dataset nowhere --num-seeds 0",
             "num_seeds must be >= 1",
         ),
-        (
-            "train blinder --output-dir x --dataset nowhere",
-            "there is no data set 'nowhere'",
-        ),
+        ("train blinder --output-dir x --dataset nowhere", "dataset must be one of"),
         ("train blinder --output-dir x --dataset no.npz", "'no.npz' does not exist"),
         (
             "train blinder --output-dir x --private side,",
@@ -129,7 +126,7 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
         ),
         ("sweep --num-seeds 2 pfdrl", "its name right behind the verb"),
         ("train --epochs 1 pfdrl", "its name right behind the verb"),
-        ("serve pfdrl", "by `jaxanon train pfdrl` or `jaxanon sweep pfdrl`"),
+        ("server pfdrl", "by `jaxanon train pfdrl` or `jaxanon sweep pfdrl`"),
         ("datasets export smartwatch --output x.csv", "path must end in .npz"),
     ],
 )
@@ -162,7 +159,7 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_data_are_read(
     said = refused(
         "train", "orf", "--dataset", "smartwatch", "--output-dir", str(tmp_path)
     )
-    assert "holds a run already; go on with it by resume=True (--resume)" in said
+    assert "already holds a run; continue it with resume=True (--resume)" in said
 
 
 @pytest.mark.parametrize(
@@ -270,7 +267,11 @@ def test_a_place_without_permission_is_named(monkeypatch, refused):
 
 @pytest.mark.parametrize(
     "words",
-    [["serve", "fedavg", "--clients", "1"], ["train", "pfdrl"], ["train", "fedavg"]],
+    [
+        ["server", "fedavg", "--min-available-clients", "1"],
+        ["train", "pfdrl"],
+        ["train", "fedavg"],
+    ],
     ids=lambda words: " ".join(words[:2]),
 )
 def test_a_folder_is_refused_before_data_are_looked_for(words, tmp_path, capsys):
@@ -278,7 +279,10 @@ def test_a_folder_is_refused_before_data_are_looked_for(words, tmp_path, capsys)
     place.mkdir()
     (place / "config.json").touch()
     file.touch()
-    for out, message in ((place, "holds a run already"), (file / "in", "is no folder")):
+    for out, message in (
+        (place, "already holds a run"),
+        (file / "in", "must be a folder"),
+    ):
         assert app.main([*words, "--dataset", "none", "--output-dir", str(out)]) == 2
         assert message in " ".join(capsys.readouterr().err.split())
 

@@ -54,7 +54,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
             ["sample", out, "--label", "x", "--output", "x.npz"],
             "a run of pfdrl, which has no windows to read",
         ),
-        (["train", "pfdrl", *WORDS, "--output-dir", out], "holds a run already"),
+        (["train", "pfdrl", *WORDS, "--output-dir", out], "already holds a run"),
         (
             ["train", "pfdrl", "--dataset", "none", "--output-dir", f"{out}-2"],
             "got 'none'",

@@ -40,7 +40,7 @@ def test_a_run_becomes_files_that_the_runtime_reads(folder, file, tmp_path, caps
 def test_a_wearer_s_own_windows_change_the_model(folder, file, tmp_path):
     first, second = tmp_path / "all.onnx", tmp_path / "mine.onnx"
     assert app.main(["export", str(folder), "--output", str(first)]) == 0
-    own = ["--own", str(file), "--own-rounds", "2"]
+    own = ["--finetune-data", str(file), "--finetune-rounds", "2"]
     assert app.main(["export", str(folder), "--output", str(second), *own]) == 0
     assert first.read_bytes() != second.read_bytes()
 

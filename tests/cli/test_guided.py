@@ -47,7 +47,7 @@ def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, caps
     assert "strength must be in (0, 1], got 1.5" in said
     assert app.main(["anonymize", str(folder), *named, "--guidance-scale", "2"]) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "blinder, as this run was trained, may be told nothing anew, got ['g" in said
+    assert "one of [] for this run of blinder, got ['g" in said
     assert app.main(["anonymize", str(trained), *named, "--smoothing"]) == 2
     assert "got ['smoothing']" in " ".join(capsys.readouterr().err.split())
     run = open_run(trained)

@@ -50,10 +50,16 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     assert f"{spent}jaxanon privacy {folder}" in capsys.readouterr().out
     assert app.main(["evaluate", str(folder)]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "What clients send keeps epsilon" in told and "after 4 noisy steps" in told
+    assert (
+        "Everything that clients send keeps epsilon" in told
+        and "after 4 noisy steps" in told
+    )
     assert app.main(["privacy", str(folder)]) == 0
     again = " ".join(capsys.readouterr().out.split())
-    assert "What clients send keeps epsilon" in again and "Not covered: the" in again
+    assert (
+        "Everything that clients send keeps epsilon" in again
+        and "Not covered: the" in again
+    )
     assert app.main(["privacy", str(folder), "--epsilon", "1"]) == 2
     assert "leave the options out" in capsys.readouterr().err
     (folder / "privacy.json").write_text("{}")
@@ -105,7 +111,7 @@ def test_numbers_are_predicted_and_not_kept(file, tmp_path, capsys):
         app.main(["train", "blinder", *named, "--output-dir", str(tmp_path / "no")])
         == 2
     )
-    assert "predict it by a learner" in capsys.readouterr().err
+    assert "predict a target by a learner" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -148,7 +148,7 @@ def test_what_noisy_steps_of_fedsgd_ldp_need(ask):
 @pytest.mark.parametrize("words", ["--epsilon 11", "ldp_fl --weights 9 --epsilon 11"])
 def test_an_epsilon_that_promises_nothing_is_told_of(words, ask):
     status, told = ask(words)
-    assert status == 0 and "Warning: epsilon 11 is above 10, and promises next" in told
+    assert status == 0 and "Warning: epsilon 11 is should be at most 10 next" in told
 
 
 @pytest.mark.parametrize("learner", ["", "atlas --privacy-unit client --max-rounds 1 "])
@@ -201,7 +201,7 @@ def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatc
             "atlas --max-rounds 1 --noise-multiplier 0",
             "must be finite and > 0, got 0.0",
         ),
-        ("gone/run", "gone/run does not exist; name the folder of a run"),
+        ("gone/run", "gone/run does not exist; give the folder of a run"),
         ("run --epsilon 1", "what run spent is in it; leave the options out"),
         ("run --delta 1e-6", "what run spent is in it; leave the options out"),
         ("run --num-examples 9", "what run spent is in it; leave the options out"),

@@ -24,8 +24,8 @@ def test_training_leaves_a_run_that_knows_its_data(
     assert (run.spec.public, run.spec.private) == ("activity", ("gender",))
     found = cli_data.recall(run)
     assert run_folder.fingerprint(found) == run.config["data"]["fingerprint"]
-    assert "holds a run already" in refused(*train_words(file, folder))
-    assert f"{file} is a file; name a folder." in refused(*train_words(file, file))
+    assert "already holds a run" in refused(*train_words(file, folder))
+    assert f"{file} must be a folder, got a file." in refused(*train_words(file, file))
     assert app.main([*train_words(file, folder), "--resume"]) == 0
     assert f"Next: jaxanon evaluate {folder}" in capsys.readouterr().out
 

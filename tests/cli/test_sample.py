@@ -70,7 +70,7 @@ def test_streams_are_as_long_as_asked_for(sample, tmp_path, capsys):
     assert np.load(tmp_path / "made.npz")["windows"].shape == (1, 21, 2)
     assert sample("--label", "fast", "--seconds", 5, out="short.npz") == 2
     said = capsys.readouterr().err
-    assert "seconds must be a window's at least, 8 s at 1 Hz (rate_hz" in said
+    assert "seconds must be at least a window's 8 s at 1 Hz (rate_hz" in said
 
 
 def test_windows_obey_and_avoid_as_told(sample, tmp_path):
@@ -153,7 +153,7 @@ def test_many_are_made_in_parts_and_labels_are_checked(hub, opened, monkeypatch)
     labels = np.arange(7) % 2
     made = run.sample(jax.random.key(0), {"activity": labels})
     assert made.shape == (7, 8, 2) and not np.allclose(made[0], made[6])
-    with pytest.raises(ValueError, match=r"labels\['activity'\] must lie in \[0, 2\)"):
+    with pytest.raises(ValueError, match=r"labels\['activity'\] must be in \[0, 2\)"):
         run.sample(jax.random.key(0), {"activity": np.array([0, 2])})
     with pytest.raises(ValueError, match="N at least 1"):
         run.sample(jax.random.key(0), {})
@@ -170,7 +170,7 @@ def test_many_are_made_in_parts_and_labels_are_checked(hub, opened, monkeypatch)
         params=jax.tree.map(lambda x: x * np.nan, run.state.params)
     )
     with pytest.raises(
-        FloatingPointError, match="privatehub made windows that are not"
+        FloatingPointError, match="privatehub computed windows that are not"
     ):
         dataclasses.replace(run, state=state).sample(
             jax.random.key(0), {"activity": [0]}

@@ -49,7 +49,7 @@ def test_what_keeps_no_guarantee_is_not_told_as_spent(tmp_path, capsys):
         (False, "No guarantee; jaxanon"),
         (True, "epsilon 90; jaxanon"),
     ):
-        ledger.keep(tmp_path, told | {"holds": holds})
+        ledger.write_report(tmp_path, told | {"holds": holds})
         console.spent(run)
         assert said in capsys.readouterr().out
 

@@ -42,7 +42,9 @@ def test_warnings_of_training_are_of_who_called_it(monkeypatch):
     small = {"model": "mlp", "hidden_sizes": (4,), "max_rounds": 1}
     learner = learners.build("dp_fedavg", spec, **small)
     monkeypatch.setattr(trainer, "check_data", lambda *_: 1 / 0)  # Comes next.
-    with pytest.warns(UserWarning, match="budget pays for 1") as told:
+    with pytest.warns(
+        UserWarning, match="at most 1, the number within the privacy budget"
+    ) as told:
         with pytest.raises(ZeroDivisionError):
             ja.train(learner, None, epochs=2)
     assert told[0].filename == __file__

@@ -97,7 +97,9 @@ def test_what_cannot_be_registered_is_refused(data):
     with pytest.raises(TypeError, match="dataset must be a Dataset, got str"):
         ja.register("other", "orf", kind="dataset")
     watch = datasets.registry.find("smartwatch")
-    with pytest.raises(ValueError, match="name must be the data set's, 'smartwatch'"):
+    with pytest.raises(
+        ValueError, match="name must be 'smartwatch', the data set's name"
+    ):
         ja.register("other", watch, kind="dataset")
     assert ja.register("smartwatch", watch, kind="dataset") is watch
 
@@ -123,7 +125,7 @@ def test_runs_of_own_methods_are_reopened(data, config, tmp_path):
     safe = again.anonymize(jax.random.key(0), data.test.windows)
     chex.assert_trees_all_close(safe, data.test.windows * 0.25)
     other = method._replace(config=ShrunkConfig(factor=0.75))
-    with pytest.raises(ValueError, match="method must be that of the run .* settings"):
+    with pytest.raises(ValueError, match="method must have the settings .* of the run"):
         ja.open_run(tmp_path / "run", method=other)
     if config is not None:
         ja.register("shrunk", shrunk, config=ShrunkConfig)
@@ -219,7 +221,7 @@ def test_entry_points_are_loaded_once(monkeypatch, data):
 
 def test_windows_and_homes_are_told_apart(data):
     homes = energy.load_homes("simulated", homes=2, devices=1, days=1, test_days=1)
-    with pytest.raises(ValueError, match="data must have a Spec, for which orf was"):
+    with pytest.raises(ValueError, match="data must have a Spec for orf"):
         ja.train(methods.orf(data.spec), homes, epochs=1, progress=False)
     with pytest.raises(ValueError, match="spec must be a HomesSpec for pfdrl, got a"):
         ja.sweep("pfdrl", data, progress=False)
@@ -229,7 +231,9 @@ def test_budgets_of_a_grid_are_each_heeded(data):
     sweep = functools.partial(ja.sweep, "fedsgd_ldp", data, progress=False)
     small = SMALL | {"max_examples": 64}
     with pytest.raises(ValueError, match="epochs must be at most 1, which every bud"):
-        with pytest.warns(UserWarning, match="pays for 1 rounds"):
+        with pytest.warns(
+            UserWarning, match="at most 1, the number within the privacy budget"
+        ):
             sweep(grid={"max_rounds": [1, 2]}, epochs=2, **small)
     with pytest.warns(UserWarning, match="^1 runs train on the same data"):
         sweep(grid={"epsilon": [0.0, 2.0]}, epochs=1, **small)

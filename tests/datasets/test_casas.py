@@ -180,19 +180,22 @@ def test_a_few_damaged_lines_are_left_out_and_many_refused():
     assert read_events("milan/data", damaged.encode()) == read_events("", good.encode())
     worse = damaged + "\ngarbage"
     with pytest.raises(
-        ValueError, match=r"milan/data has 280 lines .* and 3 others, l"
+        ValueError,
+        match=r"milan/data must hold lines .*, got 280 of them and 3 others, first l",
     ):
         read_events("milan/data", worse.encode())
-    with pytest.raises(ValueError, match="cairo/data has 0 lines of date, time, s"):
+    with pytest.raises(
+        ValueError, match="cairo/data must hold lines of date, .* got 0 of"
+    ):
         read_events("cairo/data", b"\n")
 
 
 def test_says_where_to_get_it(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match="holds no file of casas"):
+    with pytest.raises(FileNotFoundError, match="has no file of casas"):
         load("casas", source=tmp_path)
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(
-        FileNotFoundError, match="casas was not found; get the homes fro"
+        FileNotFoundError, match="casas was not found; download the homes fro"
     ):
         load("casas")
 

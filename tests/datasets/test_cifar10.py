@@ -180,11 +180,11 @@ def test_every_window_goes_to_one_client(clients, alpha, counts, seed):
         parts.append(Recording(values, 1 + number // 2, labels))
         start += 2 * count
     try:
-        found = partition.dealt(
+        found = partition.deal_to_clients(
             parts, "object", clients=clients, alpha=alpha, length=2, seed=seed
         )
     except ValueError as error:
-        assert alpha == 0.1 and "without a window" in str(error)
+        assert alpha == 0.1 and "clients must all get a window" in str(error)
         return
     for part in parts:
         mine = [r for r in found if r.trial == part.trial]
@@ -212,7 +212,7 @@ def test_every_window_goes_to_one_client(clients, alpha, counts, seed):
 
 
 def test_the_shares_are_dirichlet():
-    drawn = partition.shares(np.random.default_rng(0), 4000, 5, 0.5)
+    drawn = partition.draw_fractions(np.random.default_rng(0), 4000, 5, 0.5)
     # Mean 1/K, variance (1/K)(1 - 1/K)/(K alpha + 1).
     np.testing.assert_allclose(drawn.mean(axis=0), 0.2, atol=0.02)
     np.testing.assert_allclose(drawn.var(axis=0), 0.2 * 0.8 / 3.5, rtol=0.08)
@@ -220,8 +220,10 @@ def test_the_shares_are_dirichlet():
 
 def test_too_many_clients_are_refused():
     part = Recording(np.zeros((3, 1)), 1, {"object": 0, "subject": 0})
-    with pytest.raises(ValueError, match="4 clients with alpha 1.0 leave somebody wit"):
-        partition.dealt([part], "object", clients=4, alpha=1.0, length=1, seed=0)
+    with pytest.raises(ValueError, match="got 4 clients with alpha 1.0"):
+        partition.deal_to_clients(
+            [part], "object", clients=4, alpha=1.0, length=1, seed=0
+        )
 
 
 def test_says_what_is_damaged(batches, tmp_path):
@@ -229,18 +231,18 @@ def test_says_what_is_damaged(batches, tmp_path):
     for bad in (b"", content[:-1], b"\x0b" + content[1:]):
         (tmp_path / "data_batch_1.bin").write_bytes(bad)
         with pytest.raises(
-            ValueError, match="data_batch_1.bin is not of photographs o"
+            ValueError, match="data_batch_1.bin must hold photographs o"
         ):
             load("cifar10", source=tmp_path)
-    with pytest.raises(ValueError, match="holds no test_batch of CIFAR-10; get https"):
+    with pytest.raises(
+        ValueError, match="has no test_batch of CIFAR-10; download https"
+    ):
         published_images(tmp_path, "test")
 
 
 def test_says_that_tfrecord_needs_tensorflow(tmp_path):
     (tmp_path / "cifar10-train.tfrecord-00000-of-00001").write_text("")
-    with pytest.raises(
-        ValueError, match="TFRecord, which is not to be read without Te"
-    ):
+    with pytest.raises(ValueError, match="TFRecord, which requires Te"):
         load("cifar10", source=tmp_path)
 
 
@@ -248,15 +250,13 @@ def test_a_download_that_is_another_file_is_refused(archive, tmp_path, monkeypat
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setattr(location, "HOME", archive.as_uri())
-    with pytest.raises(
-        ValueError, match="just downloaded, is not the archive that thi"
-    ):
+    with pytest.raises(ValueError, match="must have the expected SHA-256"):
         location.locate(None, tmp_path / "cache")
     monkeypatch.setattr(location, "HOME", (tmp_path / "no.tar.gz").as_uri())
     with pytest.raises(
         FileNotFoundError, match=r"downloading .* failed .*pass source="
     ):
         location.locate(None, tmp_path / "another")
-    with pytest.raises(FileNotFoundError, match="holds no file of cifar10"):
+    with pytest.raises(FileNotFoundError, match="has no file of cifar10"):
         monkeypatch.undo()
         load("cifar10", source=tmp_path / "nowhere")

@@ -63,10 +63,10 @@ def test_each_person_has_the_ratio_or_it_is_out_of_reach(before, ratio, seed):
     except ValueError as error:
         short = [who for who, of in there.items() if min(of.values()) < ratio]
         lone = [who for who, of in there.items() if len(of) < 2]
-        told = f"ratio {ratio} is out of reach: subject ", "has 1 class; a ratio needs"
-        assert any(f"{told[0]}{who} " in str(error) for who in short) or any(
-            f"subject {who} {told[1]}" in str(error) for who in lone
-        )
+        told = "majority class of subject ", "must have at least 2 classes, got 1"
+        assert any(
+            f"{told[0]}{who}, got {ratio};" in str(error) for who in short
+        ) or any(f"subject {who} {told[1]}" in str(error) for who in lone)
         return
     rows = rows_of(after)
     assert (np.diff(rows) > 0).all()
@@ -131,7 +131,7 @@ def test_strangers_are_tested_and_the_others_train(train, test, fraction, seed, 
     tested = set(test.labels["subject"].tolist())
     call = lambda: datasets.hold_out_subjects(data, fraction, seed)
     if len(people) < 2:
-        with pytest.raises(ValueError, match="needs at least 2 subjects"):
+        with pytest.raises(ValueError, match="requires at least 2 subjects"):
             call()
         return
     number = min(max(1, round(fraction * len(people))), len(people) - 1)
@@ -141,9 +141,9 @@ def test_strangers_are_tested_and_the_others_train(train, test, fraction, seed, 
         # Nobody is left to test with; or one window alone trains, and has no spread.
         alone = min(np.unique(train.labels["subject"], return_counts=True)[1]) == 1
         nobody = len(people - tested) >= number and not tested - people
-        assert (nobody and "have no test windows; raise" in str(error)) or (
-            alone and "one that is constant" in str(error)
-        )
+        assert (
+            nobody and "must have a test window, got none; raise" in str(error)
+        ) or (alone and "drop constant" in str(error))
         return
     training = set(less.train.labels["subject"].tolist())
     assert training < people and len(people) - len(training) == number
@@ -168,7 +168,7 @@ def test_strangers_are_tested_and_the_others_train(train, test, fraction, seed, 
 @given(sides(), st.sampled_from([0, 1, -0.5, 1.5, math.nan, math.inf]))
 def test_a_fraction_is_neither_nobody_nor_everybody(train, fraction):
     data = Data(spec_of(train, 0), train, train)
-    with pytest.raises(ValueError, match=r"fraction must lie in \(0, 1\), got"):
+    with pytest.raises(ValueError, match=r"fraction must be in \(0, 1\), got"):
         datasets.hold_out_subjects(data, fraction, 0)
 
 
@@ -195,7 +195,9 @@ def test_what_is_listed_agrees_with_itself_and_says_where_it_is(row, bare, tmp_p
     assert all(number >= 0 for number in row["attributes"].values())
     assert "subject" in row["attributes"] and row["presets"]
     before = sorted(tmp_path.rglob("*"))
-    found = {datasets.whereabouts(row["name"], at) for at in (tmp_path, str(tmp_path))}
+    found = {
+        datasets.data_locations(row["name"], at) for at in (tmp_path, str(tmp_path))
+    }
     assert len(found) == 1 and found.pop().strip()
     assert sorted(tmp_path.rglob("*")) == before  # Nothing was read or written.
 
@@ -206,8 +208,8 @@ def test_what_is_listed_agrees_with_itself_and_says_where_it_is(row, bare, tmp_p
 )
 def test_there_is_no_data_set_of_another_name(name):
     if name not in datasets.names():
-        with pytest.raises(ValueError, match="there is no data set .*; choose one of"):
-            datasets.whereabouts(name)
+        with pytest.raises(ValueError, match="dataset must be one of .*, got"):
+            datasets.data_locations(name)
 
 
 def test_names_are_those_that_are_listed():

@@ -125,7 +125,9 @@ def test_what_follows_is_of_the_same_recording():
 
 def test_a_stream_has_no_targets():
     forecast = {"next": Forecast("W", "x", 1)}
-    with pytest.raises(ValueError, match=r"a stream has no targets, got \['next'\]"):
+    with pytest.raises(
+        ValueError, match=r"targets must be empty for a stream, got \['next'\]"
+    ):
         Preset(
             about="",
             channels=("x",),

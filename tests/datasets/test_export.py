@@ -50,7 +50,7 @@ def test_a_side_too_short_to_be_split(data, tmp_path):
     # 4 windows a recording, each sharing samples with all the others.
     path = export(data, "test", tmp_path / "test.npz")
     with pytest.raises(
-        ValueError, match="split='time_block' gives no training windows"
+        ValueError, match="split='time_block' must give training windows, got none"
     ):
         load(path)
 

@@ -115,8 +115,10 @@ def test_names_of_different_homes_meet():
 
 def test_strange_names_are_refused():
     with pytest.raises(
-        ValueError, match="home B has the sensor 'robot', which is none"
+        ValueError, match="home B must have a known sensor, got 'robot'"
     ):
         type_of("B", "robot")
-    with pytest.raises(ValueError, match="home B has the activity 'flying'"):
+    with pytest.raises(
+        ValueError, match="home B must have a known activity, got 'flying'"
+    ):
         class_of("B", "flying")

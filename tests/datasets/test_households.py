@@ -125,7 +125,7 @@ def test_statistics_are_of_training_minutes(folder):
 
 def test_months_are_clients_where_there_is_enough_of_them(folder):
     # May has less than five days here, June a bit more than five: neither has seven.
-    with pytest.raises(ValueError, match="households holds no recording"):
+    with pytest.raises(ValueError, match="households must hold a recording"):
         load("households", source=folder, preset="months24")
 
 
@@ -139,13 +139,16 @@ def test_a_zip_gives_the_same(folder, zipped, tmp_path):
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda text: text[:-30], "does not hold a time and 5 numbers in each row"),
-        (lambda text: text.replace("Dishwasher", "Dish"), r"lacks the columns \['Dish"),
+        (lambda text: text[:-30], "must hold a time and 5 numbers per row"),
+        (
+            lambda text: text.replace("Dishwasher", "Dish"),
+            r"must have the columns \['Dish",
+        ),
         (
             lambda text: text.replace(",2.0,", ",nan,"),
-            "there is NaN or infinity, or ti",
+            "NaN, infinity, or ti",
         ),
-        (lambda text: text + text.splitlines()[1] + "\n", "or time goes back"),
+        (lambda text: text + text.splitlines()[1] + "\n", "or time does not increase"),
     ],
 )
 def test_says_which_file_is_damaged(folder, tmp_path, spoil, message):
@@ -165,10 +168,12 @@ def test_says_what_is_truncated_twice_there_or_missing(folder, tmp_path, monkeyp
         load("households", source=copy)
     shutil.copy(folder / path.name, path)
     shutil.copy(path, path.with_suffix(".csv"))
-    with pytest.raises(ValueError, match="is there twice, perhaps compressed and not"):
+    with pytest.raises(ValueError, match="twice, perhaps compressed and uncompressed"):
         load("households", source=copy)
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
-    with pytest.raises(FileNotFoundError, match="get the folder Data of https://git"):
+    with pytest.raises(
+        FileNotFoundError, match="download the folder Data of https://git"
+    ):
         load("households")
 
 

@@ -43,7 +43,7 @@ BUILDERS = (
         ({"private": "age"}, r"private must be one of \['exercise', .* got 'age'"),
         ({"private": ["side", "age"]}, r"private must be one of .* got 'age'"),
         ({"private": []}, "private must be a tuple with at least one attribute"),
-        ({"private": "exercise"}, "an attribute is kept or hidden"),
+        ({"private": "exercise"}, "must not repeat an attribute or contain"),
         ({"preset": "mag4"}, r"preset must be one of \['raw6', .*\], got 'mag4'"),
         ({"split": "trial"}, r"split must be one of \['time_block', 'subject'\], got"),
         ({"split": "window"}, r"split must be one of .*, got 'window'"),
@@ -55,9 +55,7 @@ def test_wrong_choices(choice, message):
 
 
 def test_an_unknown_name():
-    with pytest.raises(
-        ValueError, match=r"no data set 'mnist'; choose one of \['smart"
-    ):
+    with pytest.raises(ValueError, match=r"dataset must be one of \['smart"):
         load("mnist")
 
 

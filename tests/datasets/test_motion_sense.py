@@ -135,38 +135,42 @@ def test_raw_sensors_of_the_same_layout_are_left_alone(copy, motion_sense_folder
 def test_says_which_file_is_damaged(copy):
     path = copy / "A_DeviceMotion_data" / "jog_9" / "sub_2.csv"
     path.write_text(path.read_text()[:-40])
-    with pytest.raises(ValueError, match=r"jog_9/sub_2.csv does not hold 12 numbers"):
+    with pytest.raises(ValueError, match=r"jog_9/sub_2.csv must hold 12 numbers"):
         load("motion_sense", source=copy)
     path.write_text(path.read_text().splitlines()[0] + "\n")
-    with pytest.raises(ValueError, match=r"jog_9/sub_2.csv holds no row; it is trunc"):
+    with pytest.raises(
+        ValueError, match=r"jog_9/sub_2.csv is truncated, it has no rows"
+    ):
         load("motion_sense", source=copy)
 
 
 def test_says_who_is_missing(copy):
     people = copy / "data_subjects_info.csv"
     people.write_text("\n".join(people.read_text().splitlines()[:-1]))
-    with pytest.raises(ValueError, match=r"sub_3.csv is of subject 3, whom .*'1', '2'"):
+    with pytest.raises(
+        ValueError, match=r"sub_3.csv must belong to a subject .*'1', '2'.*got 3"
+    ):
         load("motion_sense", source=copy)
     people.unlink()
     with pytest.raises(
-        FileNotFoundError, match=r"data_subjects_info.csv is neither in"
+        FileNotFoundError, match=r"data_subjects_info.csv .* must be in"
     ):
         load("motion_sense", source=copy)
 
 
 def test_says_what_is_wrong_in_a_file():
-    with pytest.raises(ValueError, match=r"a.csv has columns .*wanted"):
+    with pytest.raises(ValueError, match=r"a.csv must have the columns .*got"):
         read_signal("a.csv", b",x,y\n0,1,2\n")
-    with pytest.raises(ValueError, match="does not read as code, weight"):
+    with pytest.raises(ValueError, match="must hold code, weight"):
         read_people(b"code,weight,height,age,gender\n1,heavy,170,20,1\n")
-    with pytest.raises(ValueError, match="does not read as code, weight"):
+    with pytest.raises(ValueError, match="must hold code, weight"):
         read_people(b"code,weight\n1,70\n")
 
 
 def test_too_short_for_a_window(copy):
     for path in copy.glob("A_DeviceMotion_data/*/sub_2.csv"):
         path.write_text("\n".join(path.read_text().splitlines()[:100]))
-    with pytest.raises(ValueError, match=r"subjects \['2'\] have no window"):
+    with pytest.raises(ValueError, match=r"got shorter ones of \['2'\]"):
         load("motion_sense", source=copy, preset="raw12")
     for path in copy.glob("A_DeviceMotion_data/*/sub_*.csv"):
         path.write_text("\n".join(path.read_text().splitlines()[:100]))
@@ -180,5 +184,5 @@ def test_without_the_activities_of_the_preset(copy):
     for folder in (copy / "A_DeviceMotion_data").iterdir():
         if folder.name not in ("sit_5", "sit_13"):
             shutil.rmtree(folder)
-    with pytest.raises(ValueError, match="holds no recording with activity in"):
+    with pytest.raises(ValueError, match="must hold a recording with activity in"):
         load("motion_sense", source=copy)

@@ -8,7 +8,7 @@ import pytest
 
 from jaxanon.datasets import load, registry, store
 from jaxanon.datasets.motion_sense.location import COMPLETE, fingerprint
-from jaxanon.datasets.pipeline import divide, select, windowed
+from jaxanon.datasets.pipeline import cut_and_split, divide, select
 
 ARCHIVE = pathlib.Path(__file__).parents[3] / "shared/data/motion_sense/motionsense.zip"
 pytestmark = pytest.mark.skipif(
@@ -54,7 +54,7 @@ def test_counts_and_constants(recordings, name):
     parts, _ = select(dataset, preset, recordings)
     sides = divide(dataset, preset, parts, "trial", seed=0)
     assert tuple(sum(len(r.rows) for r in side) for side in sides) == rows
-    got = windowed(dataset, preset, recordings, "trial", seed=0)
+    got = cut_and_split(dataset, preset, recordings, "trial", seed=0)
     # Eight decimals are published, so half of the ninth is all the freedom there is.
     np.testing.assert_allclose(got[1], mean, rtol=0, atol=5.1e-9)
     np.testing.assert_allclose(got[2], std, rtol=0, atol=5.1e-9)

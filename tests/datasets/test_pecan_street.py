@@ -137,9 +137,15 @@ def test_clocks_go_back_once_a_year():
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda t: t.replace("localminute", "minute"), r"lacks the columns \['localm"),
-        (lambda t: t.replace("grid", "net"), r"lacks the columns \['use or grid'\]"),
-        (lambda t: t.replace(SERVER, "", 1), "does not say how far it is from UTC"),
+        (
+            lambda t: t.replace("localminute", "minute"),
+            r"must have the columns \['localm",
+        ),
+        (
+            lambda t: t.replace("grid", "net"),
+            r"must have the columns \['use or grid'\]",
+        ),
+        (lambda t: t.replace(SERVER, "", 1), "must have an offset from UTC"),
         (lambda t: t[:-40] + "\n", "1minute_data_austin.csv is truncated or damaged"),
         (lambda t: t.replace(",0.5", ",half", 1), "austin.csv is truncated or damaged"),
     ],
@@ -155,13 +161,15 @@ def test_says_which_file_is_damaged(folder, tmp_path, spoil, message):
 def test_says_what_is_missing(folder, tmp_path, monkeypatch):
     (tmp_path / "some").mkdir()
     shutil.copy(folder / "1minute_data_austin.csv", tmp_path / "some/1minute_data.csv")
-    with pytest.raises(ValueError, match="of no region by its name.* where home 26 is"):
+    with pytest.raises(ValueError, match="must be named after a region.* list home 26"):
         load("pecan_street", source=tmp_path / "some")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match="pecan_street needs pyarrow"):
+    with pytest.raises(ImportError, match="pecan_street requires pyarrow"):
         load("pecan_street", source=tmp_path / "some")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
-    with pytest.raises(FileNotFoundError, match="get the 1-minute data of a region at"):
+    with pytest.raises(
+        FileNotFoundError, match="download the 1-minute data of a region at"
+    ):
         load("pecan_street")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from jaxanon.datasets import registry
 from jaxanon.datasets.description import Dataset, Preset
-from jaxanon.datasets.pipeline import windowed
+from jaxanon.datasets.pipeline import cut_and_split
 from jaxanon.datasets.recordings import Recording
 
 
@@ -28,7 +28,9 @@ def test_a_dropped_class_counts_for_the_statistics_only():
         for subject in (0, 1)
         for name in ("walking", "sitting", "laying")
     ]
-    classes, mean, _, train, test = windowed(dataset, preset, parts, "time_block", 0)
+    classes, mean, _, train, test = cut_and_split(
+        dataset, preset, parts, "time_block", 0
+    )
     assert classes["activity"] == ("sitting", "laying")
     for side in (train, test):  # Every row holds the number of its activity.
         expected = np.array([3, 5])[side.labels["activity"]]
@@ -58,7 +60,7 @@ def test_whoever_is_new_only_tests_and_open_names_are_numbered_as_they_come():
         splits=("time_block",),
         builder="",
         locate=lambda source, cache: (),
-        test_share=0.5,
+        test_fraction=0.5,
     )
     parts = [
         Recording(
@@ -66,12 +68,14 @@ def test_whoever_is_new_only_tests_and_open_names_are_numbered_as_they_come():
         )
         for place, who in ((0, "c"), (1, "a"), (1, "b"), (2, "d"))
     ]
-    classes, mean, _, train, test = windowed(dataset, preset, parts, "time_block", 0)
+    classes, mean, _, train, test = cut_and_split(
+        dataset, preset, parts, "time_block", 0
+    )
     assert classes == {"place": ("here", "there"), "subject": ("b", "a", "c")}
     assert train.labels["subject"].tolist() == [0, 0, 1, 1]  # 12 / 2 less a window.
     assert test.labels["subject"].tolist() == [0] * 3 + [1] * 3 + [2] * 6
     assert mean == (101.5,)  # Of rows 100 to 103, none of those who are new.
     with pytest.raises(
-        ValueError, match=r"with place in \('there',\), on whom this pr"
+        ValueError, match=r"with place in \('there',\), the test classes of this pr"
     ):
-        windowed(dataset, preset, parts[1:], "time_block", 0)
+        cut_and_split(dataset, preset, parts[1:], "time_block", 0)

@@ -5,9 +5,9 @@ import pytest
 
 from jaxanon.datasets.recordings import (
     Recording,
+    drop_unused_classes,
     keep_classes,
     means_of,
-    occurring,
     runs,
     statistics,
 )
@@ -43,7 +43,7 @@ def test_kept_classes_are_numbered_in_the_order_asked_for():
 
 
 def test_only_classes_that_occur_remain():
-    found, classes = occurring(made((2, 2), (0, 0)), CLASSES)
+    found, classes = drop_unused_classes(made((2, 2), (0, 0)), CLASSES)
     assert classes == {"act": ("sit", "run"), "subject": ("1", "3")}
     assert names(found, classes) == [("run", "3"), ("sit", "1")]
 

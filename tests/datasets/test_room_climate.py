@@ -10,9 +10,9 @@ import pytest
 from jaxanon.datasets import load, registry, store
 from jaxanon.datasets.room_climate.description import ACTIVITIES, CHANNELS
 from jaxanon.datasets.room_climate.room_climate_dataset_builder import (
-    UNTOLD,
+    UNLABELLED,
+    interpolate,
     read_measurement,
-    regular,
 )
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared/data"
@@ -114,16 +114,21 @@ def test_rows_are_put_into_the_order_of_time():
     there = read_measurement("f", "\n".join(text).encode())
     back = read_measurement("f", "\n".join(text[::-1]).encode())
     assert (np.diff(back[:, 1]) > 0).all()
-    for one, other in zip(regular(there), regular(back), strict=True):
+    for one, other in zip(interpolate(there), interpolate(back), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_an_activity_counts_and_somebody_without_one_is_not_told():
     rows = read_measurement("f", "\n".join(lines()).encode())
     rows = rows[rows[:, 2] < 20]  # Five rows of every node: 0.1 s to 16.3 s.
-    for people, activity, label in ((0, 0, 0), (2, 0, UNTOLD), (0, 4, 4), (1, 4, 4)):
+    for people, activity, label in (
+        (0, 0, 0),
+        (2, 0, UNLABELLED),
+        (0, 4, 4),
+        (1, 4, 4),
+    ):
         rows[:, 8:10] = people, activity
-        values, found = regular(rows)
+        values, found = interpolate(rows)
         assert found.tolist() == [label] * 5 and values.shape == (5, 12)
 
 
@@ -142,18 +147,18 @@ def at_once(text):
         (lambda text: [*text[:-1], text[-1][:-4]], "02.csv is truncated or damaged"),
         (lambda text: [*text, "1, 2, 3, four"], "02.csv is truncated or damaged"),
         (lambda text: [*text[:9], "x" + text[9]], "could not convert string"),
-        (lambda text: [line[:-3] for line in text], r"hold 12 numbers a row, got \("),
-        (lambda text: [], "02.csv must hold 12 numbers a row, got None"),
-        (cut_node, "must hold 2 readings of node 2 at least, got 0; it is truncated"),
+        (lambda text: [line[:-3] for line in text], r"hold 12 numbers per row, got \("),
+        (lambda text: [], "02.csv must hold 12 numbers per row, got None"),
+        (cut_node, "must hold at least 2 readings of node 2, got 0; it is truncated"),
         (at_once, "must last from 4 s to 31622400 s, got 0 s; it is truncated"),
-        (lambda text: text[:5], "must hold 2 readings of node 3 at least, got 1"),
+        (lambda text: text[:5], "must hold at least 2 readings of node 3, got 1"),
         (
             lambda text: [line.replace(", 2, 4, 0", ", 2, 5, 0") for line in text],
-            r"an activity that is none of 0 to 4 \(\[5.\]\); get it anew",
+            r"activities from 0 to 4, got .* \[5.\]; download",
         ),
         (
             lambda text: [line.replace(" 11.1", "nan") for line in text],
-            "holds NaN, inf",
+            "got NaN, infinity",
         ),
     ],
 )
@@ -170,7 +175,7 @@ def test_says_what_is_twice_there_or_missing(folder, tmp_path, monkeypatch):
     copy = shutil.copytree(folder, tmp_path / "copy")
     (path,) = copy.rglob("*A-measurement01.csv")
     twin = shutil.copy(path, copy / "room_climate-location_A-measurement1.csv")
-    with pytest.raises(ValueError, match="A-measurement1.csv is there twice; leave"):
+    with pytest.raises(ValueError, match="A-measurement1.csv twice; remove"):
         load("room_climate", source=copy)
     pathlib.Path(twin).unlink()
     shutil.rmtree(copy / "datasets-location_B")
@@ -178,10 +183,12 @@ def test_says_what_is_twice_there_or_missing(folder, tmp_path, monkeypatch):
         FileNotFoundError, match=r"of the rooms \['B'\] of room_climate"
     ):
         load("room_climate", source=copy)
-    with pytest.raises(FileNotFoundError, match="holds no file of room_climate"):
+    with pytest.raises(FileNotFoundError, match="has no file of room_climate"):
         load("room_climate", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
-    with pytest.raises(FileNotFoundError, match="room_climate was not found; get http"):
+    with pytest.raises(
+        FileNotFoundError, match="room_climate was not found; download http"
+    ):
         load("room_climate")
 
 

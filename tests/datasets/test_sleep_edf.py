@@ -95,12 +95,12 @@ def test_says_when_a_night_is_too_short(folder):
 @pytest.mark.parametrize(
     "arrays, message",
     [
-        ({"y": None}, r"night 'SC4001E0': it must have both X and y; get"),
+        ({"y": None}, r"night 'SC4001E0': it must have both X and y; download"),
         ({"X": np.zeros((226, 71))}, r"X must be float\[epochs, 72\] .* \(226, 71\)"),
         ({"X": np.zeros((224, 72))}, r"shapes \(224, 72\) and \(225,\)"),
         ({"X": np.zeros((0, 72)), "y": np.zeros(0, int)}, r"shapes \(0, 72\) and"),
         ({"y": np.full(225, 5)}, r"y must be 0 to 4 \(W, N1, N2, N3, REM\), got \[5\]"),
-        ({"X": np.full((225, 72), np.nan)}, "holds NaN or infinity; get its file anew"),
+        ({"X": np.full((225, 72), np.nan)}, "must be finite, got NaN or infinity"),
     ],
 )
 def test_says_what_is_wrong_with_a_night(tmp_path, arrays, message):
@@ -115,20 +115,22 @@ def test_says_which_file_is_wrong(folder, tmp_path, monkeypatch):
     path = folder / "SC4001E0.npz"
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
-    with pytest.raises(ValueError, match=r"SC4001E0.npz is no whole .npz file"):
+    with pytest.raises(ValueError, match=r"SC4001E0.npz is a damaged .npz file"):
         load("sleep_edf", source=folder)
     (folder / "deeper").mkdir()
     for place in (folder, folder / "deeper"):
         (place / "SC4001E0.npz").write_bytes(whole)
-    with pytest.raises(ValueError, match="holds night SC4001E0 a second time"):
+    with pytest.raises(ValueError, match="got SC4001E0 again"):
         load("sleep_edf", source=folder)
     np.savez(tmp_path / "mine.npz", SC4831E0_X=np.zeros((3, 72)), SC4831E0_y=[0, 0, 0])
-    with pytest.raises(ValueError, match="nights are SC4001E0 to SC4822G0, not this"):
+    with pytest.raises(ValueError, match="nights must be named SC4001E0 to SC4822G0"):
         load("sleep_edf", source=tmp_path / "mine.npz")
-    with pytest.raises(FileNotFoundError, match="holds no file of sleep_edf"):
+    with pytest.raises(FileNotFoundError, match="has no file of sleep_edf"):
         load("sleep_edf", source=tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match=r"gone.npz' is not a file"):
         load("sleep_edf", source=tmp_path / "gone.npz")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
-    with pytest.raises(FileNotFoundError, match=r"sleep_edf was not found; get the fo"):
+    with pytest.raises(
+        FileNotFoundError, match=r"sleep_edf was not found; download the fo"
+    ):
         load("sleep_edf")

@@ -220,13 +220,15 @@ def test_a_house_by_hand():
 
 def test_says_which_file_is_damaged():
     for content in (b"", b"1\t2\n", b"1\t2\tx\n", b"1\t2\t3\n4\t5"):
-        with pytest.raises(ValueError, match="houseA.sensors does not hold start, len"):
+        with pytest.raises(ValueError, match="houseA.sensors must hold start, len"):
             read_table("houseA.sensors", content)
     with pytest.raises(ValueError, match="a length is negative"):
         read_table("houseA.sensors", b"1\t-2\t3\n")
-    with pytest.raises(ValueError, match="f, line 3, is '2011-12-02 1' and no start"):
+    with pytest.raises(
+        ValueError, match="f, line 3, must hold start, .* got '2011-12-02 1'"
+    ):
         read_rows("f", b"a\nb\n2011-12-02 1")
-    with pytest.raises(ValueError, match="f holds no row; it is truncated"):
+    with pytest.raises(ValueError, match="f is truncated, it has no rows"):
         read_rows("f", b"a\nb\n\n")
 
 
@@ -234,7 +236,7 @@ def test_says_what_is_missing(copy, tmp_path, monkeypatch):
     (copy / "OrdonezB_ADLs.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"lacks \['OrdonezB_ADLs.txt'\] of sm"):
         load("smart_homes", source=copy)
-    with pytest.raises(FileNotFoundError, match="holds no file of smart_homes"):
+    with pytest.raises(FileNotFoundError, match="has no file of smart_homes"):
         load("smart_homes", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(FileNotFoundError, match="smart_homes was not found; put house"):

@@ -60,7 +60,7 @@ def test_windows_carry_the_labels_of_their_recording(watch_file):
 
 def test_says_where_the_file_should_be(monkeypatch, tmp_path):
     with pytest.raises(
-        FileNotFoundError, match=r"should lie in .*gone.npy, which is not"
+        FileNotFoundError, match=r"must be the file .*gone.npy, which does not"
     ):
         load("smartwatch", source=tmp_path / "gone.npy")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
@@ -134,9 +134,13 @@ def test_refuses_another_file(tmp_path, watch_file, save_watch):
         load("smartwatch", source=path)
     watch = np.load(watch_file, allow_pickle=True).item()
     save_watch(path, watch | {"y_labels": ["other"]})
-    with pytest.raises(ValueError, match=r"holds exercises \['other'\], wanted"):
+    with pytest.raises(
+        ValueError, match=r"must hold the exercises .*, got \['other'\]"
+    ):
         load("smartwatch", source=path)
     watch["X"][3][5, 2] = np.inf
     save_watch(path, watch)
-    with pytest.raises(ValueError, match=r"of smartwatch .* holds NaN or infinity"):
+    with pytest.raises(
+        ValueError, match=r"of smartwatch .* must be finite, got NaN or infinity"
+    ):
         load("smartwatch", source=path)

@@ -76,11 +76,9 @@ def test_shared_data_beside_the_current_folder(nowhere, tmp_path, monkeypatch):
 
 
 def test_a_source_without_the_files_is_refused(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"source .* holds no file of motion_se"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"source .* has no file of motion_se"):
         load("motion_sense", source=tmp_path)
-    with pytest.raises(FileNotFoundError, match="there is no such place"):
+    with pytest.raises(FileNotFoundError, match="because it does not exist"):
         load("motion_sense", source=tmp_path / "nowhere")
 
 
@@ -105,13 +103,15 @@ def test_motion_sense_is_downloaded_when_it_is_nowhere(
 ):
     folder, url = server
     monkeypatch.setattr(location, "HOME", url)
-    with pytest.raises(FileNotFoundError, match=r"downloading .*; get A_DeviceMotion"):
+    with pytest.raises(
+        FileNotFoundError, match=r"downloading .*; download A_DeviceMotion"
+    ):
         load("motion_sense", data_dir=tmp_path)
     people = motion_sense_folder / "data_subjects_info.csv"
     (folder / people.name).write_bytes(people.read_bytes())
     signals = motion_sense_folder / "A_DeviceMotion_data"
     archive = zipped(signals, folder / "A_DeviceMotion_data.zip")
-    with pytest.raises(ValueError, match="is not the archive that this loader knows"):
+    with pytest.raises(ValueError, match="must have the expected content, but differs"):
         load("motion_sense", data_dir=tmp_path)
     monkeypatch.setattr(location, "COMPLETE", location.fingerprint(archive))
     got = load("motion_sense", data_dir=tmp_path)
@@ -130,6 +130,6 @@ def test_an_answer_that_breaks_off_leaves_nothing(tmp_path, monkeypatch):
         __exit__ = lambda self, *error: None
 
     monkeypatch.setattr("urllib.request.urlopen", lambda url, timeout: Answer())
-    with pytest.raises(FileNotFoundError, match="4 of 10 bytes came"):
+    with pytest.raises(FileNotFoundError, match="received 4 of 10 bytes"):
         fetch("http://host/a.zip", tmp_path / "a.zip", "ask")
     assert list(tmp_path.iterdir()) == []

@@ -26,7 +26,7 @@ def test_trials_up_to_the_bound_train():
 
 @given(st.integers(2, 40), st.floats(0.01, 0.99), st.integers(0, 9))
 def test_held_out_subjects_are_some_but_not_all(count, share, seed):
-    out = splits.held_out(np.repeat(np.arange(count), 3), share, seed)
+    out = splits.draw_test_subjects(np.repeat(np.arange(count), 3), share, seed)
     assert (
         len(np.unique(out)) == len(out) == min(max(1, round(share * count)), count - 1)
     )
@@ -108,11 +108,11 @@ def test_a_long_recording_is_cut_with_a_gap():
 
 
 def test_the_share_that_tests_may_be_another():
-    train, test = splits.by_time_block([recording(100)], window=10, share=0.2)
+    train, test = splits.by_time_block([recording(100)], window=10, fraction=0.2)
     np.testing.assert_array_equal(values(train), np.arange(70))
     np.testing.assert_array_equal(values(test), np.arange(80, 100))
     people = [recording(5, subject=s) for s in range(10)]
-    assert len(splits.by_subject(people, seed=0, share=0.2)[1]) == 2
+    assert len(splits.by_subject(people, seed=0, fraction=0.2)[1]) == 2
 
 
 def test_a_recording_may_be_cut_at_steps_alone():
@@ -130,7 +130,7 @@ def test_a_trial_is_cut_whatever_was_done():
         *(recording(4, act=0, start=36), recording(60, act=1, start=40)),
         recording(10, trial=1, start=200),
     ]
-    train, test = splits.by_time_of_trial(nights, window=5, share=0.4)
+    train, test = splits.by_time_of_trial(nights, window=5, fraction=0.4)
     # Row 60 of 100, and row 6 of 10; what is 5 before neither trains nor tests.
     np.testing.assert_array_equal(values(train), [*range(55), 200])
     np.testing.assert_array_equal(values(test), [*range(60, 100), *range(206, 210)])
@@ -138,7 +138,7 @@ def test_a_trial_is_cut_whatever_was_done():
 
 
 def test_the_share_and_where_a_recording_is_cut_are_the_callers():
-    train, test = splits.by_time_block([recording(99)], 10, share=0.2, step=4)
+    train, test = splits.by_time_block([recording(99)], 10, fraction=0.2, step=4)
     # 80 % of 99 is row 79; the multiple of 4 before it is 76.
     np.testing.assert_array_equal(values(train), np.arange(66))
     np.testing.assert_array_equal(values(test), np.arange(76, 99))

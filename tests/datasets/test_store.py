@@ -89,7 +89,7 @@ def test_damaged_preparation_is_named(watch_file, tmp_path):
     load("smartwatch", source=watch_file, data_dir=tmp_path)
     (file,) = tmp_path.rglob("*.array_record*")
     file.write_bytes(file.read_bytes()[:-2000])
-    with pytest.raises(ValueError, match=r"cannot be read .*; delete that folder and"):
+    with pytest.raises(ValueError, match=r"is damaged .*; delete that folder and"):
         load("smartwatch", source=watch_file, data_dir=tmp_path)
     shutil.rmtree(file.parent)
     load("smartwatch", source=watch_file, data_dir=tmp_path)

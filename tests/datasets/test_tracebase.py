@@ -142,7 +142,7 @@ def test_windows_are_of_the_composed_homes(folder):
 
 def test_channels_of_types_need_all_of_them(folder):
     with pytest.raises(
-        ValueError, match="tracebase is not complete; choose preset day24"
+        ValueError, match="tracebase must be complete, .*; choose the preset day24"
     ):
         load("tracebase", source=folder, preset="types24")
 
@@ -160,7 +160,7 @@ def trace(day, kind="Lamp"):
         ({"days": 0}, "days must be a multiple of 5, got 0"),
         (
             {"num_types": 2},
-            "num_types must be at most 1, the types of which a device ha",
+            "num_types must be at most 1, the number of types with a device",
         ),
     ],
 )
@@ -179,13 +179,15 @@ def test_says_what_is_missing(folder, tmp_path, monkeypatch):
         load("tracebase", source=path)
     table = parquet.read_table(folder / path.name)
     parquet.write_table(table.drop_columns(["device"]), path)
-    with pytest.raises(ValueError, match=r"lacks the columns \['device'\]"):
+    with pytest.raises(ValueError, match=r"must have the columns \['device'\]"):
         load("tracebase", source=path)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ImportError, match=r"needs pyarrow, .* 'jaxanon\[energy\]'"):
+    with pytest.raises(ImportError, match=r"requires pyarrow, .* 'jaxanon\[energy\]'"):
         load("tracebase", source=path)
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
-    with pytest.raises(FileNotFoundError, match=r"tracebase was not found; make trace"):
+    with pytest.raises(
+        FileNotFoundError, match=r"tracebase was not found; create trace"
+    ):
         load("tracebase")
 
 
@@ -210,5 +212,5 @@ def test_days_to_test_with_may_be_of_any_number():
     made = tracebase.compose(traces, 1, days=7, num_types=1, test_days=4)
     assert made.train_minutes == 3 * DAY
     assert made.power[0, : 3 * DAY].max() <= 7 and made.power[0, 3 * DAY :].min() >= 8
-    with pytest.raises(ValueError, match=r"test_days must lie in \[1, 6\], below days"):
+    with pytest.raises(ValueError, match=r"test_days must be in \[1, 6\], below days"):
         tracebase.compose(traces, 1, days=7, num_types=1, test_days=7)

@@ -93,14 +93,17 @@ def test_zip_gives_the_same(uci_hapt_folder, zipped, tmp_path):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("1 1 13 1 200", "experiment 1, user 1, rows 1-200: there is no activity 13"),
-        ("1 31 1 1 200", "there is no subject 31"),
-        ("1 1 1 2900 3001", "acc_exp01_user01.txt has 3000 rows; it is truncated"),
-        ("1 1 1 0 200", "acc_exp01_user01.txt has 3000 rows"),
-        ("9 1 1 1 200", "acc_exp09_user01.txt has no such file"),
-        ("1 1 1 200", "labels.txt must hold 5 numbers a row, got"),
+        (
+            "1 1 13 1 200",
+            "experiment 1, user 1, rows 1-200: activity must be from 1 to 12, got 13",
+        ),
+        ("1 31 1 1 200", "subject must be from 1 to 30, got 31"),
+        ("1 1 1 2900 3001", "acc_exp01_user01.txt must hold these rows, got 3000"),
+        ("1 1 1 0 200", "acc_exp01_user01.txt must hold these rows, got 3000"),
+        ("9 1 1 1 200", "acc_exp09_user01.txt must hold these rows, got no such"),
+        ("1 1 1 200", "labels.txt must hold 5 numbers per row, got"),
         ("1 1 one 1 2", "labels.txt is truncated or damaged"),
-        ("", r"labels.txt must hold 5 numbers a row, got None"),
+        ("", r"labels.txt must hold 5 numbers per row, got None"),
     ],
 )
 def test_says_what_is_wrong_with_the_labels(copy, line, message):
@@ -117,13 +120,13 @@ def test_says_which_file_is_missing_or_damaged(copy, tmp_path, monkeypatch):
     ):
         load("uci_hapt", source=copy)
     (copy / "RawData" / "labels.txt").unlink()
-    with pytest.raises(ValueError, match=r"labels.txt is missing"):
+    with pytest.raises(ValueError, match=r"labels.txt .* is missing"):
         load("uci_hapt", source=copy)
-    with pytest.raises(FileNotFoundError, match="holds no file of uci_hapt"):
+    with pytest.raises(FileNotFoundError, match="has no file of uci_hapt"):
         load("uci_hapt", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(
-        FileNotFoundError, match=r"uci_hapt was not found; get .*dataset/341"
+        FileNotFoundError, match=r"uci_hapt was not found; download .*dataset/341"
     ):
         load("uci_hapt")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jaxanon.datasets import load
 from jaxanon.datasets.uci_har.description import CHANNELS
-from jaxanon.datasets.uci_har.uci_har_dataset_builder import joined, runs
+from jaxanon.datasets.uci_har.uci_har_dataset_builder import join_windows, runs
 
 # Who did what over how many windows; the second run of a sort is not of the first's.
 RUNS = {
@@ -127,7 +127,7 @@ def test_joined_and_cut_again_windows_are_the_same(lengths):
     )
     found = runs(windows, {"subject": np.zeros(len(windows))})
     assert [last - first for first, last in found] == lengths
-    again = [cut(joined(windows[first:last])) for first, last in found]
+    again = [cut(join_windows(windows[first:last])) for first, last in found]
     np.testing.assert_array_equal(np.concatenate(again), windows)
 
 
@@ -151,10 +151,14 @@ def change(old, new):
         ),
         ("y", change("5", "1.5"), "from 1 to 6, got 1.5 in line 1"),
         ("subject", change("3", "31"), "from 1 to 30, got 31 in line 33"),
-        ("y", lambda text: text[:-8], "one line a window, got .*'y_train.txt': 59"),
+        ("y", lambda text: text[:-8], "one line per window, got .*'y_train.txt': 59"),
         ("total_acc_y", lambda text: text[:-40], "acc_y_train.txt is truncated or dam"),
-        ("body_acc_x", lambda text: "", "must hold 128 numbers a row, got None"),
-        ("body_gyro_z", lambda text: "nan" + text[16:], "holds NaN or infinity; get"),
+        ("body_acc_x", lambda text: "", "must hold 128 numbers per row, got None"),
+        (
+            "body_gyro_z",
+            lambda text: "nan" + text[16:],
+            "must be finite, got NaN or infinity; download",
+        ),
     ],
 )
 def test_says_which_file_is_damaged(copy, file, spoil, message):
@@ -169,10 +173,11 @@ def test_says_which_files_are_missing(copy, tmp_path, monkeypatch):
     (copy / "test" / INERTIAL / "total_acc_z_test.txt").unlink()
     (copy / "test" / "y_test.txt").unlink()
     with pytest.raises(
-        ValueError, match=r"lacks the files \['total_acc_z_test.txt', 'y_test.txt'\]"
+        ValueError,
+        match=r"must have the files \['total_acc_z_test.txt', 'y_test.txt'\]",
     ):
         load("uci_har", source=copy)
-    with pytest.raises(FileNotFoundError, match="holds no file of uci_har"):
+    with pytest.raises(FileNotFoundError, match="has no file of uci_har"):
         load("uci_har", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     with pytest.raises(

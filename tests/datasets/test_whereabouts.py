@@ -25,30 +25,33 @@ def bare(tmp_path, monkeypatch):
 
 def test_what_is_not_there_says_how_to_get_it_or_that_it_will_come(tmp_path):
     for name in ("motion_sense", "cifar10"):
-        said = datasets.whereabouts(name, tmp_path)
-        assert said == "downloaded when it is first used"
-    assert "ask for MASS" in datasets.whereabouts("mass")
-    with pytest.raises(ValueError, match="there is no data set 'nothing'"):
-        datasets.whereabouts("nothing")
-    with pytest.raises(ValueError, match=r"of \.csv\. Did you mean 'motion_sense'\?"):
-        datasets.whereabouts("Motion-Sens")
+        said = datasets.data_locations(name, tmp_path)
+        assert said == "downloaded on first use"
+    assert "request MASS" in datasets.data_locations("mass")
+    with pytest.raises(ValueError, match="dataset must be one of .* got 'nothing'"):
+        datasets.data_locations("nothing")
+    with pytest.raises(ValueError, match=r"to \.npz\. Did you mean 'motion_sense'\?"):
+        datasets.data_locations("Motion-Sens")
 
 
 def test_what_is_there_is_named_and_what_was_downloaded_too(tmp_path):
     folder = tmp_path / "data/occupancy"
     folder.mkdir(parents=True)
     (folder / "Occupancy_Estimation.csv").touch()
-    assert datasets.whereabouts("occupancy") == str(folder)
+    assert datasets.data_locations("occupancy") == str(folder)
     fetched = tmp_path / "downloads/cifar10/cifar-10-binary.tar.gz"
     fetched.parent.mkdir(parents=True)
     fetched.write_bytes(b"not the archive")
     # Found, and not what it should be: that is said instead of a place.
-    assert str(fetched) in datasets.whereabouts("cifar10", tmp_path)
+    assert str(fetched) in datasets.data_locations("cifar10", tmp_path)
 
 
 def test_afterwards_downloads_are_allowed_again(tmp_path):
-    datasets.whereabouts("motion_sense", tmp_path)
+    datasets.data_locations("motion_sense", tmp_path)
     with pytest.raises(AssertionError, match="something was downloaded"):
         location.locate(None, tmp_path)
-    with download.none(), pytest.raises(download.NotFetched, match="not downloaded"):
+    with (
+        download.disabled(),
+        pytest.raises(download.NotFetched, match="has not been downloaded"),
+    ):
         location.locate(None, tmp_path)

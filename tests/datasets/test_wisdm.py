@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jaxanon.datasets import load, registry, store
 from jaxanon.datasets.wisdm import reading
-from jaxanon.datasets.wisdm.reading import Piece, aligned, read_tasks
+from jaxanon.datasets.wisdm.reading import Piece, align, read_tasks
 
 MS = 1_000_000
 RANDOM = np.random.default_rng(0)
@@ -135,7 +135,7 @@ def test_who_lacks_a_sensor_is_left_out_with_a_warning(copy):
     (copy / "raw/watch/gyro/data_1601_gyro_watch.txt").unlink()
     one = lines(1650, "A", np.array([7]), np.zeros((1, 3)))
     write(copy, "gyro", 1650, one)
-    with pytest.warns(UserWarning, match=r"users \['1601', '1650'\] have no row of"):
+    with pytest.warns(UserWarning, match=r"dropped users \['1601', '1650'\]"):
         data = load("wisdm", source=copy)
     assert data.spec.classes["subject"] == ("1600",)
 
@@ -149,7 +149,7 @@ def test_the_nearest_row_is_found(accel, gyro):
         Piece(np.sort(times) * 10 * MS, np.sort(times)[:, None] + np.zeros(3))
         for times in (accel, gyro)
     ]
-    pieces = aligned([sides[0]], [sides[1]])
+    pieces = align([sides[0]], [sides[1]])
     want = []  # By looking at every pair.
     for time in sorted(accel):
         nearest = min(sorted(gyro), key=lambda other: abs(other - time))
@@ -177,14 +177,29 @@ def test_rows_are_sorted_and_of_two_at_one_time_the_first_stays():
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda text: text[:-1], "accel_watch.txt is truncated or damaged (a row does"),
-        (lambda text: text[:-12], "accel_watch.txt is truncated or damaged"),
-        (lambda text: "", "is truncated or damaged (it holds no row)"),
-        (lambda text: text.replace(",H,", ",N,"), "of activity ['N']; the letters are"),
-        (lambda text: text.replace(",H,", ",hot,"), "of activity ['ho']; the letters"),
-        (lambda text: text.replace("1601,L", "1602,L"), "rows of user [1602]; get it"),
-        (lambda text: text.replace(",3000.0,", ",nan,"), "holds NaN or infinity; get"),
-        (lambda text: text.replace(",3000.0,", ",inf,"), "holds NaN or infinity; get"),
+        (lambda text: text[:-1], "is truncated or damaged (a row does"),
+        (lambda text: text[:-12], "is truncated or damaged"),
+        (lambda text: "", "is truncated or damaged (it has no rows)"),
+        (
+            lambda text: text.replace(",H,", ",N,"),
+            "activities with the letters ABCDEFGHIJKLMOPQRS, got ['N']",
+        ),
+        (
+            lambda text: text.replace(",H,", ",hot,"),
+            "activities with the letters ABCDEFGHIJKLMOPQRS, got ['ho']",
+        ),
+        (
+            lambda text: text.replace("1601,L", "1602,L"),
+            "only rows of user 1601, got [1602]",
+        ),
+        (
+            lambda text: text.replace(",3000.0,", ",nan,"),
+            "got NaN or infinity; download",
+        ),
+        (
+            lambda text: text.replace(",3000.0,", ",inf,"),
+            "got NaN or infinity; download",
+        ),
         (lambda text: text.replace(",3000.0,", ",x,"), "is truncated or damaged"),
     ],
 )
@@ -201,19 +216,19 @@ def test_says_which_file_is_damaged_and_how(copy, spoil, message):
 def test_says_whose_file_is_one_too_many(copy, tmp_path, monkeypatch):
     accel = copy / "raw/watch/accel"
     shutil.copy(accel / "data_1600_accel_watch.txt", copy)
-    with pytest.raises(ValueError, match="the second file of the kind of user 1600"):
+    with pytest.raises(ValueError, match="the only file of its kind of user 1600"):
         load("wisdm", source=copy, preset="watch-accel")
     shutil.move(
         accel / "data_1601_accel_watch.txt", accel / "data_1599_accel_watch.txt"
     )
-    with pytest.raises(ValueError, match="is of user 1599; users are 1600 to 1650"):
+    with pytest.raises(ValueError, match="a user from 1600 to 1650, got 1599"):
         load("wisdm", source=copy)
-    with pytest.raises(FileNotFoundError, match="holds no file of wisdm"):
+    with pytest.raises(FileNotFoundError, match="has no file of wisdm"):
         load("wisdm", source=tmp_path / "nowhere")
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     for preset in ("watch", "watch-accel"):
         with pytest.raises(
-            FileNotFoundError, match=r"wisdm was not found; get .*dataset/507"
+            FileNotFoundError, match=r"wisdm was not found; extract .*dataset/507"
         ):
             load("wisdm", preset=preset)
 

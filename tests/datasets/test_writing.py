@@ -47,37 +47,39 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, where):
 
 def test_what_is_there_is_replaced_when_asked_alone(tmp_path):
     target = tmp_path / "x.npz"
-    writing.refuse_unwritable(target, overwrite=False)
+    writing.check_writable(target, overwrite=False)
     target.touch()
-    writing.refuse_unwritable(target, overwrite=True)
+    writing.check_writable(target, overwrite=True)
     said = r"x\.npz exists; pass overwrite=True \(--overwrite\) to replace it, or move"
     with pytest.raises(FileExistsError, match=said):
-        writing.refuse_unwritable(target, overwrite=False)
+        writing.check_writable(target, overwrite=False)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no /proc here")
 def test_where_nothing_can_be_written_it_is_refused_before():
     place = "/proc/self"  # Not even root may write there.
     for path in (f"{place}/x.npz", f"{place}/not/there/x.npz"):
-        with pytest.raises(PermissionError, match=rf"nothing .* into {place} \("):
-            writing.refuse_unwritable(path, overwrite=True)
+        with pytest.raises(PermissionError, match=rf"{place} must be writable"):
+            writing.check_writable(path, overwrite=True)
 
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "a.npz").touch()
-    with pytest.raises(NotADirectoryError, match=r"a\.npz is no folder; name one"):
-        writing.refuse_unwritable(tmp_path / "a.npz" / "b" / "c.npy", overwrite=True)
+    with pytest.raises(
+        NotADirectoryError, match=r"a\.npz must be a folder, got a file"
+    ):
+        writing.check_writable(tmp_path / "a.npz" / "b" / "c.npy", overwrite=True)
     (tmp_path / "link").symlink_to(tmp_path / "gone")
-    with pytest.raises(NotADirectoryError, match="link is no folder"):
-        writing.refuse_unwritable_folder(tmp_path / "link")
+    with pytest.raises(NotADirectoryError, match="link must be a folder"):
+        writing.check_writable_folder(tmp_path / "link")
     (tmp_path / "link").unlink()
-    writing.refuse_unwritable_folder(tmp_path / "new" / "run")
+    writing.check_writable_folder(tmp_path / "new" / "run")
     assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]  # Nothing is left.
 
 
 def test_a_folder_is_no_file_s_name(tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        writing.refuse_unwritable(tmp_path, overwrite=True)
+    with pytest.raises(IsADirectoryError, match="must be a file, got a folder"):
+        writing.check_writable(tmp_path, overwrite=True)
 
 
 def test_others_may_read_it(tmp_path):

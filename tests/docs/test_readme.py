@@ -168,7 +168,7 @@ def test_readme_commands_exist(monkeypatch, capsys):
         (script,) = found
         main = script.load()
         # Which settings there are depends on the method.
-        narrow = ("train", "serve", "sweep", "privacy", "datasets")
+        narrow = ("train", "server", "sweep", "privacy", "datasets")
         most = 3 if words[1] in narrow else 2
         verb = [word for word in words[1:most] if not word.startswith("-")]
         monkeypatch.setattr(sys, "argv", [words[0], *verb, "--help"])
@@ -192,7 +192,7 @@ def _refused(commands, there):
     for number, words in enumerate(commands):
         verb, folder = words[1], words[2] if len(words) > 2 else ""
         out = _given(words, "--output-dir") or _given(words, "--output")
-        if verb in ("train", "serve", "sweep") and out is None:
+        if verb in ("train", "server", "sweep") and out is None:
             out = f"runs/{folder}{'-sweep' if verb == 'sweep' else ''}"
         read = [_given(words, "--input"), _given(words, "--dataset"), folder]
         read = [name for name in read if name and re.search(r"/|\.\w", name)]

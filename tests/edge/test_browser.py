@@ -1,11 +1,11 @@
-"""The live page in a headless Chromium: what is drawn, said and can be done with it."""
+"""The dashboard in a headless Chromium: its drawings, texts and controls."""
 
 import base64
 import itertools
 import shutil
 import time
 
-import live_stand_ins as stand_ins
+import dashboard_stand_ins as stand_ins
 import numpy as np
 import pytest
 
@@ -107,15 +107,15 @@ def test_what_is_drawn_and_said(chromium, width):
         _wait(chromium, "document.getElementById('trouble').textContent.length")
         _wait(chromium, AT_REST)
         time.sleep(0.6)  # The bars come to rest, too.
-        assert _text(chromium, "#trouble") == ["The recording is over."]
+        assert _text(chromium, "#trouble") == ["The recording has ended."]
         assert _text(chromium, "#model") == ["blinder · smartwatch · float32"]
-        assert _text(chromium, "#hides") == ["side"]
+        assert _text(chromium, "#private") == ["side"]
         assert _text(chromium, "#windows") == ["17 (1 failed)"]
         assert _text(chromium, "#latency")[0].endswith(" ms")
-        (said,) = _text(chromium, "#said p")
+        (said,) = _text(chromium, "#answers p")
         assert said.endswith(
-            "From the raw signal the attacker is 97 % sure: left. "
-            "From what leaves the device: 51 %."
+            "From the raw signal, the attacker is 97 % sure: left. "
+            "From the released signal: 51 %."
         )
         for side in ("raw", "safe"):
             pixels = _pixels(chromium, side)
@@ -149,8 +149,11 @@ def test_what_is_drawn_and_said(chromium, width):
         np.testing.assert_allclose(fills, [0.97, 0.03, 0.9, 0.06, 0.04], atol=0.01)
         np.testing.assert_allclose(marks, [1 / 2] * 2 + [1 / 3] * 3, atol=0.015)
         stop.set()
-        _wait(chromium, "document.getElementById('trouble').textContent[0] === 'j'")
-        assert _text(chromium, "#trouble") == ["jaxanon live was ended."]
+        _wait(
+            chromium,
+            "document.getElementById('trouble').textContent.startsWith('The dash')",
+        )
+        assert _text(chromium, "#trouble") == ["The dashboard has stopped."]
     time.sleep(0.5)
     assert chromium.get_log("browser") == []
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from jaxanon import edge
-from jaxanon.edge import live
+from jaxanon.edge import dashboard
 from jaxanon.edge.command import main
 
 
@@ -97,7 +97,9 @@ def test_what_the_disk_did_not_take_is_told(
     lost = 40 - out.read_text().count(",,-1")
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "jaxanon-edge: 40 pushed, 40 samples, 5 windows released"
-    assert f"error: {lost} rows are not in {out} (No space left on device)" in said[1]
+    assert (
+        f"error: {lost} rows are missing in {out} (No space left on device)" in said[1]
+    )
 
 
 @pytest.fixture
@@ -139,7 +141,7 @@ def test_a_pipe_that_nobody_reads_ends_the_stream(model, recording):
         process.stdout.close()
         said = process.stderr.read()
     assert process.returncode == 2
-    assert said == b"jaxanon-edge: nobody reads what leaves any more.\n"
+    assert said == b"jaxanon-edge: the output pipe was closed.\n"
 
 
 def test_a_stream_of_which_nothing_is_left_says_so(model, tmp_path, capsys):
@@ -173,7 +175,7 @@ def test_a_model_without_a_claim_makes_no_budget(model, recording, tmp_path, cap
     words = ["run", model, "--input", recording, "--output", str(tmp_path / "out.csv")]
     words += ["--budget", str(tmp_path / "budget.json"), "--epsilon", "7"]
     assert main(words) == 2
-    assert "this model claims no epsilon" in capsys.readouterr().err
+    assert "for a model without epsilon" in capsys.readouterr().err
     left = {path.name for path in tmp_path.iterdir()}
     assert not left & {"budget.json", ".budget.json.lock", "out.csv"}
 
@@ -181,15 +183,18 @@ def test_a_model_without_a_claim_makes_no_budget(model, recording, tmp_path, cap
 def test_a_folder_that_is_not_there_is_named(model, recording, tmp_path, capsys):
     words = ["run", model, "--input", recording, "--output"]
     assert main([*words, str(tmp_path / "nowhere" / "out.csv")]) == 2
-    assert "nowhere is no folder; make it, for out.csv" in capsys.readouterr().err
+    assert "nowhere does not exist; create it for out.csv" in capsys.readouterr().err
 
 
 REFUSED = [
-    ([], "each window of this model spends epsilon 0.5: give budget"),
-    (["--epsilon", "2"], "name the --budget that keeps it"),
-    (["--budget", "b.json"], "b.json holds no budget; make one by saying how large"),
-    (["--unbounded", "--budget", "b", "--epsilon", "1"], "leave it out, or --budget"),
-    (["--unbounded", "--hop", "9"], "hop must be a whole number in [1, 8]"),
+    ([], "each window of this model spends epsilon 0.5; give budget"),
+    (["--epsilon", "2"], "give its file with --budget"),
+    (["--budget", "b.json"], "b.json holds no budget; give its size"),
+    (
+        ["--unbounded", "--budget", "b", "--epsilon", "1"],
+        "--budget are mutually exclusive",
+    ),
+    (["--unbounded", "--hop", "9"], "hop must be an integer in [1, 8]"),
     (["--unbounded", "--rate", "-1"], "rate_hz must be > 0"),
     (["--unbounded", "--digest", "12"], "digest must begin with the 64 hexadecimal"),
     (["--unbounded", "--deadline", "0"], "deadline_s must be > 0"),
@@ -212,12 +217,12 @@ def test_what_is_refused_is_a_line(
 @pytest.mark.parametrize(
     ("header", "more", "message"),
     [
-        ("time,acc y [g],acc x [g]", [], "or say reorder=True (--reorder)"),
+        ("time,acc y [g],acc x [g]", [], "or pass reorder=True (--reorder)"),
         ("time,acc y [g],acc x [g]", ["--reorder"], ""),
-        ("time,acc x [m/s2],acc y [g]", [], "it is pushed in 'm/s2'; convert it"),
+        ("time,acc x [m/s2],acc y [g]", [], "got 'm/s2'; convert it"),
         ("time,acc x,acc y", [], ""),
         ("time,acc x,acc z", [], "choose those columns, or another model"),
-        ("when,acc x,acc y", [], "the first line must name the columns"),
+        ("when,acc x,acc y", [], "the header must name the columns"),
     ],
 )
 def test_columns_are_checked(model, tmp_path, capsys, header, more, message):
@@ -238,7 +243,7 @@ def test_rows_at_another_rate_than_they_are_taken_for_are_told(
     model = str(models.one_op(tmp_path / "b.onnx", told=told))
     words = ["run", model, "--input", recording, "--output"]
     assert main([*words, str(tmp_path / "a")]) == 0
-    warning = "warning: rows come at 50 Hz, and are taken for 100 Hz; say --rate 50 "
+    warning = "warning: rows arrive at 50 Hz instead of 100 Hz; set --rate 50 "
     assert warning in capsys.readouterr().err
     assert main([*words, str(tmp_path / "b"), "--rate", "50"]) == 0
     assert "warning" not in capsys.readouterr().err
@@ -259,7 +264,7 @@ def test_a_card_is_printed(model, capsys):
     assert capsys.readouterr().out == "# A card\n"
     digest = hashlib.sha256(b"").hexdigest()
     assert main(["card", model, "--digest", digest]) == 2
-    assert "tampered with or replaced" in capsys.readouterr().err
+    assert "modified or replaced" in capsys.readouterr().err
 
 
 def test_interruptions_and_bugs(model, recording, tmp_path, monkeypatch, capsys):
@@ -278,7 +283,7 @@ def test_interruptions_and_bugs(model, recording, tmp_path, monkeypatch, capsys)
         main(["run", model])
 
 
-def test_the_live_page_gets_what_the_words_say(
+def test_the_dashboard_gets_what_the_words_say(
     models, model, recording, monkeypatch, capsys
 ):
     seen = {}
@@ -286,15 +291,15 @@ def test_the_live_page_gets_what_the_words_say(
     def serve(model, rows, **settings):
         seen.update(settings, rows=np.concatenate([times for times, _ in rows]))
 
-    monkeypatch.setattr(live, "serve", serve)
-    words = ["live", model, "--input", recording, "--port", "0", "--hop", "4"]
+    monkeypatch.setattr(dashboard, "serve", serve)
+    words = ["dashboard", model, "--input", recording, "--port", "0", "--hop", "4"]
     assert main(words) == 0
     assert seen["port"] == 0 and seen["hop"] == 4 and seen["speed"] == 1.0
     assert seen["host"] == "127.0.0.1" and not seen["allow_other_hosts"]
     assert seen["channels"] == ("acc x", "acc y") and len(seen["rows"]) == 40
     seen["ready"]("http://127.0.0.1:1/word/")
     assert capsys.readouterr().out == (
-        "Until Ctrl-C the page is at http://127.0.0.1:1/word/\n"
+        "Dashboard (until Ctrl-C): http://127.0.0.1:1/word/\n"
     )
     assert main([*words, "--speed", "5", "--allow-other-hosts"]) == 0
     assert seen["speed"] == 5.0 and seen["allow_other_hosts"]

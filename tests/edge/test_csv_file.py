@@ -122,8 +122,9 @@ def test_a_lost_stretch_stands_in_the_file(tmp_path, monkeypatch, room, number):
     outlet.close()
     found = read(tmp_path / "a.csv")
     kept = len(_samples(found))
-    said = f"{110 - kept} rows are not in {tmp_path / 'a.csv'} ({os.strerror(number)})"
-    assert outlet.lost() == f"{said}; see that its disk has room and is sound."
+    said = f"{110 - kept} rows are missing in {tmp_path / 'a.csv'} "
+    said += f"({os.strerror(number)})"
+    assert outlet.lost() == f"{said}; check the free space and health of its disk."
     _one_gap(found, f"not written: {os.strerror(number)}", 110)
 
 
@@ -212,7 +213,7 @@ def test_killed_in_the_middle(tmp_path):
         child.stdout.close()
     found = read(path)
     (place,) = [place for place, row in enumerate(found) if row[1]]
-    gap = "the stream stopped here and was started again later"
+    gap = "the stream was interrupted here and resumed later"
     assert found[place][:2] == (place, gap)
     assert place > 100 and len(found) > place + 100
     for index, _, numbers in found[:place] + found[place + 1 :]:
@@ -240,7 +241,7 @@ def test_a_torn_last_row_is_cut_off(tmp_path, torn):
     outlet.close()
     found = read(tmp_path / "a.csv")
     assert [row[0] for row in found] == [*range(10), 10, *range(20, 30)]
-    assert found[10][1] == "the stream stopped here and was started again later"
+    assert found[10][1] == "the stream was interrupted here and resumed later"
 
 
 def test_a_head_that_was_cut_off_is_written_anew(tmp_path):
@@ -258,19 +259,19 @@ def test_a_file_of_another_signature_is_refused(tmp_path, field, value):
     outlets.open_outlet(tmp_path / "a.csv", SIGNATURE).close()
     before = (tmp_path / "a.csv").read_bytes()
     other = types.SimpleNamespace(**vars(SIGNATURE) | {field: value})
-    with pytest.raises(ValueError, match="is not of this stream: it begins with.*name"):
+    with pytest.raises(ValueError, match="must begin with .* for this stream.*use"):
         outlets.open_outlet(tmp_path / "a.csv", other, append=True)
     assert (tmp_path / "a.csv").read_bytes() == before
 
 
 def test_nothing_is_overwritten_unasked(tmp_path):
     (tmp_path / "a.csv").write_text("mine")
-    with pytest.raises(FileExistsError, match="--append.*goes on at its end"):
+    with pytest.raises(FileExistsError, match="it exists; continue it with --append"):
         outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
-    with pytest.raises(ValueError, match="is not of this stream"):
+    with pytest.raises(ValueError, match="must begin with .* for this stream"):
         outlets.open_outlet(tmp_path / "a.csv", SIGNATURE, append=True)
     (tmp_path / "b.csv").write_text("# jaxanon stream, format 1, rate_hz 50.0\n" * 9000)
-    with pytest.raises(ValueError, match="is not of this stream"):
+    with pytest.raises(ValueError, match="must begin with .* for this stream"):
         outlets.open_outlet(tmp_path / "b.csv", SIGNATURE, append=True)
     assert (tmp_path / "a.csv").read_text() == "mine"
 
@@ -293,10 +294,10 @@ def test_one_process_at_a_time(tmp_path):
 
 @pytest.mark.parametrize("append", [True, False])
 def test_a_device_is_no_file(append):
-    with pytest.raises(ValueError, match="/dev/full is not a regular file; '-' writes"):
+    with pytest.raises(ValueError, match="/dev/full must be a regular file; use '-'"):
         outlets.open_outlet("/dev/full", SIGNATURE, append=append)
 
 
 def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(ValueError, match="is not a regular file"):
+    with pytest.raises(ValueError, match="must be a regular file"):
         outlets.open_outlet(tmp_path, SIGNATURE)

@@ -15,7 +15,9 @@ def test_files_are_opened_by_name(tmp_path):
     assert [len(times) for times, _ in rows] == [1]
     rows.close()
     path.write_text("0,1\n")
-    with pytest.raises(ValueError, match=r"a.csv, line 1: .* put such a line before"):
+    with pytest.raises(
+        ValueError, match=r"a.csv, line 1: .* insert such a line before"
+    ):
         csv_input.open_rows(path)
     with pytest.raises(FileNotFoundError, match="name one, or - to read a pipe"):
         csv_input.open_rows(tmp_path / "b.csv")

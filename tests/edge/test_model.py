@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -61,7 +62,9 @@ def test_the_digest_is_the_file_s_beside_or_the_one_given(models, tmp_path):
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert beside.read_text().split() == [digest, "a.onnx"]
     beside.unlink()
-    with pytest.raises(FileNotFoundError, match="a.onnx.sha256 is not beside it; copy"):
+    with pytest.raises(
+        FileNotFoundError, match="a.onnx.sha256 of .* does not exist; copy"
+    ):
         edge.load(path)
     edge.load(path, digest.upper())
     with pytest.raises(ValueError, match="digest must begin with the 64 hex"):
@@ -71,7 +74,7 @@ def test_the_digest_is_the_file_s_beside_or_the_one_given(models, tmp_path):
         edge.load(path)
     beside.write_text("0" * 64 + "  a.onnx\n")
     edge.load(path, digest)  # The argument wins.
-    with pytest.raises(ValueError, match="a.onnx.sha256 says 000000000000"):
+    with pytest.raises(ValueError, match="000000000000... of a.onnx.sha256, got"):
         edge.load(path)
 
 
@@ -82,7 +85,7 @@ def test_a_truncated_or_tampered_file_is_refused(models, tmp_path):
     changed[len(data) // 2] ^= 1
     for other in data[:-1], b"", bytes(changed), data + b"\n":
         path.write_bytes(other)
-        with pytest.raises(ValueError, match="truncated, tampered with or replaced"):
+        with pytest.raises(ValueError, match="truncated, modified or replaced"):
             edge.load(path)
 
 
@@ -90,7 +93,7 @@ def test_what_is_no_model_is_refused_whatever_its_digest(models, tmp_path):
     path = tmp_path / "a.onnx"
     path.write_bytes(b"no ONNX")
     digest = hashlib.sha256(b"no ONNX").hexdigest()
-    with pytest.raises(ValueError, match="ONNX Runtime .* does not load .*a.onnx"):
+    with pytest.raises(ValueError, match="ONNX Runtime .* cannot load .*a.onnx"):
         edge.load(path, digest)
     with pytest.raises(ValueError, match="threads must be a whole number >= 1, got 0"):
         edge.load(models.one_op(path), threads=0)
@@ -101,15 +104,15 @@ def input_of(models, **changed):
 
 
 REFUSED = [
-    ({"format": 2}, "is of format 2, and this jaxanon reads 1; run pip install"),
+    ({"format": 2}, "has format 2, but this version of jaxanon reads 1; run pip"),
     ({"format": "x"}, "the metadata of .* cannot be read"),
-    ({"kind": "attackers"}, "must hold 'anonymizer', and holds 'attackers'"),
+    ({"kind": "attackers"}, "must hold 'anonymizer', got 'attackers'"),
     ({"epsilon": -1}, "epsilon of .* must be null or > 0, got -1"),
     ({"epsilon": True}, "epsilon of .* must be null or > 0, got True"),
-    ({"draws": None}, "does not say what it draws"),
-    ({"output": "other"}, "the outputs of .* are .*safe.* export it again"),
+    ({"draws": None}, "does not describe its draws"),
+    ({"output": "other"}, "the outputs of .* must be .*other.* export it again"),
     ({"input": 3}, "does not describe its input"),
-    ({"input": {"name": "windows"}}, "the model's input is not described"),
+    ({"input": {"name": "windows"}}, "the model's input description is invalid"),
 ]
 
 
@@ -125,13 +128,13 @@ def test_metadata_is_checked(models, tmp_path, changed, message):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"batch": 4}, "a device has one at a time; export it with batch 1"),
+        ({"batch": 4}, "batch size must be 1, got 4; export it with batch 1"),
         ({"time": 0}, "must have time >= 1"),
-        ({"time": 9}, "the inputs of .* are .*; export it again"),
-        ({"units": ["g"]}, "a unit for each channel"),
-        ({"channels": ["a", "a"]}, "two channels have one name"),
+        ({"time": 9}, "the inputs of .* must be .*; export it again"),
+        ({"units": ["g"]}, "one unit per channel"),
+        ({"channels": ["a", "a"]}, "channels must be unique"),
         ({"rate_hz": 0}, "rate_hz must be > 0, got 0.0"),
-        ({"name": "other"}, "the inputs of .* are .*; export it again"),
+        ({"name": "other"}, "the inputs of .* must be .*; export it again"),
     ],
 )
 def test_the_input_s_description_is_checked(models, tmp_path, changed, message):
@@ -143,7 +146,7 @@ def test_the_input_s_description_is_checked(models, tmp_path, changed, message):
 
 def test_a_file_without_metadata_is_refused(models, tmp_path):
     path = models.rewritten(models.one_op(tmp_path / "a.onnx"), None)
-    with pytest.raises(ValueError, match="ONNX file without jaxanon's metadata"):
+    with pytest.raises(ValueError, match="has no metadata of jaxanon"):
         edge.load(path)
 
 
@@ -153,7 +156,9 @@ def test_a_graph_that_draws_by_itself_is_refused(models, tmp_path):
         models.node("Add", "windows", "noise"),
     ]
     path = models.save(tmp_path / "a.onnx", nodes)
-    with pytest.raises(ValueError, match="draws inside its graph .RandomNormalLike."):
+    with pytest.raises(
+        ValueError, match="draws random numbers inside its graph .RandomNormalLike."
+    ):
         edge.load(path)
 
 
@@ -166,7 +171,9 @@ def test_a_graph_that_draws_by_itself_is_refused(models, tmp_path):
 )
 def test_every_operator_that_draws_is_known(models, kind):
     data = models.node(kind, "windows").SerializeToString()
-    with pytest.raises(ValueError, match=f"draws inside its graph .{kind}."):
+    with pytest.raises(
+        ValueError, match=f"draws random numbers inside its graph .{kind}."
+    ):
         refuse_drawing("a.onnx", data)
     refuse_drawing("a.onnx", models.node("Relu", kind).SerializeToString())
 
@@ -178,12 +185,12 @@ def test_a_draw_that_is_not_described_is_refused(models, tmp_path):
 
 
 def attackers(models, path, **changed):
-    """Two readers of two classes, whose answers are the window's first numbers."""
-    read = {"attribute": "side", "role": "private", "trained_on": "raw"}
+    """Two outputs of two classes, whose values are the window's first numbers."""
+    described = {"attribute": "side", "role": "private", "trained_on": "raw"}
     told = models.described(
         kind="attackers",
-        reads=[
-            {"output": name, "classes": ["left", "right"], **read}
+        inferences=[
+            {"output": name, "classes": ["left", "right"], **described}
             for name in ("a", "b")
         ],
     )
@@ -202,24 +209,33 @@ def attackers(models, path, **changed):
 
 
 def test_attackers_read_a_window(models, tmp_path):
-    readers = edge.load_attackers(attackers(models, tmp_path / "b.onnx"))
-    assert [read.output for read in readers.reads] == ["a", "b"]
-    assert readers.reads[0].classes == ("left", "right")
-    assert readers.reads[0].role == "private"
-    found = readers(WINDOW)
+    loaded = edge.load_attackers(attackers(models, tmp_path / "b.onnx"))
+    assert [each.output for each in loaded.inferences] == ["a", "b"]
+    assert loaded.inferences[0].classes == ("left", "right")
+    assert loaded.inferences[0].role == "private"
+    found = loaded(WINDOW)
     np.testing.assert_array_equal(found["a"], [0, 1])
     np.testing.assert_array_equal(found["b"], [0, -1])
     with pytest.raises(ValueError, match="window must be float.8, 2."):
-        readers(WINDOW[:4])
+        loaded(WINDOW[:4])
+
+
+def test_attackers_of_version_0_1_are_read(models, tmp_path):
+    """Version 0.1 wrote the outputs under the key "reads"."""
+    new = attackers(models, tmp_path / "new.onnx")
+    told = json.loads(onnx.load(new).metadata_props[0].value)
+    told["reads"] = told.pop("inferences")
+    loaded = edge.load_attackers(models.rewritten(new, told))
+    assert [each.output for each in loaded.inferences] == ["a", "b"]
 
 
 def test_attackers_are_no_anonymizer_and_say_what_they_read(models, tmp_path):
     path = attackers(models, tmp_path / "b.onnx")
-    with pytest.raises(ValueError, match="holds 'attackers'; name the other file"):
+    with pytest.raises(ValueError, match="got 'attackers'; choose the other file"):
         edge.load(path)
-    reads = [{"output": "a"}]
-    with pytest.raises(ValueError, match="does not say what it reads"):
-        edge.load_attackers(attackers(models, tmp_path / "c.onnx", reads=reads))
+    wrong = [{"output": "a"}]
+    with pytest.raises(ValueError, match="does not describe its outputs"):
+        edge.load_attackers(attackers(models, tmp_path / "c.onnx", inferences=wrong))
 
 
 PROGRAM = """

@@ -1,4 +1,4 @@
-"""Who gets to see the live page: one browser of this machine that knows the word."""
+"""Access to the dashboard: only browsers of this machine with the secret path."""
 
 import errno
 import http.client
@@ -91,7 +91,7 @@ def test_other_machines_only_when_asked_for():
     hall = page_server.Feed(("hello", {}), frozenset())
     for host in ("0.0.0.0", "192.168.1.7", "", "::"):
         with pytest.raises(
-            ValueError, match="others could read it; .*allow_other_hosts"
+            ValueError, match="to show it to other machines, .*allow_other_hosts"
         ):
             with page_server.serving(hall, host, 0):
                 pass
@@ -111,7 +111,7 @@ def test_a_port_in_use_says_what_to_do():
     hall = page_server.Feed(("hello", {}), frozenset())
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = f"port {port} of 127.0.0.1 is in use; take another \\(--port\\), or 0"
+        said = f"port {port} of 127.0.0.1 is in use; use another --port, or 0"
         with pytest.raises(OSError, match=said) as caught:
             with page_server.serving(hall, "127.0.0.1", port):
                 pass
@@ -125,12 +125,12 @@ def test_a_port_in_use_says_what_to_do():
 
 def test_only_so_many_pages():
     hall = page_server.Feed(("hello", {}), frozenset())
-    readers = [hall.join() for _ in range(page_server.MOST_BROWSERS)]
+    readers = [hall.subscribe() for _ in range(page_server.MOST_BROWSERS)]
     with page_server.serving(hall, "127.0.0.1", 0) as address:
         parts = urllib.parse.urlsplit(address)
         answer, body = _ask(parts, f"{parts.path}events")
         assert (answer.status, body) == (503, b"Too many pages are open; close one.\n")
         for reader in readers:
-            hall.leave(reader)
+            hall.unsubscribe(reader)
         assert _ask(parts, f"{parts.path}events")[0].status == 200
         hall.send("bye", {}, last=True)

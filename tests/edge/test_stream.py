@@ -191,18 +191,18 @@ def test_a_model_that_writes_into_its_window_changes_nothing_else(models):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"hop": 0}, "hop must be a whole number in [1, 8]"),
-        ({"hop": 9}, "hop must be a whole number in [1, 8]"),
-        ({"hop": 2.0}, "hop must be a whole number in [1, 8]"),
+        ({"hop": 0}, "hop must be an integer in [1, 8]"),
+        ({"hop": 9}, "hop must be an integer in [1, 8]"),
+        ({"hop": 2.0}, "hop must be an integer in [1, 8]"),
         ({"rate_hz": 0}, "rate_hz must be > 0"),
         ({"rate_hz": float("nan")}, "rate_hz must be > 0"),
-        ({"max_gap": 0.5}, "max_gap must be >= 1"),
-        ({"longest_gap_s": -1}, "longest_gap_s must be >= 0"),
+        ({"max_gap": 0.5}, "max_gap must be finite and >= 1"),
+        ({"longest_gap_s": -1}, "longest_gap_s must be finite and >= 0"),
         ({"deadline_s": 0}, "deadline_s must be > 0 and finite"),
-        ({"deadline_s": float("inf")}, "a model that hangs must not hang the stream"),
+        ({"deadline_s": float("inf")}, "it protects the stream from a hanging model"),
         ({"channels": ["c0", "c2"]}, "choose those columns"),
-        ({"channels": ["c1", "c0"]}, "or say reorder=True"),
-        ({"units": ["g", "m/s2"]}, "takes 'c1' in 'g', and it is pushed in 'm/s2'"),
+        ({"channels": ["c1", "c0"]}, "or pass reorder=True"),
+        ({"units": ["g", "m/s2"]}, "channel 'c1' must be in 'g', got 'm/s2'"),
         ({"units": ["g"]}, "units must be 2, one for each channel"),
         ({"budget": edge.UNBOUNDED}, "leave the budget out"),
     ],
@@ -229,5 +229,5 @@ def test_samples_of_another_shape_are_refused_and_nothing_is_taken(models):
             stream.push(times, samples)
     assert stream.counts["pushed"] == 0
     assert stream.close() == stream.close() == []
-    with pytest.raises(ValueError, match="the stream is closed; open another"):
+    with pytest.raises(ValueError, match="the stream is closed; open a new one"):
         stream.push([0.0], [[1.0, 2.0]])

@@ -142,8 +142,9 @@ def test_members_equal_single_runs(seed, order):
     neighborhood, order = homes(seed % 100), np.array(order)
     seeds = np.array([seed % 1000, seed % 1000, 7])
     hyper = {
-        "alpha": np.float32([0, 0, 2]), "exploration_epsilon": np.float32([0.5, 0.5, 0.1])
-    }  # fmt: skip
+        "alpha": np.float32([0, 0, 2]),
+        "exploration_epsilon": np.float32([0.5, 0.5, 0.1]),
+    }
     live = lambda seeds, hyper, **more: energy.simulate_batch(
         system(), seeds, hyper, neighborhood, slots_a_day=2, days=2, test_days=1, **more
     )

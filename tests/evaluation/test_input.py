@@ -54,9 +54,9 @@ def test_windows_that_are_not_numbers(cases, value):
 @pytest.mark.parametrize(
     ("part", "attribute", "labels", "message"),
     [
-        ("train", "side", np.full(96, 2), r"'side'\] must lie in \[0, 2\), got 2"),
-        ("test", "activity", np.full(96, -1), r"'activity'\] must lie in \[0, 2\)"),
-        ("test", "subject", np.full(96, 3), r"'subject'\] must lie in \[0, 3\), got 3"),
+        ("train", "side", np.full(96, 2), r"'side'\] must be in \[0, 2\), got 2"),
+        ("test", "activity", np.full(96, -1), r"'activity'\] must be in \[0, 2\)"),
+        ("test", "subject", np.full(96, 3), r"'subject'\] must be in \[0, 3\), got 3"),
         ("test", "side", np.zeros(5, int), r"must be int\[96\], one per window.*\[5\]"),
         ("test", "side", np.zeros(96), r"must be int\[96\].*float64\[96\]"),
     ],
@@ -104,7 +104,7 @@ def test_output_that_does_not_do(cases):
 
 
 def test_judges_of_other_data(cases, judges):
-    less = judges._replace(read={"side": judges.read["side"]})
+    less = judges._replace(infer={"side": judges.infer["side"]})
     message = (
         r"judges lack \['activity', 'subject'\]; make them by train_raw_classifiers"
     )
@@ -141,8 +141,10 @@ def test_another_split_of_what_the_run_was_trained_on(cases):
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_seeds_that_would_be_another_s(cases, seed):
-    refuses(cases, "seed must be from 0 to 4294967295, got", cases.data(), seed=seed)
-    with pytest.raises(ValueError, match="seed must be from 0 to"):
+    refuses(
+        cases, "seed must be between 0 and 4294967295, got", cases.data(), seed=seed
+    )
+    with pytest.raises(ValueError, match="seed must be between 0 and"):
         train_raw_classifiers(cases.data(), seed=seed)
 
 

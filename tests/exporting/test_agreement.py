@@ -11,5 +11,5 @@ def test_the_furthest_sample_counts_in_deviations_of_its_channel():
     made = np.zeros((3, 4, 2), np.float32)
     made[1, 2] = -1.0, 6.0
     made[2, 0, 0] = np.nan
-    found = agreement.away(lambda windows: windows, made, inputs, (0.5, 2.0))
+    found = agreement.max_deviations(lambda windows: windows, made, inputs, (0.5, 2.0))
     np.testing.assert_array_equal(found, [0, 3, np.inf])

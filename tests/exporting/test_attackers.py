@@ -57,12 +57,12 @@ def test_what_is_told_of_them(told, data):
     (entry,) = onnx.load(told[0]).metadata_props
     facts = json.loads(entry.value)
     assert facts["kind"] == "attackers"
-    assert [(row["role"], row["trained_on"]) for row in facts["reads"]] == [
+    assert [(row["role"], row["trained_on"]) for row in facts["inferences"]] == [
         ("public", "raw"),
         ("private", "raw"),
         ("private", "anonymized"),
     ]
-    assert facts["reads"][1]["classes"] == ["f", "m"]
+    assert facts["inferences"][1]["classes"] == ["f", "m"]
 
 
 @pytest.mark.slow

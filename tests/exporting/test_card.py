@@ -30,10 +30,10 @@ REPORT = {
     },
 }
 TABLE = """\
-| activity | kept | trained on raw windows | 90.0 % | 80.0 % | 33.3 % |
-| gender | hidden | trained on raw windows | 70.0 % | 51.0 % | 50.0 % |
-| gender | hidden | mlp, trained on anonymized windows |  | 60.0 % | 50.0 % |
-| gender | hidden | cnn, trained on anonymized windows |  | 62.5 % | 50.0 % |
+| activity | public | trained on raw windows | 90.0 % | 80.0 % | 33.3 % |
+| gender | private | trained on raw windows | 70.0 % | 51.0 % | 50.0 % |
+| gender | private | mlp, trained on anonymized windows |  | 60.0 % | 50.0 % |
+| gender | private | cnn, trained on anonymized windows |  | 62.5 % | 50.0 % |
 
 """
 
@@ -45,7 +45,7 @@ def written(untrained):
     settings = {
         "weights": "float32",
         "epsilon": None,
-        "told": ["Hm."],
+        "notes": ["Hm."],
     }
 
     def text(report=REPORT, **changed):
@@ -61,27 +61,27 @@ def test_every_attacker_has_a_row_and_whom_nobody_could_ask_has_none(written):
     assert f"|---|---|---|---|---|---|\n{TABLE}## Guarantee" in text
     assert "on test windows of toy (subject split):" in text
     assert "- Hm.\n" in text
-    assert "Not measured: `jaxanon evaluate` before" in written(report=None)
+    assert "Not measured: run `jaxanon evaluate` before" in written(report=None)
 
 
 @pytest.mark.parametrize("weights", ["float16", "int8"])
 def test_what_was_measured_had_other_weights(written, weights):
-    said = f"(subject split), before weights were cut to {weights}:"
+    said = f"(subject split), before weights were set to {weights}:"
     assert said in written(weights=weights)
 
 
 def test_a_guarantee_is_claimed_where_there_is_one(written):
     none, some = written(), written(epsilon=0.5)
-    assert "None that holds against everybody" in none
-    assert "Against attackers who are better" in none
-    assert "ε = 0.5 for each window of 1.6 s, pure" in some
-    assert "Against attackers who are better" not in some
+    assert "No formal guarantee" in none
+    assert "Attackers that are stronger" in none
+    assert "ε = 0.5 for each window of 1.6 s (pure)" in some
+    assert "Attackers that are stronger" not in some
     for text in none, some:
-        assert "- activity, which is meant to be read." in text
+        assert "- activity, the public attribute." in text
 
 
 def test_what_leaves_as_it_was_is_told(untrained):
-    told = {"weights": "float32", "epsilon": None, "measured": [], "told": []}
+    told = {"weights": "float32", "epsilon": None, "measured": [], "notes": []}
     run = untrained(
         "privatehub",
         **{
@@ -92,9 +92,7 @@ def test_what_leaves_as_it_was_is_told(untrained):
         },
         classes_to_hide=("b",),
     )
-    assert "not suspected to be one that shall be hidden leave as" in card.card(
-        run, **told
-    )
+    assert "Windows leave unchanged unless their class" in card.card(run, **told)
 
 
 @pytest.mark.parametrize(("rounds", "told"), [(0, "| gender |"), (7, "after 7.")])

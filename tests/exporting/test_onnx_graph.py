@@ -62,7 +62,7 @@ def made(model, inputs):
 
 def names(graph):
     """All that a graph gives names to, as often as it does."""
-    found = collections.Counter(onnx_graph.made(graph))
+    found = collections.Counter(onnx_graph.names_defined(graph))
     for one in graph.node:
         for attribute in one.attribute:
             if attribute.HasField("g"):
@@ -269,7 +269,7 @@ def test_weights_of_loops_stay_where_they_are(inside):
         yes=np.array(True),
         weights=WEIGHTS[0],
     )
-    onnx_graph._still(graph.graph)
+    onnx_graph._hoist(graph.graph)
     wanted = 2 * X @ np.linalg.matrix_power(WEIGHTS[0], 3) + X @ WEIGHTS[0]
     np.testing.assert_allclose(made(graph, [given(on=True)]), wanted, rtol=1e-4)
     for loop in graph.graph.node[:2]:

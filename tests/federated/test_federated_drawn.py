@@ -59,7 +59,7 @@ def descend_privately(
     options = {"lots": lots, "num_steps": 2, "learning_rate": learning_rate}
     return fed.local_dp_sgd(
         *(loss_fn, key, params, *client),
-        **options | {"max_norms": max_norm, "noise_multipliers": noise},
+        **options | {"clip_norms": max_norm, "noise_multipliers": noise},
     )
 
 
@@ -176,9 +176,7 @@ def test_lots_are_rows_each_as_likely_as_it_says(seed, mask):
         np.testing.assert_allclose(taken[:, mask].mean(axis=0), expected, atol=0.06)
         alone = fed.poisson_sample(keys()[0], mask, lots)
         chex.assert_trees_all_equal(alone, (index[0], real[0]))
-    with pytest.raises(
-        ValueError, match="room for 5 rows of a client, and records says"
-    ):
+    with pytest.raises(ValueError, match="mask must have at most records = "):
         fed.poisson_sample(jax.random.key(0), np.append(mask, False), WHOLE)
 
 

@@ -84,7 +84,7 @@ def test_hyper_parameters_are_refused_by_name_before_anything_begins(name, data)
 @given(st.sampled_from([1, 2, 4, 7]))
 def test_a_population_of_another_size_is_refused(name, number):
     clients = jax.tree.map(lambda leaf: leaf[np.arange(number) % 3], of_rows(0, FULL))
-    message = f"made for 3 clients, and the population has {number}"
+    message = f"population must have 3 clients as the algorithm, got {number}"
     with pytest.raises(ValueError, match=message):
         jax.eval_shape(made(name).update, jax.random.key(0), begun(name), clients)
 
@@ -105,7 +105,7 @@ LOTS = {"sampling_probability": 0.5, "expected_batch_size": 2.0, "max_examples":
 PRIVATE = {
     "learning_rate": 0.1,
     "num_steps": 1,
-    "max_norms": 1.0,
+    "clip_norms": 1.0,
     "noise_multipliers": 1.0,
 }
 
@@ -162,7 +162,7 @@ OTHERS = {
         privately,
         {
             "num_steps": [0, None, *COUNTS],
-            "max_norms": [0, -1.0, math.nan],
+            "clip_norms": [0, -1.0, math.nan],
             "noise_multipliers": [-1.0, math.nan],
         },
     ),
@@ -214,7 +214,7 @@ OTHERS = {
         },
     ),
     "shuffled": (
-        lambda num_slots: fed.shuffled(KEY, *sent, num_slots),
+        lambda num_slots: fed.shuffle_messages(KEY, *sent, num_slots),
         {"num_slots": TOO_SMALL},
     ),
     "Steps": (

@@ -117,7 +117,7 @@ class Office:
     """``server_transport.Link`` and ``client_transport.answer``, in memory.
 
     Args:
-      lost: so many first letters of every node never arrive.
+      lost: so many first payloads of every node never arrive.
     """
 
     def __init__(self, lost=0):
@@ -127,7 +127,7 @@ class Office:
     def nodes(self):
         return [*self._boxes]
 
-    def push(self, node, kind, letter, ttl):
+    def push(self, node, kind, payload, ttl):
         from jaxanon.flower.records import to_record
 
         if node not in self._boxes:
@@ -138,7 +138,7 @@ class Office:
             self._boxes[node] = box, left - 1
             self._expire[name] = time.monotonic() + min(ttl, 0.2)
         else:
-            box.put((name, kind, to_record(letter)))
+            box.put((name, kind, to_record(payload)))
         return name
 
     def pull(self, ids):
@@ -152,7 +152,7 @@ class Office:
 
     def answer(self, respond, done, **_):
         from jaxanon.flower.client_transport import _answer
-        from jaxanon.flower.records import Failure, to_letter, to_record
+        from jaxanon.flower.records import Failure, to_payload, to_record
 
         node, box = next(self._count), queue.SimpleQueue()
         self._boxes[node] = box, self._lost
@@ -162,10 +162,10 @@ class Office:
                     raise ConnectionError("the server is gone")
                 with contextlib.suppress(queue.Empty):
                     name, kind, record = box.get(timeout=0.05)
-                    found = _answer(respond, kind, to_letter(record))
+                    found = _answer(respond, kind, to_payload(record))
                     told = isinstance(found, str)
                     self._replies[name] = (
-                        Failure(found, True) if told else to_letter(to_record(found))
+                        Failure(found, True) if told else to_payload(to_record(found))
                     )
         finally:
             del self._boxes[node]
@@ -208,17 +208,17 @@ def meet(data, port, tmp_path, hand_out, office):
         office(lost)
         address, told = f"127.0.0.1:{port}", []
         patient = {"wait_s": 60.0, "timeout_s": 120.0}  # Clients compile side by side.
-        settings = {"clients": len(devices)} | patient | settings
+        settings = {"min_available_clients": len(devices)} | patient | settings
         pool = concurrent.futures.ThreadPoolExecutor(len(devices) + 1)
         serve = pool.submit(
             server.serve,
             *(method, data, Serving(address=address, **settings)),
             epochs=epochs,
             seed=5,
-            out=out or tmp_path / "run",
+            output_dir=out or tmp_path / "run",
             resume=resume,
             show=False,
-            tell=told.append,
+            log=told.append,
         )
         clients = [pool.submit(client.take_part, address, each) for each in devices]
         try:

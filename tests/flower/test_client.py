@@ -12,32 +12,32 @@ from jaxanon import edge, learners
 from jaxanon.federated.engine import exchange
 from jaxanon.flower import terms
 from jaxanon.flower.client import Device
-from jaxanon.flower.records import Letter
+from jaxanon.flower.records import Payload
 
 SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 1, "batch_size": 4}
 
 
 @pytest.fixture(scope="module")
 def served(data):
-    """A state of a private learner of two rounds, and a server's letter of terms."""
-    private = {"epsilon": 8.0, "rounds": 2, "max_examples": 20}
+    """A state of a private learner of two rounds, and a server's payload of terms."""
+    private = {"epsilon": 8.0, "max_rounds": 2, "max_examples": 20}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **private)
     state = jax.jit(method.init)(jax.random.key(0))
     clients = terms.clients_of(method, data)
     agreed = terms.terms(method, state, clients, 20, 5)
-    first = exchange.packed(exchange.first_own(state))
-    return state, Letter({"terms": agreed}, first)
+    first = exchange.pack(exchange.initial_own(state))
+    return state, Payload({"terms": agreed}, first)
 
 
 def _asked(state, number=0, accepted=None):
     state = state._replace(round=np.int32(number))
     facts = {"name": f"{number}.0.0", "exchange": 0, "step": 0, "accepted": accepted}
-    return Letter(facts, exchange.packed(exchange.sent_out(state)))
+    return Payload(facts, exchange.pack(exchange.broadcast_state(state)))
 
 
-def _joined(data, letter, budget):
+def _joined(data, payload, budget):
     device = Device(1, data, budget=budget)
-    found = device.join(letter).facts
+    found = device.join(payload).facts
     assert "why" not in found, found
     return device
 
@@ -56,10 +56,10 @@ def test_keys_are_drawn_in_full(data, served, budget):
 
 
 def test_the_terms_noise_is_taken_and_no_other(data, served, budget):
-    state, letter = served
-    device = _joined(data, letter, budget)
+    state, payload = served
+    device = _joined(data, payload, budget)
     less = state.hyper | {"noise_multiplier": np.float32(0.0)}
-    with pytest.raises(ValueError, match="noise_multiplier must be .* and the server"):
+    with pytest.raises(ValueError, match="noise_multiplier must be .* but the server"):
         device.work(_asked(state._replace(hyper=less)))
     assert device.work(_asked(state)).facts["weight"] > 0
 
@@ -67,8 +67,8 @@ def test_the_terms_noise_is_taken_and_no_other(data, served, budget):
 def test_noise_is_drawn_once_a_round_and_for_as_many_as_are_paid_for(
     data, served, budget
 ):
-    state, letter = served
-    device = _joined(data, letter, budget)
+    state, payload = served
+    device = _joined(data, payload, budget)
     other = state._replace(params=jax.tree.map(lambda w: w + 1, state.params))
     reply = device.work(_asked(state))
     again = device.work(_asked(state))  # A round that is tried again.
@@ -82,43 +82,43 @@ def test_noise_is_drawn_once_a_round_and_for_as_many_as_are_paid_for(
     )
     with pytest.raises(ValueError, match="round must be after 5"):
         device.work(_asked(state, 1))
-    with pytest.raises(ValueError, match="the noise is enough for 2 rounds"):
+    with pytest.raises(ValueError, match="the noise covers 2 rounds"):
         device.work(_asked(state, 6))
-    # Nor does it begin anew for somebody who changes a letter of the terms.
-    changed = letter.facts["terms"] | {"seed": 6}
-    why = device.join(letter._replace(facts={"terms": changed})).facts["why"]
-    assert "settings changed after this client's noise was drawn" in why
+    # Nor does it begin anew for somebody who changes a payload of the terms.
+    changed = payload.facts["terms"] | {"seed": 6}
+    why = device.join(payload._replace(facts={"terms": changed})).facts["why"]
+    assert "settings changed after this client drew noise" in why
 
 
 def test_a_client_that_starts_again_goes_on_counting(data, served, budget):
-    state, letter = served
-    assert _joined(data, letter, budget).work(_asked(state)).facts["weight"] > 0
+    state, payload = served
+    assert _joined(data, payload, budget).work(_asked(state)).facts["weight"] > 0
     told = json.loads(budget.read_text())
     assert (told["unit"], told["epsilon"], told["releases"]) == (
         "rounds", 2.0, {"1.0": 1},
     )  # fmt: skip
-    second = _joined(data, letter, budget)
+    second = _joined(data, payload, budget)
     second.work(_asked(state))  # Its noise is new: a round more, of the same number.
-    with pytest.raises(ValueError, match="the noise is enough for 2 rounds"):
+    with pytest.raises(ValueError, match="the noise covers 2 rounds"):
         second.work(_asked(state, 1))
     third = Device(1, data, budget=budget)
-    facts = third.join(letter).facts
+    facts = third.join(payload).facts
     assert facts["why"] == "its privacy budget does not allow it to take part."
-    assert "1 is asked for, and 0 of 2 is left" in third.why and third.failed
+    assert "at most 0, which is left of 2" in third.why and third.failed
     budget.unlink()
     gone = Device(1, data, budget=budget)
-    assert "why" in gone.join(letter).facts
-    assert "was there and is gone, and with it what was spent" in gone.why
+    assert "why" in gone.join(payload).facts
+    assert "was deleted, so its spent budget is unknown" in gone.why
     assert not budget.exists()
 
 
 def test_the_count_is_on_the_disk_before_a_reply_leaves(data, served, budget):
-    state, letter = served
-    device = _joined(data, letter, budget)
+    state, payload = served
+    device = _joined(data, payload, budget)
     text = budget.read_text()
     for damaged in (text.replace("2.0", "9.0"), text[:-9], ""):
         budget.write_text(damaged)
-        with pytest.raises(ValueError, match="nothing is released from it"):
+        with pytest.raises(ValueError, match="nothing can be released"):
             device.work(_asked(state))
         assert budget.read_text() == damaged
     budget.write_text(text)
@@ -126,24 +126,24 @@ def test_the_count_is_on_the_disk_before_a_reply_leaves(data, served, budget):
 
 
 def test_a_guarantee_needs_a_budget_of_its_own_noise(data, served, budget):
-    _, letter = served
+    _, payload = served
     device = Device(1, data)
-    assert "budget" in device.join(letter).facts["why"]
+    assert "budget" in device.join(payload).facts["why"]
     assert "budget must be a file, " in device.why and "--budget FILE" in device.why
     for other, why in (
         (edge.Budget(budget, 2.0), "must be a budget of rounds, got one of epsilon"),
-        (edge.Budget(f"{budget}2", 9.0, "others", unit="rounds"), "does not add up"),
+        (edge.Budget(f"{budget}2", 9.0, "others", unit="rounds"), "do not add up"),
     ):
         device = Device(1, data, budget=other.path)
-        told = device.join(letter).facts["why"]
+        told = device.join(payload).facts["why"]
         assert why in device.why and str(other.path) not in told
     with pytest.raises(ValueError, match="must be a budget of epsilon, got one of rou"):
         edge.Budget(f"{budget}2", 9.0, "others")
 
 
 def test_a_budget_is_read_and_charged_without_jax(data, served, budget):
-    state, letter = served
-    _joined(data, letter, budget).work(_asked(state))
+    state, payload = served
+    _joined(data, payload, budget).work(_asked(state))
     code = (
         "import json, sys\n"
         "from jaxanon.edge.budget import Budget\n"
@@ -154,10 +154,10 @@ def test_a_budget_is_read_and_charged_without_jax(data, served, budget):
     words = [sys.executable, "-P", "-c", code, str(budget)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1.0", "0.0", "False"]
-    assert "is left" in _refusal(data, letter, budget)
+    assert "is left" in _refusal(data, payload, budget)
 
 
-def _refusal(data, letter, budget):
+def _refusal(data, payload, budget):
     device = Device(1, data, budget=budget)
-    device.join(letter)
+    device.join(payload)
     return device.why

@@ -9,11 +9,11 @@ import threading
 import pytest
 
 from jaxanon.flower import client, client_transport, programs
-from jaxanon.flower.records import Letter
+from jaxanon.flower.records import Payload
 
 
 def test_nobody_listens(data, port):
-    with pytest.raises(ConnectionError, match=f"nobody answers at 127.0.0.1:{port}"):
+    with pytest.raises(ConnectionError, match=f"no server answers at 127.0.0.1:{port}"):
         client.join(f"127.0.0.1:{port}", 0, data, wait_s=0.1)
 
 
@@ -109,7 +109,7 @@ class Flower:
     def _ask(self):
         for kind in self.asks:
             one, other = multiprocessing.connection.Pipe()
-            one.send((kind, Letter({}, {})))
+            one.send((kind, Payload({}, {})))
             asked = threading.Thread(target=self.handle, args=(other,))
             asked.start()
             self.answers.append(one.recv())
@@ -143,11 +143,11 @@ def take_part(monkeypatch):
 def test_letters_are_answered_until_it_is_over(take_part):
     heard = []
 
-    def respond(kind, letter):
+    def respond(kind, payload):
         heard.append(kind)
         if kind == "train":
             raise OSError("disk full at /home/somebody")
-        return Letter({"kind": kind}, {})
+        return Payload({"kind": kind}, {})
 
     flower = Flower(asks=["query.join", "train", "query.leave"])
     take_part(flower, respond, lambda: "query.leave" in heard)
@@ -159,7 +159,7 @@ def test_letters_are_answered_until_it_is_over(take_part):
 
 
 def test_who_is_not_taken_is_told_what_to_look_at(take_part):
-    match = r"does not take this client \(so it says\); see that both use TLS"
+    match = r"rejects this client \(so it says\). Check that both or"
     with pytest.raises(ConnectionError, match=match):
         take_part(flower := Flower(refusals=1), root_certificate="root.pem")
     (words,) = flower.starts
@@ -169,15 +169,15 @@ def test_who_is_not_taken_is_told_what_to_look_at(take_part):
 
 def test_the_key_of_a_client_that_was_killed_is_waited_for(take_part):
     heard = []
-    respond = lambda kind, _: heard.append(kind) or Letter({}, {})
+    respond = lambda kind, _: heard.append(kind) or Payload({}, {})
     flower = Flower(refusals=2, asks=["query.leave"])
     how = {"private_key": "client0", "root_certificate": "root.pem"}
-    with pytest.warns(UserWarning, match="key yet: .* was killed and is not yet m"):
+    with pytest.warns(UserWarning, match="key yet: .* a killed process may still be"):
         take_part(flower, respond, lambda: bool(heard), **how)
     assert len(flower.starts) == 3 and heard == ["query.leave"]
     with (
-        pytest.warns(UserWarning, match="Trying for"),
-        pytest.raises(ConnectionError, match="no other process is there"),
+        pytest.warns(UserWarning, match="Retrying for"),
+        pytest.raises(ConnectionError, match="no other process uses the key"),
     ):
         take_part(Flower(refusals=100), **how | {"wait_s": 0.3})
 
@@ -185,10 +185,12 @@ def test_the_key_of_a_client_that_was_killed_is_waited_for(take_part):
 def test_a_server_that_does_not_listen_any_more_is_gone(take_part, monkeypatch, port):
     """SuperNode would wait for it for ever."""
     monkeypatch.setattr(client_transport, "LOOK_S", 0.05)
-    with pytest.raises(ConnectionError, match=f":{port} is gone .nobody listens there"):
+    with pytest.raises(
+        ConnectionError, match=f":{port} is gone .nothing listens there"
+    ):
         take_part(
             Flower(asks=["query.join"]),
-            lambda *_: Letter({}, {}),
+            lambda *_: Payload({}, {}),
             port=port,
             wait_s=0.1,
         )
@@ -197,9 +199,9 @@ def test_a_server_that_does_not_listen_any_more_is_gone(take_part, monkeypatch, 
 def test_a_server_that_is_gone_is_told(take_part):
     flower = Flower(asks=["query.join"])
 
-    def respond(kind, letter):
+    def respond(kind, payload):
         flower.gone = True
-        return letter
+        return payload
 
     with pytest.raises(ConnectionError, match=r"127.0.0.1:9 is gone \(so it says\)"):
         take_part(flower, respond)

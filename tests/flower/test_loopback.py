@@ -18,7 +18,7 @@ from jaxanon.cli import app
 from jaxanon.evaluation import newcomers
 from jaxanon.flower import client as flower_client
 from jaxanon.flower.client import Device
-from jaxanon.flower.records import Letter
+from jaxanon.flower.records import Payload
 from jaxanon.flower.rounds import TooFew
 from jaxanon.privacy import ledger
 from jaxanon.training import run_folder
@@ -139,14 +139,30 @@ def test_a_served_run_goes_on_from_the_shell(
 ):
     hand_out(fedavg)
     out = tmp_path / "run"
-    words = ["serve", "fedavg", "--filters", "4", "--hidden", "8", "--local-steps", "2"]
-    words += ["--batch", "4", "--dataset", str(file), "--public", "activity"]
-    words += ["--private", "gender", "--address", f"127.0.0.1:{port}", "--clients", "1"]
+    words = [
+        "server",
+        "fedavg",
+        "--filters",
+        "4",
+        "--hidden-sizes",
+        "8",
+        "--local-steps",
+        "2",
+    ]
+    words += ["--batch-size", "4", "--dataset", str(file), "--public", "activity"]
+    words += [
+        "--private",
+        "gender",
+        "--address",
+        f"127.0.0.1:{port}",
+        "--min-available-clients",
+        "1",
+    ]
     for epochs, more in (("1", []), ("2", ["--resume"])):
         office()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             why = pool.submit(flower_client.join, f"127.0.0.1:{port}", 0, data)
-            words_now = [*words, "--out", str(out), "--epochs", epochs, *more]
+            words_now = [*words, "--output-dir", str(out), "--epochs", epochs, *more]
             assert app.main(words_now) == 0, capsys.readouterr()
             assert (
                 why.result(20) == f"the training is done; round {epochs} was its last."
@@ -156,37 +172,39 @@ def test_a_served_run_goes_on_from_the_shell(
 
 
 class Bad(Device):
-    """Answers as the functions ``spoils``, one a round, make of its letters."""
+    """Answers as the functions ``spoils``, one a round, make of its payloads."""
 
     def __init__(self, client, data, spoils, budget=None):
         super().__init__(client, data, budget=budget)
         self._spoils = iter(spoils)
 
-    def work(self, letter):
-        return next(self._spoils)(super().work(letter))
+    def work(self, payload):
+        return next(self._spoils)(super().work(payload))
 
 
 def _arrays(change):
-    return lambda letter: letter._replace(
-        arrays={name: change(array) for name, array in letter.arrays.items()}
+    return lambda payload: payload._replace(
+        arrays={name: change(array) for name, array in payload.arrays.items()}
     )
 
 
-def _falls(letter):
+def _falls(payload):
     raise OSError("disk full at /home/somebody")
 
 
 SPOILED = {
-    "has numbers that are not finite": _arrays(lambda a: np.full_like(a, np.nan)),
+    "must be finite, got NaN": _arrays(lambda a: np.full_like(a, np.nan)),
     "must be float32": _arrays(lambda a: a[None]),
-    "1 are missing": lambda letter: letter._replace(
-        arrays=dict([*letter.arrays.items()][1:])
+    "got 1 missing": lambda payload: payload._replace(
+        arrays=dict([*payload.arrays.items()][1:])
     ),
     "its norm must be at most": _arrays(lambda a: 1e6 * a),
-    "its weight must be from 0": lambda letter: Letter({"weight": 1e9}, letter.arrays),
-    "its weight must be a number": lambda letter: Letter({}, letter.arrays),
+    "its weight must be in": lambda payload: Payload({"weight": 1e9}, payload.arrays),
+    "its weight must be a number": lambda payload: Payload({}, payload.arrays),
     "it failed (OSError)": _falls,
-    "it did not answer in 2 s": lambda _: time.sleep(4) or sys.exit(),  # So it's last.
+    "it did not reply within 2 s": lambda _: (
+        time.sleep(4) or sys.exit()
+    ),  # So it's last.
 }
 
 
@@ -202,7 +220,7 @@ def test_a_bad_client_counts_for_nothing(data, meet, fedavg, simulated):
     assert [row["round"] for row in refused] == [*range(1, rounds + 1)]
     for row, why in zip(refused, SPOILED, strict=True):
         assert why in row["why"]
-        line = f"Round {row['round']}: Client 2 is refused: {row['why']}"
+        line = f"Round {row['round']}: Client 2 is rejected: {row['why']}"
         assert line in told
     assert "somebody" not in str(told)  # What went wrong there stays there.
 
@@ -218,16 +236,16 @@ def test_too_few_end_the_run_whose_last_good_round_stays(
 ):
     out, spoiled = tmp_path / "run", {"left": 1}
 
-    def later(letter):
+    def later(payload):
         spoiled["left"] -= 1
-        return letter if spoiled["left"] >= 0 else Letter({"weight": 1.0}, {})
+        return payload if spoiled["left"] >= 0 else Payload({"weight": 1.0}, {})
 
-    ended, _, outcomes = meet(fedavg, _one_bad(data, later), out=out, min_clients=4)
+    ended, _, outcomes = meet(fedavg, _one_bad(data, later), out=out, min_replies=4)
     assert isinstance(ended, TooFew)
-    assert str(ended).startswith("round 2 needs 4 good answers and got 3 from")
-    assert all("round 2 needs 4 good answers" in str(each) for each in outcomes)
+    assert str(ended).startswith("round 2 needs 4 valid replies and got 3 from")
+    assert all("round 2 needs 4 valid replies" in str(each) for each in outcomes)
     assert int(run_folder.open_run(out).state.round) == 1
-    run, _, _ = meet(fedavg, _four(data), out=out, min_clients=4, resume=True)
+    run, _, _ = meet(fedavg, _four(data), out=out, min_replies=4, resume=True)
     _close(run, simulated(2))
 
 
@@ -237,18 +255,20 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)
     out, left = tmp_path / "vain", iter([True])
 
-    def once(letter):
-        return letter if next(left, False) else Letter({"weight": 1.0}, {})
+    def once(payload):
+        return payload if next(left, False) else Payload({"weight": 1.0}, {})
 
     bad = _one_bad(data, once, tmp_path)
-    ended, _, _ = meet(method, bad, out=out, min_clients=4)
+    ended, _, _ = meet(method, bad, out=out, min_replies=4)
     assert isinstance(ended, TooFew)  # Of the second round, after three tries.
     assert (told := ledger.read(out))["rounds"] == {"done": 1, "begun": 4, "asked": 2}
     assert told["epsilon"] == pytest.approx(method.guarantee.epsilon(4), rel=1e-6)
     assert app.main(["privacy", str(out)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "Of 2 rounds 1 are done. Clients were asked for 4, perhaps in vain" in said
-    with pytest.raises(ValueError, match="asked for 4 rounds .* jaxanon serve --resu"):
+    with pytest.raises(
+        ValueError, match="jaxanon server --resume.* invited to 4 rounds"
+    ):
         ja.train(
             method, data, epochs=2, seed=5, output_dir=out, resume=True, progress=False
         )
@@ -270,8 +290,8 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
 class Stranger(Device):
     """Says that it is of another version."""
 
-    def join(self, letter):
-        found = super().join(letter)
+    def join(self, payload):
+        found = super().join(payload)
         return found._replace(facts=found.facts | {"version": "0.0.9"})
 
 
@@ -282,18 +302,18 @@ def test_other_versions_and_settings_are_refused_on_both_sides(
     swapped = ja.load(str(file), public="gender", private="activity")
     strangers = {
         "it is jaxanon 0.0.9 and the server": Stranger(1, data),
-        "was told to expect 0123abcd": Device(2, data, expected="0123abcd"),
+        "expects 0123abcd": Device(2, data, expected="0123abcd"),
         "public must be 'activity', as at the server": Device(3, swapped),
         "--client must be from 0 to 3, got 4": Device(4, data),
     }
 
     class Patient(Device):
-        def work(self, letter):
+        def work(self, payload):
             when(lambda: out.exists() and out.read_text().count("round") > 3)
-            return super().work(letter)
+            return super().work(payload)
 
     devices = [Patient(0, data), *strangers.values()]
-    run, _, outcomes = meet(fedavg, devices, clients=1)
+    run, _, outcomes = meet(fedavg, devices, min_available_clients=1)
     assert outcomes[0] == "the training is done; round 2 was its last."
     told = [row["why"] for row in _refused(run)]
     for reason, outcome in zip(strangers, outcomes[1:], strict=True):
@@ -308,12 +328,12 @@ def test_a_second_client_of_one_number_takes_its_place(data, meet, when, fedavg)
     second = Device(1, data)
 
     class Patient(Device):
-        def work(self, letter):
+        def work(self, payload):
             when(lambda: first.why or second.why)
-            return super().work(letter)
+            return super().work(payload)
 
     first, patient = Device(1, data), Patient(0, data)
-    run, _, outcomes = meet(fedavg, [patient, first, second], clients=2)
+    run, _, outcomes = meet(fedavg, [patient, first, second], min_available_clients=2)
     assert outcomes[0] == "the training is done; round 2 was its last."
     # Whoever of the two came first is told.
     assert sorted(type(each).__name__ for each in outcomes[1:]) == ["ValueError", "str"]

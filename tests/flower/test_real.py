@@ -22,7 +22,7 @@ from jaxanon.training import run_folder
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = "--filters 4 --hidden 8 --local-steps 2 --batch 4".split()
+SETTINGS = "--filters 4 --hidden-sizes 8 --local-steps 2 --batch-size 4".split()
 SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 2, "batch_size": 4}
 PROGRAM = [sys.executable, "-P", "-c", "from jaxanon.cli.app import main; exit(main())"]
 
@@ -77,15 +77,16 @@ def _until(condition, *processes):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:the server does not take this client's key yet")
+@pytest.mark.filterwarnings("ignore:the server rejects this client's key yet")
 def test_clients_with_certificate_and_key_take_part_though_one_is_killed(
     start, data, port, tmp_path, tls, client_keys
 ):
     (certificate, key), (own, known) = tls, client_keys
     address, out = f"127.0.0.1:{port}", tmp_path / "run"
     server = start(
-        *("serve", "fedavg", *SETTINGS, "--out", out, "--seed", "5", "--epochs", "4"),
-        *("--address", address, "--timeout-s", "40", "--clients", "2"),
+        *("server", "fedavg", *SETTINGS, "--output-dir", out, "--seed", "5"),
+        *("--epochs", "4"),
+        *("--address", address, "--timeout-s", "40", "--min-available-clients", "2"),
         *("--certificate", certificate, "--private-key", key, "--client-keys", known),
     )
     _until(lambda: "Serving fedavg" in server.log.read_text(), server)
@@ -104,13 +105,15 @@ def test_clients_with_certificate_and_key_take_part_though_one_is_killed(
     found = {name: outcome.exception() for name, outcome in outcomes.items()}
     for name in ("plain", "without a key", "unknown"):
         assert isinstance(found[name], ConnectionError), (name, found[name])
-        assert "does not take this client" in str(found[name])
+        assert "rejects this client" in str(found[name])
     # The second client's key is known, and tells that it is not the first.
     assert isinstance(found["somebody else's"], ValueError), found
     assert "the key of client 1 says that it is client 0" in str(
         found["somebody else's"]
     )
-    assert "A client was refused that has none of --cli" in server.log.read_text()
+    assert (
+        "Rejected a client whose key is not in --client-keys" in server.log.read_text()
+    )
 
     secured = ["--root-certificate", certificate, "--server", address]
     join = lambda number: start(
@@ -158,14 +161,30 @@ def test_errors_at_the_door_leave_nothing_behind(
 
     out = tmp_path / "run"
     named = ["--dataset", file, "--public", "activity", "--private", "gender"]
-    serve = ["serve", "fedavg", *SETTINGS, *named, "--out", out, "--clients", "1"]
+    serve = [
+        "server",
+        "fedavg",
+        *SETTINGS,
+        *named,
+        "--output-dir",
+        out,
+        "--min-available-clients",
+        "1",
+    ]
     serve += ["--address", f"127.0.0.1:{port}"]
     with socket.create_server(("127.0.0.1", port)):
-        assert f"127.0.0.1:{port} is not to be had" in _refused(capsys, *serve)
+        assert f"cannot bind 127.0.0.1:{port}" in _refused(capsys, *serve)
     said = _refused(capsys, *serve, "--secure-aggregation")
-    assert "--secure-aggregation is not to be had" in said
-    assert "cvae can't run on real devices" in _refused(
-        capsys, "serve", "cvae", *named, "--out", tmp_path / "other", "--clients", "1"
+    assert "--secure-aggregation is not supported" in said
+    assert "cvae cannot train over Flower" in _refused(
+        capsys,
+        "server",
+        "cvae",
+        *named,
+        "--output-dir",
+        tmp_path / "other",
+        "--min-available-clients",
+        "1",
     )
     assert not out.exists() and not (tmp_path / "other").exists()
     nobody = type("Nobody", (), {"nodes": lambda _: [], "pull": lambda _, names: {}})
@@ -174,7 +193,7 @@ def test_errors_at_the_door_leave_nothing_behind(
     assert "1 are needed" in _refused(capsys, *serve, "--wait-s", "0.2")
     client = ["client", "--client", "0", *named, "--wait-s", "0.1"]
     said = _refused(capsys, *client, "--server", f"127.0.0.1:{port}")
-    assert f"nobody answers at 127.0.0.1:{port}" in said
+    assert f"no server answers at 127.0.0.1:{port}" in said
 
 
 def test_without_flower_its_extra_is_named(file, monkeypatch, capsys):
@@ -182,6 +201,9 @@ def test_without_flower_its_extra_is_named(file, monkeypatch, capsys):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "flwr", None)
     named = ["--dataset", file, "--public", "activity", "--private", "gender"]
-    for words in (["serve", "fedavg", "--clients", "1"], ["client", "--client", "0"]):
+    for words in (
+        ["server", "fedavg", "--min-available-clients", "1"],
+        ["client", "--client", "0"],
+    ):
         said = _refused(capsys, *words, *named)
-        assert "run pip install 'jaxanon[flower]'" in said
+        assert "pip install 'jaxanon[flower]'" in said

@@ -5,7 +5,7 @@ import pytest
 
 from jaxanon import __version__
 from jaxanon.flower import records
-from jaxanon.flower.records import WORK, Failure, Letter
+from jaxanon.flower.records import WORK, Failure, Payload
 from jaxanon.flower.roster import Roster
 
 FACTS = {"client": 3, "version": __version__, "digest": "same"}
@@ -21,7 +21,7 @@ class Link:
     def nodes(self):
         return [7]
 
-    def push(self, node, kind, letter, ttl):
+    def push(self, node, kind, payload, ttl):
         self.kinds.append(kind)
         self.ttls.append(ttl)
         return str(len(self.kinds) - 1)
@@ -31,7 +31,7 @@ class Link:
         return {name: reply for name, reply in found.items() if reply}
 
     def _reply(self, kind):
-        return self.work if kind == WORK else next(self.joins, Letter(FACTS, {}))
+        return self.work if kind == WORK else next(self.joins, Payload(FACTS, {}))
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def roster():
     def made(link, nodes=None):
         refused = []
         refuse = lambda *row: refused.append(row)
-        terms, tell = Letter({}, {}), lambda said: None
-        return Roster(link, terms, "same", 4, nodes or {}, 0.2, refuse, tell), refused
+        terms, log = Payload({}, {}), lambda said: None
+        return Roster(link, terms, "same", 4, nodes or {}, 0.2, refuse, log), refused
 
     return made
 
@@ -50,7 +50,7 @@ def roster():
 @pytest.mark.parametrize(
     ("work", "why", "present"),
     [
-        (None, "it did not answer in 0.2 s.", []),
+        (None, "it did not reply within 0.2 s.", []),
         (Failure("OSError", True), "it failed (OSError).", [3]),
         (Failure("its process ended", False), "it failed (its process ended).", [3]),
     ],
@@ -91,8 +91,8 @@ def test_a_client_has_the_key_of_its_number(roster, nodes, why):
 
 def test_letters_share_no_part():
     """Flower keeps equal parts once, and deletes them with their first owner."""
-    letter = Letter({"a": 1}, {"x": np.zeros(3)})
-    first, second = (records.to_record(letter) for _ in range(2))
-    for name in ("told", "numbers"):
+    payload = Payload({"a": 1}, {"x": np.zeros(3)})
+    first, second = (records.to_record(payload) for _ in range(2))
+    for name in ("header", "numbers"):
         assert first[name].object_id != second[name].object_id
-    assert records.to_letter(first).facts == records.to_letter(second).facts
+    assert records.to_payload(first).facts == records.to_payload(second).facts

@@ -1,4 +1,4 @@
-"""Rounds of the server, of letters that nobody carried."""
+"""Rounds of the server, of payloads that nobody carried."""
 
 import functools
 import re
@@ -11,7 +11,7 @@ import pytest
 from jaxanon import datasets, learners, methods
 from jaxanon.flower import terms
 from jaxanon.flower.client import Device
-from jaxanon.flower.records import Letter
+from jaxanon.flower.records import Payload
 from jaxanon.flower.rounds import Bounds, TooFew, rounds
 
 SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 1, "batch_size": 4}
@@ -52,7 +52,7 @@ def _foreseen(data, name, **settings):
 
 @pytest.mark.parametrize("name", ["feddl", "fedmask", "clusterfl"])
 def test_servers_that_read_what_clients_keep_are_refused_at_once(name, data):
-    with pytest.raises(ValueError, match="reads what clients keep, which never leaves"):
+    with pytest.raises(ValueError, match="must not use personal states on the server"):
         _foreseen(data, name)
 
 
@@ -64,7 +64,7 @@ def test_a_round_asks_its_cohort_and_needs_answers(served):
         asked.append((ids, facts))
         return {}
 
-    with pytest.raises(TooFew, match="round 1 needs 2 good answers and got 0"):
+    with pytest.raises(TooFew, match="round 1 needs 2 valid replies, got 0"):
         parts.update(state, ask, None)
     facts = {"name": "0.0.0", "exchange": 0, "step": 0}
     assert len(ids) == 2 and asked == [(ids, facts)]
@@ -74,12 +74,12 @@ def test_a_client_keeps_of_a_round_only_what_was_counted(data, served):
     state, agreed, parts = served("fedper", shared_layers=1)
     device = Device(1, data)
     first = {"terms": agreed}, _packed(jax.tree.map(lambda x: x[0], state.own))
-    assert "why" not in device.join(Letter(*first)).facts
-    begun, letters = device.own, []
+    assert "why" not in device.join(Payload(*first)).facts
+    begun, payloads = device.own, []
 
     def ask(ids, facts, arrays):
-        letters.append(Letter(facts | {"accepted": accepted.get(1)}, arrays))
-        return {1: device.work(letters[-1])}
+        payloads.append(Payload(facts | {"accepted": accepted.get(1)}, arrays))
+        return {1: device.work(payloads[-1])}
 
     accepted = {}
     after, info, counted = parts.update(state, ask, None)
@@ -93,16 +93,16 @@ def test_a_client_keeps_of_a_round_only_what_was_counted(data, served):
     parts.update(after, ask, None)
     assert _same(device.own, trained)
     device.leave(
-        Letter({"accepted": "1.0.0", "why": "it is over", "failed": False}, {})
+        Payload({"accepted": "1.0.0", "why": "it is over", "failed": False}, {})
     )
     assert not _same(device.own, trained)  # Now it was.
     assert (device.why, device.failed) == ("it is over", False)
 
 
 def _packed(tree):
-    from jaxanon.federated.engine.exchange import packed
+    from jaxanon.federated.engine.exchange import pack
 
-    return packed(tree)
+    return pack(tree)
 
 
 def _same(a, b):
@@ -110,16 +110,16 @@ def _same(a, b):
 
 
 def test_what_is_no_longer_finite_ends_it(data, served):
-    state, agreed, parts = served("fedavg", Bounds(max_norm=1e30))
+    state, agreed, parts = served("fedavg", Bounds(max_message_norm=1e30))
     device = Device(1, data)
-    device.join(Letter({"terms": agreed}, {}))
+    device.join(Payload({"terms": agreed}, {}))
 
     def ask(ids, facts, arrays):
-        letter = device.work(Letter(facts | {"accepted": None}, arrays))
-        huge = {name: 1e25 * array for name, array in letter.arrays.items()}
-        return {1: letter._replace(arrays=huge)}
+        payload = device.work(Payload(facts | {"accepted": None}, arrays))
+        huge = {name: 1e25 * array for name, array in payload.arrays.items()}
+        return {1: payload._replace(arrays=huge)}
 
-    with pytest.raises(FloatingPointError, match="no longer finite in round 1; lower"):
+    with pytest.raises(FloatingPointError, match="NaN or infinity in round 1; lower"):
         parts.update(state, ask, None)
 
 
@@ -139,38 +139,38 @@ def test_learners_that_the_readme_names_can_be_served(name, data):
 def _layers(flag, layers):
     """Changes what a client of Atlas says that it sent, and what it did."""
 
-    def change(letter):
-        arrays = dict(letter.arrays)
+    def change(payload):
+        arrays = dict(payload.arrays)
         for name, array in arrays.items():
             if name.startswith("[0][1]"):
                 arrays[name] = np.full_like(array, flag)
             elif name.startswith("[0][0]"):
                 arrays[name] = np.full_like(array, layers)
-        return letter._replace(arrays=arrays)
+        return payload._replace(arrays=arrays)
 
     return change
 
 
-def _info(letter):
-    return letter._replace(
-        arrays=letter.arrays | {"[1]['loss']": np.asarray(3e38, np.float32)}
+def _info(payload):
+    return payload._replace(
+        arrays=payload.arrays | {"[1]['loss']": np.asarray(3e38, np.float32)}
     )
 
 
 def _facts(weight):
-    return lambda letter: letter._replace(facts={"weight": weight})
+    return lambda payload: payload._replace(facts={"weight": weight})
 
 
 CHANGES = [
-    (_layers(0, 1e20), "its flags must be 0 or 1, and its arrays 0 where"),
+    (_layers(0, 1e20), "its flags must be 0 or 1, and its arrays must be 0"),
     (_layers(1e-6, 1.0), "its flags must be 0 or 1"),
     (_layers(-1, 1.0), "its flags must be 0 or 1"),
     (_info, r"its \['loss'\] must be within 1e\+30 of 0, got 3"),
-    (_facts(10**400), r"it can't be read \(OverflowError\)"),
+    (_facts(10**400), r"it cannot be read \(OverflowError\)"),
     (_facts("1"), "its weight must be a number, got '1'"),
     (
-        lambda letter: letter._replace(arrays={0: letter.arrays, "a": 0}),
-        r"it can't be read \(TypeError\)",
+        lambda payload: payload._replace(arrays={0: payload.arrays, "a": 0}),
+        r"it cannot be read \(TypeError\)",
     ),
 ]
 
@@ -179,13 +179,13 @@ def test_what_no_honest_client_says_is_refused(data, served):
     state, agreed, parts = served("atlas", epsilon=0.0)
     device, refused = Device(1, data), {}
     first = _packed(jax.tree.map(lambda x: x[0], state.own))
-    assert "why" not in device.join(Letter({"terms": agreed}, first)).facts
+    assert "why" not in device.join(Payload({"terms": agreed}, first)).facts
 
     def answering(change):
-        """``ask`` of a round that client 1 alone answers, its letter changed."""
+        """``ask`` of a round that client 1 alone answers, its payload changed."""
 
         def ask(ids, facts, arrays):
-            return {1: change(device.work(Letter(facts | {"accepted": None}, arrays)))}
+            return {1: change(device.work(Payload(facts | {"accepted": None}, arrays)))}
 
         return ask
 
@@ -194,7 +194,7 @@ def test_what_no_honest_client_says_is_refused(data, served):
             parts.update(state, answering(change), refused.__setitem__)
         assert re.search(why, refused.pop(1))
         after, *_ = parts.update(
-            state, answering(lambda letter: letter), refused.__setitem__
+            state, answering(lambda payload: payload), refused.__setitem__
         )
         assert int(after.round) == 1 and not refused
 
@@ -216,11 +216,11 @@ def test_rounds_of_an_anonymizer_are_those_of_train(data, hand_out):
     asked = {client: Device(client, data) for client in parts.cohort(begun)}
     assert len(asked) == 2
     for device in asked.values():
-        assert "why" not in device.join(Letter({"terms": agreed}, {})).facts
+        assert "why" not in device.join(Payload({"terms": agreed}, {})).facts
 
     def ask(ids, facts, arrays):
-        letter = Letter(facts | {"accepted": None}, arrays)
-        return {client: asked[client].work(letter) for client in ids}
+        payload = Payload(facts | {"accepted": None}, arrays)
+        return {client: asked[client].work(payload) for client in ids}
 
     found, info, _ = parts.update(begun, ask, None)
     whole = method.prepare(datasets.by_client(data.train))

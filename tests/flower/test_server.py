@@ -19,7 +19,7 @@ class State(NamedTuple):
 
 def guaranteed(told=lambda rounds, accountant="pld": {"epsilon": float(rounds)}):
     """A method whose ε is its number of rounds."""
-    own = types.SimpleNamespace(told=told)
+    own = types.SimpleNamespace(report=told)
     own.trained_with = lambda state: own
     return types.SimpleNamespace(guarantee=own)
 
@@ -58,10 +58,10 @@ def test_rounds_are_spent_before_they_are_asked(opened, tmp_path):
 
 def test_a_ledger_that_is_ahead_of_its_checkpoint_counts(tmp_path):
     told = {"epsilon": 5.0, "rounds": {"done": 5, "asked": 9}}
-    ledger.keep(tmp_path, told)
-    assert ledger.begun(tmp_path, State(jnp.int32(3))) == 5
-    assert ledger.begun(tmp_path, State(jnp.int32(7))) == 7
-    assert ledger.begun(None, State(jnp.int32(3))) == 3
+    ledger.write_report(tmp_path, told)
+    assert ledger.rounds_spent(tmp_path, State(jnp.int32(3))) == 5
+    assert ledger.rounds_spent(tmp_path, State(jnp.int32(7))) == 7
+    assert ledger.rounds_spent(None, State(jnp.int32(3))) == 3
 
 
 def test_what_takes_long_to_reckon_is_reckoned_of_more_rounds_at_once(

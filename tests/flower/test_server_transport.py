@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from jaxanon.flower import programs, records, server_transport
-from jaxanon.flower.records import Failure, Letter, to_record
+from jaxanon.flower.records import Failure, Payload, to_record
 
 
 def test_the_machine_s_own_address_may_be_a_new_one():
@@ -27,7 +27,7 @@ def test_the_machine_s_own_address_may_be_a_new_one():
 
 def test_a_port_of_another_program_is_refused(port):
     with socket.create_server(("127.0.0.1", port)):
-        with pytest.raises(OSError, match=f"127.0.0.1:{port} is not to be had .*choos"):
+        with pytest.raises(OSError, match=f"cannot bind 127.0.0.1:{port} .*choose"):
             server_transport.listen("127.0.0.1", port)
 
 
@@ -45,8 +45,8 @@ def asked():
 
         app = Starlette(routes=[Route("/{path:path}", superlink, methods=["POST"])])
         inner = httpx.ASGITransport(app)
-        tell = (said if said is not None else []).append
-        gate = server_transport.gate("https://inner", True, tell, inner)
+        log = (said if said is not None else []).append
+        gate = server_transport.gate("https://inner", True, log, inner)
 
         async def all_of_them():
             outside = httpx.ASGITransport(gate)
@@ -80,7 +80,7 @@ def test_clients_that_flower_refuses_are_told_once_a_minute(asked):
     found, _ = asked(["/v1/fleet/activate-node"] * 3, status=400, said=said)
     assert [status for status, _ in found] == [400] * 3
     (line,) = said
-    assert line.startswith("A client was refused that has none of --client-keys, or on")
+    assert line.startswith("Rejected a client whose key is not in --client-keys")
     asked(["/v1/fleet/pull-messages"], status=404, said=said)  # Of a run that is over.
     assert len(said) == 1
 
@@ -106,8 +106,8 @@ class Grid:
         metadata = Metadata(1, "a", 7, 1, name, "", message_type="train", **times)
         if name == "lost":
             return [Message(error=Error(5, "expired"), metadata=metadata)]
-        letter = to_record(Letter({"of": name}, {}))
-        return [Message(content=letter, metadata=metadata)]
+        payload = to_record(Payload({"of": name}, {}))
+        return [Message(content=payload, metadata=metadata)]
 
 
 def _come(link, *names):
@@ -143,11 +143,11 @@ def test_a_slow_upload_costs_nobody_elses_answer(relayed):
     assert link.nodes() == [7]
     assert link.pull(["slow", "quick", "lost"]) == {}
     found = _come(link, "quick", "lost")
-    assert found["quick"] == Letter({"of": "quick"}, {})
+    assert found["quick"] == Payload({"of": "quick"}, {})
     assert found["lost"] == Failure("expired", False)
     assert link.pull(["slow"]) == {}
     grid.go.set()
-    assert _come(link, "slow") == {"slow": Letter({"of": "slow"}, {})}
+    assert _come(link, "slow") == {"slow": Payload({"of": "slow"}, {})}
 
 
 def test_a_run_that_flower_ended_is_told(relayed):

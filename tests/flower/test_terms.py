@@ -1,4 +1,4 @@
-"""What server and clients agree on, and letters between them."""
+"""What server and clients agree on, and payloads between them."""
 
 import dataclasses
 import inspect
@@ -15,7 +15,7 @@ from jaxanon.cli.data import DataOptions
 from jaxanon.core import registry
 from jaxanon.datasets.targets import Target
 from jaxanon.flower import terms
-from jaxanon.flower.records import Letter, to_letter, to_record
+from jaxanon.flower.records import Payload, to_payload, to_record
 
 SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 1, "batch_size": 4}
 
@@ -60,11 +60,13 @@ def test_numbers_of_a_file_that_says_little_of_them_are_the_servers(data):
 
 def test_what_differs_is_named(agreed, data):
     refused = lambda changed, spec=data.spec: pytest.raises(ValueError, match=changed)
-    with refused(r"the server is jaxanon 9.9 \(protocol 2\) and this client"):
+    with refused(r"the server runs jaxanon 9.9 \(protocol 3\) and this client"):
         terms.agreed(agreed | {"version": "9.9"}, data.spec, None)
     with refused(r"\(protocol 9\)"):
         terms.agreed(agreed | {"protocol": 9}, data.spec, None)
-    with refused("the source of jaxanon at the server is another than here, though"):
+    with refused(
+        "the server's source code of jaxanon differs from this client's, though"
+    ):
         terms.agreed(agreed | {"code": "0" * 64}, data.spec, None)
     with refused("has other arrays here than at the server"):
         wider = agreed["settings"] | {"hidden_sizes": [9]}
@@ -75,7 +77,7 @@ def test_what_differs_is_named(agreed, data):
             terms.agreed(agreed | {"settings": more}, data.spec, None)
         except TypeError as error:
             raise ValueError(str(error)) from error
-    with refused("time must be 8, as at the server, and this client's windows have 9"):
+    with refused("time must be 8, as at the server, but this client's windows have 9"):
         terms.agreed(agreed, dataclasses.replace(data.spec, time=9), None)
     known = agreed | {"spec": agreed["spec"] | {"units": ["g", ""], "rate_hz": 50.0}}
     with refused(
@@ -103,7 +105,7 @@ def test_what_differs_is_named(agreed, data):
 def test_a_clients_windows_are_its_rows_of_the_simulation(name, data):
     method = registry.build(name, data.spec)
     clients, rows = terms.clients_of(method, data), 20  # 20, 17, 20 and 15 to train on
-    agreed = {"clients": clients, "rows": rows}
+    agreed = {"clients": clients, "max_windows": rows}
     whole = method.prepare(datasets.by_client(data.train))
     mine = data.train.labels["subject"] == 1
     found = terms.own_windows(method, terms.of_subject(data.train, mine), 1, agreed)
@@ -111,19 +113,19 @@ def test_a_clients_windows_are_its_rows_of_the_simulation(name, data):
     why = "client 1 must have 1 to 20 windows, got 72"
     with pytest.raises(terms.Unfit, match=why) as caught:
         terms.own_windows(method, data.train, 1, agreed)
-    assert "72" not in caught.value.told  # That is nobody else's business.
+    assert "72" not in caught.value.public_message  # That is nobody else's business.
 
 
 def test_methods_without_messages_of_clients_are_refused(data):
     for name, reason in (
-        ("dp_fedavg", "for its rounds do not come apart"),
-        ("cvae", "for it learns from everybody's windows in one place"),
+        ("dp_fedavg", "because its rounds do not consist"),
+        ("cvae", "because it trains on all windows"),
     ):
         method = registry.build(name, data.spec)
-        match = f"{name} can't run on real devices, {reason}"
+        match = f"{name} cannot train over Flower {reason}"
         with pytest.raises(ValueError, match=match):
             terms.check_method(method)
-    with pytest.raises(ValueError, match="centralized has no clients; take fedavg"):
+    with pytest.raises(ValueError, match="centralized has no clients; use fedavg"):
         terms.check_method(learners.build("centralized", data.spec))
     with pytest.raises(ValueError, match="localized has clients that send nothing"):
         terms.check_method(learners.build("localized", data.spec))
@@ -137,7 +139,7 @@ def test_letters_come_through_as_they_were():
         "['c']": np.zeros((0, 4), np.int32),
         "['d']": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
     }
-    found = to_letter(to_record(Letter({"round": 3, "why": None}, arrays)))
+    found = to_payload(to_record(Payload({"round": 3, "why": None}, arrays)))
     assert found.facts == {"round": 3, "why": None}
     assert found.arrays.keys() == arrays.keys()
     for name, array in arrays.items():
@@ -163,13 +165,13 @@ def test_letters_come_through_as_they_were():
         ("{}", '[[["w"], "<f4", [2]]]', 8),  # or no name.
     ],
 )
-def test_what_is_no_letter_is_refused(facts, arrays, size):
+def test_a_malformed_record_is_refused(facts, arrays, size):
     from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict  # Quiet by now.
 
-    record = RecordDict({"told": ConfigRecord({"facts": facts, "arrays": arrays})})
+    record = RecordDict({"header": ConfigRecord({"facts": facts, "arrays": arrays})})
     record["numbers"] = ArrayRecord({"all": Array(np.zeros(16 + size, np.uint8))})
-    with pytest.raises(ValueError, match="it is no message of jaxanon's"):
-        to_letter(record)
+    with pytest.raises(ValueError, match="it is not a message of jaxanon"):
+        to_payload(record)
 
 
 def test_no_setting_of_a_method_has_the_name_of_an_option_of_serve():

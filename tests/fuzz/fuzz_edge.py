@@ -32,7 +32,7 @@ TOLD = {
 READERS = {
     **TOLD,
     "kind": "attackers",
-    "reads": [
+    "inferences": [
         {
             **{"output": "safe", "attribute": "gender", "role": "private"},
             **{"trained_on": "raw", "classes": ["f", "m"]},
@@ -81,10 +81,10 @@ def read_model(folder):
 
 def read_attackers(folder):
     from jaxanon import edge
-    from jaxanon.edge import live
+    from jaxanon.edge import dashboard
 
     attackers = edge.load_attackers(str(_whole(folder, READERS)))
-    live.questions(attackers.reads)
+    dashboard.questions(attackers.inferences)
     attackers(np.zeros((8, 2), np.float32))
 
 

@@ -263,5 +263,5 @@ def read(name: str, folder: pathlib.Path) -> int:
     module, builder = dataset.builder.split(":")
     made = object.__new__(getattr(importlib.import_module(module), builder))
     source = folder / "watch_dataset.npy" if name == "smartwatch" else folder
-    made._source, _ = store.located(dataset, source, folder)
+    made._source, _ = store.locate(dataset, source, folder)
     return sum(1 for _ in made._generate_examples())

@@ -49,7 +49,7 @@ def make_readings(folder):
 def read_readings(folder):
     from jaxanon import energy
 
-    energy.load_homes(folder / "own.npz", days=1, held_out=1)
+    energy.load_homes(folder / "own.npz", days=1, test_days=1)
 
 
 class Evaluated(NamedTuple):
@@ -85,10 +85,10 @@ def read_report(folder):
 
 
 def make_letter(folder):
-    from jaxanon.flower.records import Letter, to_record
+    from jaxanon.flower.records import Payload, to_record
 
     arrays = {"w": np.ones((2, 3), np.float32), "n": np.int32(4)}
-    record = to_record(Letter({"round": 3, "why": None}, arrays))
+    record = to_record(Payload({"round": 3, "why": None}, arrays))
     for name in ("facts", "arrays"):
         (folder / f"{name}.json").write_text(record["told"][name])
     (folder / "numbers").write_bytes(record["numbers"]["all"].numpy().tobytes())
@@ -97,7 +97,7 @@ def make_letter(folder):
 def read_letter(folder):
     from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
-    from jaxanon.flower.records import to_letter
+    from jaxanon.flower.records import to_payload
 
     told = lambda name: (folder / f"{name}.json").read_text(errors="replace")
     config = ConfigRecord({name: told(name) for name in ("facts", "arrays")})
@@ -105,7 +105,7 @@ def read_letter(folder):
     whole = np.frombuffer((folder / "numbers").read_bytes(), np.uint8)
     record["numbers"] = ArrayRecord({"all": Array(whole)})
     try:
-        to_letter(record)
+        to_payload(record)
     except ValueError as error:
         if not str(error).startswith("it is no message of jaxanon's"):
             raise

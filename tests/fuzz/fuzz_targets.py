@@ -28,7 +28,7 @@ class Target(NamedTuple):
     slow: bool = False
 
 
-def own_arrays():
+def custom_arrays():
     """Arrays of a file of one's own: 2 people, 2 acts, 20 windows of each."""
     random = np.random.default_rng(1)
     return {
@@ -56,7 +56,7 @@ def own_npz(folder):
 
 def tokens_npz(folder):
     windows = np.tile(np.arange(8), (40, 1))[..., None]
-    arrays = own_arrays() | {"windows": windows, "tokens": np.array(9)}
+    arrays = custom_arrays() | {"windows": windows, "tokens": np.array(9)}
     for name in ("targets", "load", *(n for n in arrays if n.startswith("target_"))):
         del arrays[name]
     arrays |= {"channels": np.array(["event"]), "units": np.array([""])}
@@ -64,7 +64,7 @@ def tokens_npz(folder):
     np.savez(folder / "own.npz", **arrays)
 
 
-def own_csv(folder):
+def custom_csv(folder):
     if not (folder / "ann.csv").exists():
         rows = "".join(f"{i / 10},{i},act{i // 20}\n" for i in range(40))
         (folder / "ann.csv").write_text("t,x,act\n" + rows)
@@ -93,7 +93,7 @@ def make_run(folder):
     from jaxanon.cli import data as cli_data
     from jaxanon.training import trainer
 
-    np.savez(folder / "own.npz", **own_arrays())
+    np.savez(folder / "own.npz", **custom_arrays())
     data = datasets.load(str(folder / "own.npz"))
     method = methods.orf(data.spec)
     trainer.train(method, data, epochs=1, output_dir=folder / "run", progress=False)
@@ -130,7 +130,7 @@ def make_told(folder):
     from jaxanon.privacy import ledger
     from jaxanon.training import profiling
 
-    ledger.keep(folder, {"epsilon": 1.5, "rounds": {"done": 3, "asked": 4}})
+    ledger.write_report(folder, {"epsilon": 1.5, "rounds": {"done": 3, "asked": 4}})
     told = dict.fromkeys(profiling.KEYS, 1)
     (folder / profiling.FILE).write_text(json.dumps(told))
 
@@ -176,12 +176,12 @@ def saved(name, **arrays):
     from_array = lambda path: np.save(path, np.zeros((4, 8, 2), np.float32))
     if name.endswith(".npy"):
         return lambda folder: from_array(folder / name)
-    return lambda folder: np.savez(folder / name, **(arrays or own_arrays()))
+    return lambda folder: np.savez(folder / name, **(arrays or custom_arrays()))
 
 
 TARGETS = {
     "own data": Target({"own.npz": "npz"}, saved("own.npz"), own_npz),
-    "own csv": Target({"*.csv": "text"}, own_csv, own_csv),
+    "own csv": Target({"*.csv": "text"}, custom_csv, custom_csv),
     "own tokens": Target({"own.npz": "npz"}, tokens_npz, own_npz),
     "input npy": Target({"in.npy": "npy"}, saved("in.npy"), read_windows),
     "input npz": Target({"in.npz": "npz"}, saved("in.npz"), read_windows),

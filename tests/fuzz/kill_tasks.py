@@ -83,7 +83,7 @@ def opened(folder):
     config = run_folder.read_config(folder)
     method = toy()(None)
     like = jax.eval_shape(method.init, jax.random.key(0))
-    state = checkpoint.restored(folder, config, like)
+    state = checkpoint.restore_state(folder, config, like)
     history = metrics_log.read(folder, int(state.round))
     return run_digest(Run(method, state, None, folder, history, config))
 

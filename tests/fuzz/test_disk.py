@@ -146,7 +146,7 @@ t.train(data, {out!r}, epochs=3, resume=True, checkpoint_s=0.0)
 
 def test_a_second_run_in_a_folder_is_refused_without_resume(data, tmp_path):
     train(data, tmp_path / "run")
-    with pytest.raises(FileExistsError, match="holds a run already"):
+    with pytest.raises(FileExistsError, match="already holds a run"):
         train(data, tmp_path / "run")
 
 

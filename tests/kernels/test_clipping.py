@@ -39,13 +39,13 @@ def _jitted(fn, **static):
 def test_rows_are_those_of_the_loops(name, dtype):
     case = cases.CASES[name]
     rows = cases.rows(case, 0, dtype)
-    clip = jax.jit(lambda r: clipping.clip_rows(r, case.max_norms, groups=case.groups))
+    clip = jax.jit(lambda r: clipping.clip_rows(r, case.clip_norms, groups=case.groups))
     got = clip(rows)
     chex.assert_trees_all_equal_shapes_and_dtypes(got, jax.tree.map(jnp.asarray, rows))
     rtol = 1.5 * float(jnp.finfo(dtype).eps) if dtype in HALF else 3e-6
     for i, row in enumerate(_one_by_one(rows)):
         row = {k: np.asarray(v, np.float64) for k, v in row.items()}
-        expected = reference.clip_row(row, case.groups, case.max_norms)
+        expected = reference.clip_row(row, case.groups, case.clip_norms)
         here = {k: np.asarray(v[i], np.float64) for k, v in got.items()}
         chex.assert_trees_all_close(here, expected, rtol=rtol, atol=1e-7)
 
@@ -68,19 +68,19 @@ def test_sum_is_that_of_the_loops(name, dtype, large, monkeypatch):
     rows = cases.rows(case, 1, dtype)
     weights = np.linspace(1.0, 0.0, case.num_rows, dtype=np.float32)
     run = lambda rows, weights: clipping.clipped_sum(
-        rows, case.max_norms, groups=case.groups, weights=weights
+        rows, case.clip_norms, groups=case.groups, weights=weights
     )
     total = jax.jit(run)(rows, weights)
     wide = jax.tree.map(lambda x: np.asarray(x, np.float64), rows)
     expected = reference.clipped_sum(
-        _one_by_one(wide), case.groups, case.max_norms, weights
+        _one_by_one(wide), case.groups, case.clip_norms, weights
     )
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(total.value))
     chex.assert_trees_all_close(
         jax.tree.map(np.asarray, total.value), expected, rtol=1e-5, atol=1e-5
     )
     np.testing.assert_allclose(total.squared_weights, np.sum(weights**2), rtol=1e-6)
-    squares = [c**2 for c in case.max_norms.values()]
+    squares = [c**2 for c in case.clip_norms.values()]
     np.testing.assert_allclose(total.sensitivity, np.sqrt(sum(squares)), rtol=1e-6)
 
 
@@ -183,12 +183,14 @@ def test_a_sweep_of_bounds_is_one_more_axis():
     )
     bounds = jnp.array([0.3, 1.0, 2.0])
     swept = jax.jit(jax.vmap(run))(bounds)
-    np.testing.assert_allclose(swept.max_norms["kernel"], 2 * bounds)
+    np.testing.assert_allclose(swept.clip_norms["kernel"], 2 * bounds)
     for i, bound in enumerate(bounds):
         one = jax.tree.map(lambda x, i=i: x[i], swept)
         alone = jax.jit(run)(bound)
         chex.assert_trees_all_close(one, alone, rtol=1e-5, atol=1e-6)
-    with pytest.raises(ValueError, match=r"max_norms must be one number.*shape \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"clip_norms must be one number.*shape \(3,\)"
+    ):
         clipping.clipped_sum(rows, bounds)
 
 
@@ -223,23 +225,27 @@ def test_compiles_once_per_shape():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"max_norms": 0.0}, ValueError, "max_norms must be > 0, got 0.0"),
-        ({"max_norms": np.float32(-2)}, ValueError, "must be > 0, got np.float32"),
-        ({"max_norms": np.array(-2)}, ValueError, r"must be > 0, got array\(-2\)"),
-        ({"max_norms": {"w": 1.0, "b": -1}}, ValueError, "must be > 0, got -1"),
-        ({"max_norms": {"w": 1.0}}, ValueError, "max_norms must be a tree prefix"),
-        ({"max_norms": {}}, ValueError, "max_norms must hold at least one number"),
+        ({"clip_norms": 0.0}, ValueError, "clip_norms must be > 0, got 0.0"),
+        ({"clip_norms": np.float32(-2)}, ValueError, "must be > 0, got np.float32"),
+        ({"clip_norms": np.array(-2)}, ValueError, r"must be > 0, got array\(-2\)"),
+        ({"clip_norms": {"w": 1.0, "b": -1}}, ValueError, "must be > 0, got -1"),
+        ({"clip_norms": {"w": 1.0}}, ValueError, "clip_norms must be a tree prefix"),
+        ({"clip_norms": {}}, ValueError, "clip_norms must hold at least one number"),
         (
             {"groups": "all"},
             TypeError,
-            "max_norms must be a dict from label.*got Array\\(1",
+            "clip_norms must be a dict from label.*got Array\\(1",
         ),
         (
-            {"groups": {"w": "x", "b": "y"}, "max_norms": {"x": 1.0}},
+            {"groups": {"w": "x", "b": "y"}, "clip_norms": {"x": 1.0}},
             ValueError,
             r"one number for each label.*\['x', 'y'\] and numbers for \['x'\]",
         ),
-        ({"groups": {"w": "x"}, "max_norms": {"x": 1.0}}, ValueError, "groups must be"),
+        (
+            {"groups": {"w": "x"}, "clip_norms": {"x": 1.0}},
+            ValueError,
+            "groups must be",
+        ),
         ({"rows": {}}, ValueError, "rows must have at least one leaf"),
         ({"rows": jnp.array([1, 2])}, TypeError, "got a leaf of dtype int32"),
         ({"rows": jnp.array([1j])}, TypeError, "got a leaf of dtype complex64"),
@@ -253,6 +259,6 @@ def test_compiles_once_per_shape():
     ],
 )
 def test_says_what_was_wrong(change, error, message):
-    good = {"rows": {"w": jnp.ones((2, 3)), "b": jnp.ones(2)}, "max_norms": 1.0}
+    good = {"rows": {"w": jnp.ones((2, 3)), "b": jnp.ones(2)}, "clip_norms": 1.0}
     with pytest.raises(error, match=message):
         clipping.clipped_sum(**(good | change))

@@ -23,25 +23,25 @@ def _p_independent(x, y):
 
 
 def _adapt(key, rows, bounds, **how):
-    return clipping.adapt_max_norms(key, rows, bounds, **how)
+    return clipping.adapt_clip_norms(key, rows, bounds, **how)
 
 
 def test_adaptive_norms_are_those_of_the_loops():
     case = cases.CASES["groups"]
     rows = cases.rows(case, 6)
     how = {"quantile": 0.3, "learning_rate": 0.4, "expected_rows": 7.0}
-    got = clipping.adapt_max_norms(
+    got = clipping.adapt_clip_norms(
         jax.random.key(0),
         rows,
-        case.max_norms,
+        case.clip_norms,
         count_stddev=0.0,
         groups=case.groups,
         **how,
     )
     row_list = [{k: v[i] for k, v in rows.items()} for i in range(case.num_rows)]
     rng = np.random.default_rng(0)
-    expected = reference.adapt_max_norms(
-        rng, row_list, case.groups, case.max_norms, 0.0, **how
+    expected = reference.adapt_clip_norms(
+        rng, row_list, case.groups, case.clip_norms, 0.0, **how
     )
     chex.assert_trees_all_close(got, jax.tree.map(jnp.float32, expected), rtol=1e-6)
 
@@ -113,15 +113,15 @@ def test_counts_are_taken_over_the_axis_that_clients_are_spread_over():
 @pytest.mark.parametrize("num_counts", [1, 4])
 def test_budget_of_sum_and_counts_together(num_counts):
     z, count_stddev = 0.8, 2.0
-    raised = clipping.noise_multiplier_beside_counts(z, count_stddev, num_counts)
+    raised = clipping.noise_multiplier_with_counts(z, count_stddev, num_counts)
     assert raised > z
     if num_counts == 1:  # (0.8^-2 - 4^-2)^(-1/2), by hand.
         np.testing.assert_allclose(raised, 1.5**-0.5, rtol=1e-6)
     # Together: the sum with bound 1, and counts that one row moves by 1/2.
     bounds, stddevs = [1.0] + num_counts * [0.5], [raised] + num_counts * [count_stddev]
-    joint = clipping.noise_multiplier_of_groups(bounds, stddevs)
+    joint = clipping.joint_noise_multiplier(bounds, stddevs)
     np.testing.assert_allclose(joint, z, rtol=1e-6)
-    traced = jax.jit(clipping.noise_multiplier_beside_counts)
+    traced = jax.jit(clipping.noise_multiplier_with_counts)
     np.testing.assert_allclose(traced(z, count_stddev, num_counts), raised, rtol=1e-6)
     assert traced(z, 0.1, num_counts) == jnp.inf
 
@@ -171,12 +171,12 @@ KEY = "key must be a typed PRNG key such as jax.random.key\\(0\\), got"
             "expected_rows must be given with weights or axis_name",
         ),
         (
-            lambda: clipping.noise_multiplier_beside_counts(2.0, 1.0),
+            lambda: clipping.noise_multiplier_with_counts(2.0, 1.0),
             ValueError,
             "count_stddev must be > 1.0 for noise_multiplier 2.0 and 1 counts, got 1.0",
         ),
         (
-            lambda: clipping.noise_multiplier_beside_counts(0.0, 1.0),
+            lambda: clipping.noise_multiplier_with_counts(0.0, 1.0),
             ValueError,
             "noise_multiplier must be > 0, got 0.0",
         ),

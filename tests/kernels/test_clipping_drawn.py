@@ -83,8 +83,8 @@ def assert_near(found, expected, at=np.float32):
 @few
 @given(rows=trees((0, 1, 5), (np.float32, np.float16)), bound=bounds())
 def test_rows_are_within_their_bounds_and_otherwise_as_they_were(rows, bound):
-    max_norms, groups, _, _ = bound
-    found = kernels.clip_rows(rows, max_norms, groups=groups)
+    clip_norms, groups, _, _ = bound
+    found = kernels.clip_rows(rows, clip_norms, groups=groups)
     at = rows["w"].dtype
     assert_near(found, clipped(rows, bound), at)
     # What lies within is the same to the bit.
@@ -106,10 +106,10 @@ def weights(draw):
 @few
 @given(rows=trees(), bound=bounds(), given_weights=st.one_of(st.none(), weights()))
 def test_a_sum_is_of_clipped_rows_by_their_weights(rows, bound, given_weights):
-    max_norms, groups, of_leaf, group = bound
+    clip_norms, groups, of_leaf, group = bound
     number = len(rows["w"])
     own = None if given_weights is None else given_weights[:number]
-    total = kernels.clipped_sum(rows, max_norms, groups=groups, weights=own)
+    total = kernels.clipped_sum(rows, clip_norms, groups=groups, weights=own)
     w = np.ones(number) if own is None else np.clip(np.nan_to_num(own, nan=0), 0, 1)
     expected = [np.tensordot(w, leaf, 1) for leaf in clipped(rows, bound)]
     assert_near(total.value, expected)
@@ -127,8 +127,8 @@ def test_a_sum_is_of_clipped_rows_by_their_weights(rows, bound, given_weights):
 @given(rows=trees(), bound=bounds(), z=st.floats(0.25, 4.0, width=32), seed=seeds)
 def test_noise_is_as_many_times_larger_as_its_multiplier(rows, bound, z, seed):
     """Drawn by the same key, it is the same noise, of each group by its deviation."""
-    max_norms, groups, _, _ = bound
-    total = kernels.clipped_sum(rows, max_norms, groups=groups)
+    clip_norms, groups, _, _ = bound
+    total = kernels.clipped_sum(rows, clip_norms, groups=groups)
     key = lambda: jax.random.clone(jax.random.key(seed))
     noised = lambda add, z: [
         one - other
@@ -155,9 +155,9 @@ def test_noise_is_as_many_times_larger_as_its_multiplier(rows, bound, z, seed):
     seed=seeds,
 )
 def test_what_each_client_sends_is_its_clipped_row_and_noise(rows, bound, z, seed):
-    max_norms, groups, _, _ = bound
+    clip_norms, groups, _, _ = bound
     key = jax.random.key(seed)
-    found = kernels.clip_and_noise_per_client(key, rows, max_norms, z, groups=groups)
+    found = kernels.clip_and_noise_per_client(key, rows, clip_norms, z, groups=groups)
     expected, at = clipped(rows, bound), rows["w"].dtype
     if z == 0:
         assert_near(found, expected, at)
@@ -182,10 +182,10 @@ def test_deviations_and_the_multiplier_they_come_to_are_each_others_inverse(c, z
     np.testing.assert_allclose(
         [parts[name] for name in "abc"], np.multiply(c, z), rtol=1e-5
     )
-    found = kernels.noise_multiplier_of_groups(named, parts)
+    found = kernels.joint_noise_multiplier(named, parts)
     np.testing.assert_allclose(found, sum(one**-2 for one in z) ** -0.5, rtol=1e-5)
     # One deviation for all is no larger a multiplier than one for each group.
-    assert kernels.noise_multiplier_of_groups(named, whole) >= z[0] * (1 - 1e-5)
+    assert kernels.joint_noise_multiplier(named, whole) >= z[0] * (1 - 1e-5)
 
 
 @few
@@ -195,9 +195,9 @@ def test_counts_leave_what_the_sum_of_squares_leaves(z, stddev, counts):
     if left <= 1e-6:
         if left < -1e-6:
             with pytest.raises(ValueError, match="count_stddev"):
-                kernels.noise_multiplier_beside_counts(z, stddev, counts)
+                kernels.noise_multiplier_with_counts(z, stddev, counts)
         return
-    found = kernels.noise_multiplier_beside_counts(z, stddev, counts)
+    found = kernels.noise_multiplier_with_counts(z, stddev, counts)
     np.testing.assert_allclose(found, left**-0.5, rtol=1e-3)
 
 
@@ -211,17 +211,17 @@ def test_counts_leave_what_the_sum_of_squares_leaves(z, stddev, counts):
 def test_clip_norms_move_to_the_quantile_by_the_share_within(
     rows, bound, quantile, step
 ):
-    max_norms, groups, of_leaf, group = bound
+    clip_norms, groups, of_leaf, group = bound
     number = len(rows["w"])
-    found = kernels.adapt_max_norms(
-        *(jax.random.key(0), rows, max_norms),
+    found = kernels.adapt_clip_norms(
+        *(jax.random.key(0), rows, clip_norms),
         **{"count_stddev": 0.0, "quantile": quantile, "learning_rate": step},
         **{"groups": groups, "expected_rows": max(number, 1)},
     )
     values = [found] if group == [0, 0, 0] else list(found.values())
-    if isinstance(max_norms, dict):
-        assert set(found) == set(max_norms)
-        values = [found[name] for name in max_norms]
+    if isinstance(clip_norms, dict):
+        assert set(found) == set(clip_norms)
+        values = [found[name] for name in clip_norms]
     factors = factors_of(rows, bound)
     for g, value in enumerate(values):
         leaf = group.index(g)
@@ -246,5 +246,5 @@ def test_bounds_that_are_none_or_of_another_tree_are_refused(bound, what):
             jax.random.key(0), rows, bound, 1.0
         ),
     }
-    with pytest.raises((TypeError, ValueError), match="max_norms"):
+    with pytest.raises((TypeError, ValueError), match="clip_norms"):
         calls[what]()

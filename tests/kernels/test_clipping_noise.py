@@ -91,14 +91,14 @@ def test_noise_is_added_to_what_was_clipped():
     case = cases.CASES["groups"]
     rows = cases.rows(case, 0)
     how = {"groups": case.groups}
-    clipped = jax.jit(lambda x: clipping.clip_rows(x, case.max_norms, **how))(rows)
+    clipped = jax.jit(lambda x: clipping.clip_rows(x, case.clip_norms, **how))(rows)
     run = jax.jit(
         lambda key, rows: clipping.clip_and_noise_per_client(
-            key, rows, case.max_norms, 0.0, **how
+            key, rows, case.clip_norms, 0.0, **how
         )
     )
     chex.assert_trees_all_close(run(jax.random.key(0), rows), clipped, rtol=1e-6)
-    total = jax.jit(lambda x: clipping.clipped_sum(x, case.max_norms, **how))(rows)
+    total = jax.jit(lambda x: clipping.clipped_sum(x, case.clip_norms, **how))(rows)
     for add in (clipping.add_noise_to_sum, clipping.add_aggregate_client_noise):
         chex.assert_trees_all_equal(
             jax.jit(add)(jax.random.key(0), total, 0.0), total.value
@@ -202,11 +202,11 @@ def test_effective_multiplier_of_the_three_readings(reading, expected):
     scores, bounds = np.array([0.9, 0.5, 0.7, 0.3]), np.array([0.1, 2.0, 5.0, 1.0])
     signal = {"A": scores, "B": scores, "C": np.ones(4)}[reading]
     noise = {"A": scores, "B": np.ones(4), "C": scores}[reading]
-    max_norms, stddevs = signal * bounds, 2.0 * noise * bounds
-    got = _jitted(clipping.noise_multiplier_of_groups)(list(max_norms), list(stddevs))
+    clip_norms, stddevs = signal * bounds, 2.0 * noise * bounds
+    got = _jitted(clipping.joint_noise_multiplier)(list(clip_norms), list(stddevs))
     np.testing.assert_allclose(got, expected, atol=5e-5)
-    loops = reference.noise_multiplier_of_groups(
-        dict(enumerate(max_norms)), dict(enumerate(stddevs))
+    loops = reference.joint_noise_multiplier(
+        dict(enumerate(clip_norms)), dict(enumerate(stddevs))
     )
     np.testing.assert_allclose(got, loops, rtol=1e-6)
 
@@ -214,12 +214,12 @@ def test_effective_multiplier_of_the_three_readings(reading, expected):
 def test_one_multiplier_for_the_whole_is_the_effective_one():
     for multipliers, expected in [(1.7, 1.7), ({"a": 1.7, "b": 1.7}, 1.7 / 2**0.5)]:
         stddevs = clipping.noise_stddevs(BOUNDS, multipliers)
-        got = clipping.noise_multiplier_of_groups(BOUNDS, stddevs)
+        got = clipping.joint_noise_multiplier(BOUNDS, stddevs)
         np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 def test_effective_multiplier_at_its_edges():
-    effective = clipping.noise_multiplier_of_groups
+    effective = clipping.joint_noise_multiplier
     assert effective([1.0, 1.0], [3.0, 0.0]) == 0  # One group has no noise.
     np.testing.assert_allclose(effective([2.0, 0.0], [3.0, 0.0]), 1.5)
     assert effective(0.0, 1.0) == jnp.inf
@@ -252,12 +252,12 @@ def _sum():
         (
             lambda: clipping.noise_stddevs(BOUNDS, {"a": 1.0}),
             ValueError,
-            "noise_multipliers must be one number or a tree like max_norms",
+            "noise_multipliers must be one number or a tree like clip_norms",
         ),
         (
-            lambda: clipping.noise_multiplier_of_groups(BOUNDS, 1.0),
+            lambda: clipping.joint_noise_multiplier(BOUNDS, 1.0),
             ValueError,
-            "stddevs must be one number or a tree like max_norms",
+            "stddevs must be one number or a tree like clip_norms",
         ),
     ],
 )

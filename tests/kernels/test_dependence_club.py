@@ -82,9 +82,9 @@ def test_half_precision_is_widened():
     ("change", "error", "message"),
     [
         ({"mean": jnp.ones((2, 2))}, ValueError, r"got shapes \(2, 1\), \(2, 2\), \(2"),
-        ({"y": jnp.ones(2)}, ValueError, r"must be float\[n, d\] of one shape"),
+        ({"y": jnp.ones(2)}, ValueError, r"must be non-empty float\[n, d\]"),
         ({name: jnp.ones((0, 1)) for name in ("y", "mean", "log_variance")},
-         ValueError, "without an empty axis"),
+         ValueError, "must be non-empty"),
         ({"y": jnp.ones((2, 1), int)}, TypeError, "y must hold floats, got int32"),
     ],
 )  # fmt: skip

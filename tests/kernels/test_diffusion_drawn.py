@@ -91,7 +91,7 @@ def test_named_schedules_are_of_the_betas_that_their_papers_give(
 def test_betas_that_are_none_are_refused(wrong, place, by):
     given_betas = [0.1, 0.2, 0.3, 0.4]
     given_betas[place] = wrong
-    with pytest.raises(ValueError, match="betas must be > 0 and < 1"):
+    with pytest.raises(ValueError, match=r"betas must be in \(0, 1\)"):
         kernels.noise_schedule(given_betas)
     make = kernels.linear_noise_schedule if by else kernels.quadratic_noise_schedule
     with pytest.raises(ValueError, match="first_beta and last_beta must have 0 <"):

@@ -159,7 +159,7 @@ def test_clients_side_by_side(over_a_mesh):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"steps": [0, 3]}, "steps must not rise"),
+        ({"steps": [0, 3]}, "steps must not increase"),
         ({"steps": [T + 1, 0]}, "steps must be in [0, 12]"),
         ({"steps": 3}, "steps must be int[n + 1]"),
         ({"prediction": "x1"}, "prediction must be one of"),

@@ -25,7 +25,7 @@ X = np.ones((2, 3), np.float32)
         (
             lambda: diffusion.noise_schedule([0.1, 0.0]),
             ValueError,
-            r"betas must be > 0 and < 1 .*got 0.0 for step 2 of 2",
+            r"betas must be in \(0, 1\) .*got 0.0 for step 2 of 2",
         ),
         (
             lambda: diffusion.noise_schedule([1.0, 0.5]),
@@ -45,12 +45,12 @@ X = np.ones((2, 3), np.float32)
         (
             lambda: diffusion.noise_schedule([0.5], zero_terminal_snr=True),
             ValueError,
-            "betas must be at least two for zero_terminal_snr, got 1",
+            "betas must have at least 2 entries for zero_terminal_snr, got 1",
         ),
         (
             lambda: jax.jit(diffusion.noise_schedule)(jnp.ones(2) / 2),
             TypeError,
-            "betas must be numbers known when the program is built",
+            "betas must be known when the program is built",
         ),
         (
             lambda: diffusion.linear_noise_schedule(10, 0.2, 0.1),
@@ -100,12 +100,12 @@ X = np.ones((2, 3), np.float32)
         (
             lambda: diffusion.diffuse(_schedule(), X, X, 0.5),
             TypeError,
-            "t must hold whole steps, got float",
+            "t must hold integer steps, got float",
         ),
         (
             lambda: diffusion.diffuse(_schedule(), X, X, [1, 2, 3]),
             ValueError,
-            r"t must be a single number or have the leading axes of \(2, 3\).*\(3,\)",
+            r"t must be a scalar or have the leading axes of \(2, 3\).*\(3,\)",
         ),
         (
             lambda: diffusion.convert_denoiser_output(
@@ -171,17 +171,17 @@ def _call(sample=diffusion.ddim_sample, **change):
             ValueError,
             r"output must have the shape of x, \(2, 3\), got \(2, 1\)",
         ),
-        ({"steps": [3, 5, 0]}, ValueError, r"steps must not rise.*got \[3, 5, 0\]"),
+        ({"steps": [3, 5, 0]}, ValueError, r"steps must not increase.*got \[3, 5, 0\]"),
         ({"steps": [13, 0]}, ValueError, r"steps must be in \[0, 12\].*got 13"),
         ({"steps": [3, -1]}, ValueError, r"steps must be in \[0, 12\].*got -1"),
         ({"steps": 5}, ValueError, r"steps must be int\[n \+ 1\].*got shape \(\)"),
-        ({"steps": [5.0, 0]}, TypeError, "steps must hold whole steps, got float"),
+        ({"steps": [5.0, 0]}, TypeError, "steps must hold integer steps, got float"),
         ({"eta": 1.5}, ValueError, r"eta must be in \[0, 1\], got 1.5"),
         ({"eta": -0.1}, ValueError, r"eta must be in \[0, 1\], got -0.1"),
         (
             {"eta": jnp.ones(2)},
             ValueError,
-            r"eta must be a single number, got shape \(2,\); use jax.vmap",
+            r"eta must be a scalar, got shape \(2,\); use jax.vmap",
         ),
         (
             {"prediction": "score"},

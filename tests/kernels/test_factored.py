@@ -100,9 +100,9 @@ def test_gradient_steps_agree_with_plain_ones_over_several_steps():
             kept, grads = step(kept, x, 0.01)
         assert kept["first"].factors.inputs.shape == (6, 30)  # 3 steps of 2 rows.
         # Entries are of order 1; one that nearly cancels keeps their rounding.
-        dense = jax.jit(kernels.materialise)(kept)
+        dense = jax.jit(kernels.materialize)(kept)
         chex.assert_trees_all_close(dense, plain, rtol=1e-12, atol=1e-14)
-        multiplied = jax.jit(kernels.materialise_gradient)(grads)
+        multiplied = jax.jit(kernels.materialize_gradient)(grads)
         chex.assert_trees_all_equal_shapes(multiplied, params)
 
 
@@ -193,7 +193,7 @@ def test_a_product_that_is_traced_once_and_run_often_is_not_taken_for_one(how):
         return jnp.sum(jnp.square(REPEATS[how](layer, x)))
 
     value, grads = jax.jit(kernels.value_and_grad(loss))(params, x)
-    got = value, kernels.materialise_gradient(grads)
+    got = value, kernels.materialize_gradient(grads)
     expected = jax.jit(jax.value_and_grad(loss))(params, x)
     chex.assert_trees_all_close(got, expected, rtol=1e-4, atol=1e-5)
 

@@ -43,11 +43,11 @@ def test_steps_of_factors_are_steps_of_the_matrix(seed, rows, d_in, d_out, size)
     for step in range(2):
         thin = factors(seed + 2 * step, rows=rows, d_in=d_in, d_out=d_out)
         params = kernels.sgd_step(params, {"kernel": thin}, size)
-        whole = kernels.materialise_gradient({"kernel": thin})["kernel"]
+        whole = kernels.materialize_gradient({"kernel": thin})["kernel"]
         np.testing.assert_allclose(whole, product(thin), rtol=1e-4, atol=1e-5)
         moved = moved - size * product(thin)
     np.testing.assert_allclose(
-        kernels.materialise(params)["kernel"], moved, rtol=1e-4, atol=1e-4
+        kernels.materialize(params)["kernel"], moved, rtol=1e-4, atol=1e-4
     )
     met = kernels.matmul(jnp.asarray(x), params["kernel"])
     np.testing.assert_allclose(met, x @ moved, rtol=1e-3, atol=1e-3)
@@ -202,6 +202,6 @@ def test_a_client_s_own_steps_are_those_by_hand(seed, share, size, factor):
     own = {name: jnp.asarray(one[1]) for name, one in support.items()}
     adapted = kernels.adapt(phases, params, own, factor=factor)
     expected, _ = by_hand(params, support, 1, size)
-    found = kernels.materialise(adapted)["net"]
+    found = kernels.materialize(adapted)["net"]
     np.testing.assert_allclose(found["w"], expected[:-1], rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(found["b"], expected[-1], rtol=1e-3, atol=1e-4)

@@ -49,8 +49,8 @@ def of_client(tree, i):
 def test_each_client_ends_where_plain_gradient_steps_end(name):
     (params, losses, grads), expected = solved(name)
     with jax.enable_x64():
-        params = jax.vmap(kernels.materialise)(params)
-        grads = kernels.materialise_gradient(grads)
+        params = jax.vmap(kernels.materialize)(params)
+        grads = kernels.materialize_gradient(grads)
         for i, (own, loss, gradient) in enumerate(expected):
             got = of_client((params, losses, grads), i)
             chex.assert_trees_all_close(got, (own, loss, gradient), rtol=1e-11)

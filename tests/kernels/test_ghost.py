@@ -262,14 +262,14 @@ def test_float16_norms_do_not_overflow():
             ValueError,
             r"float\[B\].*got shape \(\)",
         ),
-        ((linear, 0.0), ValueError, "max_norms must be > 0, got 0.0"),
-        ((linear, {"a": 1.0}), ValueError, "max_norms must be a tree prefix"),
+        ((linear, 0.0), ValueError, "clip_norms must be > 0, got 0.0"),
+        ((linear, {"a": 1.0}), ValueError, "clip_norms must be a tree prefix"),
     ],
 )
 def test_says_what_was_wrong(arguments, error, message):
-    loss_fn, max_norms = arguments
+    loss_fn, clip_norms = arguments
     with pytest.raises(error, match=message):
-        ghost.clipped_gradient_sum(loss_fn, jnp.ones(2), LINEAR, max_norms)
+        ghost.clipped_gradient_sum(loss_fn, jnp.ones(2), LINEAR, clip_norms)
 
 
 def test_says_what_was_wrong_with_arrays():
@@ -283,5 +283,7 @@ def test_says_what_was_wrong_with_arrays():
         run(linear, ones, (LINEAR, ones), 1.0)
     with pytest.raises(TypeError, match="mask must be bool, got dtype float32"):
         run(linear, ones, LINEAR, 1.0, mask=jnp.ones(3))
-    with pytest.raises(ValueError, match=r"each of 3 examples, got shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"mask must be bool\[3\], .* got shape \(2,\)"
+    ):
         run(linear, ones, LINEAR, 1.0, mask=jnp.ones(2, bool))

@@ -216,9 +216,9 @@ def test_says_what_was_wrong():
 
 
 def test_one_number_bounds_the_whole_value():
-    with pytest.raises(ValueError, match=r"l1 must be one number .* got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"l1 must be a scalar .* got shape \(3,\)"):
         mechanisms.bounded_value(jnp.zeros(3), l1=jnp.full(3, 0.1))
-    with pytest.raises(ValueError, match=r"high must be one number, got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"high must be a scalar, got shape \(2,\)"):
         mechanisms.clip_to_range(jnp.zeros(2), 0.0, jnp.ones(2))
 
 

@@ -53,7 +53,7 @@ def test_whole_numbers_that_float32_would_round_are_refused_or_cut():
     exact = mechanisms.bounded_value(np.array([most, -most, 3]), l1=1)
     assert exact.value.tolist() == [most, -most, 3]
     for value in (np.array([most + 1]), [-most - 1], np.array([2**40], np.uint64)):
-        with pytest.raises(ValueError, match="whole numbers up to 16777216 in magnitu"):
+        with pytest.raises(ValueError, match="integers up to 16777216 in magnitu"):
             mechanisms.bounded_value(value, l1=1)
     values = jnp.array([most + 1, most + 3, -most - 9, most - 1])
     bound = jax.jit(lambda value: mechanisms.bounded_value(value, l1=1).value)

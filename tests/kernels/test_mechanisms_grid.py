@@ -230,14 +230,12 @@ def test_empty_is_empty():
 
 
 def test_says_what_was_wrong():
-    with pytest.raises(
-        ValueError, match="a value of 1000000 numbers needs epsilon >= "
-    ):
+    with pytest.raises(ValueError, match="epsilon must be >= .* for 1000000 numbers"):
         mechanisms.laplace_grid(1.0, 1.0, 10**6, 1.0)
     assert mechanisms.laplace_grid(1.0, 1.0, 10**6, 1.0, jnp.float64).limit == 2**29
-    with pytest.raises(ValueError, match="which float32 cannot hold; rescale"):
+    with pytest.raises(ValueError, match="that float32 can hold, got .*; rescale"):
         mechanisms.laplace_grid(1.0, 1.0, 1, 1e38)
-    with pytest.raises(ValueError, match="which float32 cannot hold; rescale"):
+    with pytest.raises(ValueError, match="that float32 can hold, got .*; rescale"):
         mechanisms.laplace_grid(1e-44, 1.0, 1, 1e-44)
     with pytest.raises(ValueError, match="max_magnitude must be > 0, got 0.0"):
         mechanisms.laplace_grid(1.0, 1.0, 1, 0.0)

@@ -129,7 +129,7 @@ def share(size, height):
 @SIZES
 def test_inside_over_outside_of_the_cap_is_the_budget(size, epsilon):
     cap = mechanisms.priv_unit_cap(size, epsilon)
-    assert cap.share == pytest.approx(share(size, cap.height), rel=1e-9)
+    assert cap.fraction == pytest.approx(share(size, cap.height), rel=1e-9)
     inside = cap.probability / share(size, cap.height)
     outside = (1 - cap.probability) / (1 - share(size, cap.height))
     assert math.log(inside / outside) == pytest.approx(epsilon, abs=1e-8)
@@ -140,7 +140,7 @@ def test_inside_over_outside_of_the_cap_is_the_budget(size, epsilon):
 def test_large_spheres_have_caps_too(size, epsilon):
     cap = mechanisms.priv_unit_cap(size, epsilon)
     assert 0 < cap.mean <= 1 and 0 < cap.height < 1 and 0 < cap.probability <= 1
-    if cap.share > 1e-290:
+    if cap.fraction > 1e-290:
         inside = cap.probability / share(size, cap.height)
         rest = -(math.expm1(math.log(cap.probability)))
         if rest > 1e-6:
@@ -235,8 +235,8 @@ def test_directions_follow_their_law_and_the_reference(size, epsilon):
 
     def law(height):
         below = 1 - share(size, height)
-        inside = np.maximum(below - (1 - cap.share), 0) / cap.share
-        outside = np.minimum(below, 1 - cap.share) / (1 - cap.share)
+        inside = np.maximum(below - (1 - cap.fraction), 0) / cap.fraction
+        outside = np.minimum(below, 1 - cap.fraction) / (1 - cap.fraction)
         return cap.probability * inside + (1 - cap.probability) * outside
 
     assert stats.kstest(drawn @ unit, law).pvalue > 0.001

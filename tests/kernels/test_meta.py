@@ -204,7 +204,7 @@ def test_adapt_ends_where_the_reference_does(second_order):
         args = problem.phases, problem.params, support
         got = jax.jit(lambda: adapt(*args, second_order=second_order))()
         expected = jax.jit(lambda: reference.adapted(*args, second_order))()
-        got = kernels.materialise(got)
+        got = kernels.materialize(got)
         chex.assert_trees_all_close(got, expected, rtol=1e-11, atol=1e-14)
 
 
@@ -234,7 +234,9 @@ def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():
 def test_says_what_was_wrong():
     problem = adversarial(jax.random.key(0))
     _, objectives, _, *arrays = problem
-    with pytest.raises(ValueError, match="a phase moves group 'head', but params has"):
+    with pytest.raises(
+        ValueError, match="groups of a phase must be in params, .* got 'head'"
+    ):
         meta_gradient([Phase(("head",), None, 0.1)], objectives, *arrays)
     with pytest.raises(ValueError, match="cover each group of params exactly once"):
         meta_gradient(problem.phases, objectives[:1], *arrays)

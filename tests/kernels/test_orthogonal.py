@@ -229,7 +229,7 @@ def test_vmap_shard_map_and_one_compilation(implementation, traced_once, over_a_
 
 
 def test_says_what_was_wrong():
-    with pytest.raises(ValueError, match=r"k <= d, .* got shape \(3, 2\); transpose"):
+    with pytest.raises(ValueError, match=r"k <= d, got shape \(3, 2\); transpose"):
         orthogonal.orthonormal_rows(jnp.ones((3, 2)))
     with pytest.raises(
         ValueError, match=r"got shape \(3,\); a single row is w\[None\]"

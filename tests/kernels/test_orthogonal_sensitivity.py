@@ -86,11 +86,11 @@ def test_one_direction_under_transformations():
 def test_two_directions_by_hand():
     # α in the square |α₁|, |α₂| <= 1 and |α₁ + α₂| <= 2: the corner (1, 1) gives 1 + 1
     # + 1 with the third input (α₁ + α₂) / 2.
-    got = orthogonal.relaxed_sensitivity_of_span([[1, 0, 0.5], [0, 1, 0.5]], 2.0)
+    got = orthogonal.relaxed_span_sensitivity([[1, 0, 0.5], [0, 1, 0.5]], 2.0)
     assert got.l1 == pytest.approx(6) and got.per_input == pytest.approx(2)
     assert got.l2 == pytest.approx(2 * math.sqrt(3))
     # |α₁ + α₂| <= 1 now cuts that corner off: (1, 0) gives 1 + 0 + 1.
-    got = orthogonal.relaxed_sensitivity_of_span([[1, 0, 1], [0, 1, 1]], 1.0)
+    got = orthogonal.relaxed_span_sensitivity([[1, 0, 1], [0, 1, 1]], 1.0)
     assert got.l1 == pytest.approx(2) and got.l2 == pytest.approx(math.sqrt(2))
 
 
@@ -98,8 +98,8 @@ def test_two_directions_by_hand():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_span_agrees_with_linear_programs_and_the_reference(name, seed):
     directions = _directions(name, seed)
-    got = orthogonal.relaxed_sensitivity_of_span(directions, 1.5)
-    l1, l2 = reference.relaxed_sensitivity_of_span(directions, 1.5)
+    got = orthogonal.relaxed_span_sensitivity(directions, 1.5)
+    l1, l2 = reference.relaxed_span_sensitivity(directions, 1.5)
     assert got.l1 == pytest.approx(l1, rel=1e-9)
     assert got.l2 == pytest.approx(l2, rel=1e-9)
     if seed == 0:
@@ -116,7 +116,7 @@ def test_span_of_a_window_agrees_with_qhull(shape):
     vertices = hull.equations[:, :-1] / -hull.equations[:, -1:]
     inside = vertices @ directions
     assert np.abs(inside).max() == pytest.approx(1)
-    got = orthogonal.relaxed_sensitivity_of_span(directions, 1.0)
+    got = orthogonal.relaxed_span_sensitivity(directions, 1.0)
     assert got.l1 == pytest.approx(np.abs(inside).sum(axis=1).max(), rel=1e-9)
     assert got.l2 == pytest.approx(np.linalg.norm(inside, axis=1).max(), rel=1e-9)
 
@@ -127,7 +127,7 @@ def test_no_point_of_the_box_does_better(seed, rank, d):
     rng = np.random.default_rng(seed)
     # Small integers make ties, parallel inputs, zero inputs and lost rank common.
     directions = rng.integers(-2, 3, size=(rank, d)).astype(float)
-    got = orthogonal.relaxed_sensitivity_of_span(directions, 1.0)
+    got = orthogonal.relaxed_span_sensitivity(directions, 1.0)
     points = rng.normal(size=(300, rank)) @ directions
     largest = np.abs(points).max(axis=1, keepdims=True)
     points = points / np.where(largest > 0, largest, 1)
@@ -135,7 +135,7 @@ def test_no_point_of_the_box_does_better(seed, rank, d):
     assert np.linalg.norm(points, axis=1).max() <= got.l2 * (1 + 1e-9)
     assert got.l1 <= d * (1 + 1e-12)
     if np.linalg.matrix_rank(directions) == rank:
-        expected = reference.relaxed_sensitivity_of_span(directions, 1.0)
+        expected = reference.relaxed_span_sensitivity(directions, 1.0)
         np.testing.assert_allclose((got.l1, got.l2), expected, rtol=1e-9)
 
 
@@ -143,17 +143,17 @@ def test_span_of_one_of_dependent_and_of_all():
     c = np.array([[4.0, 0.0, -3.0]])
     one = _along(c[0], 2.0)
     for same in (c, np.concatenate([c, -2 * c]), np.concatenate([c, 0 * c])):
-        got = orthogonal.relaxed_sensitivity_of_span(same, 2.0)
+        got = orthogonal.relaxed_span_sensitivity(same, 2.0)
         np.testing.assert_allclose(got, one, rtol=1e-6)
     # The span of everything is no restriction: d ΔQ.
-    every = orthogonal.relaxed_sensitivity_of_span(np.eye(4) + 0.1, 2.0)
+    every = orthogonal.relaxed_span_sensitivity(np.eye(4) + 0.1, 2.0)
     np.testing.assert_allclose(every, [8, 4, 2])
     # A larger span can only be worse.
-    more = orthogonal.relaxed_sensitivity_of_span([[4, 0, -3.0], [0, 1, 0]], 2.0)
+    more = orthogonal.relaxed_span_sensitivity([[4, 0, -3.0], [0, 1, 0]], 2.0)
     assert more.l1 > one.l1
-    assert not any(orthogonal.relaxed_sensitivity_of_span(np.zeros((2, 3)), 1.0))
-    assert not any(orthogonal.relaxed_sensitivity_of_span(np.zeros((0, 3)), 1.0))
-    assert not any(orthogonal.relaxed_sensitivity_of_span(np.eye(3), 0.0))
+    assert not any(orthogonal.relaxed_span_sensitivity(np.zeros((2, 3)), 1.0))
+    assert not any(orthogonal.relaxed_span_sensitivity(np.zeros((0, 3)), 1.0))
+    assert not any(orthogonal.relaxed_span_sensitivity(np.eye(3), 0.0))
 
 
 def test_published_feature_scales():
@@ -188,7 +188,7 @@ def test_published_noise_scales_through_the_mechanism():
 def test_features_of_neighbours_stay_within_the_bound():
     rng = np.random.default_rng(0)
     c = rng.normal(size=30)
-    relaxed = orthogonal.relaxed_sensitivity_of_span(c[None], 1.0)
+    relaxed = orthogonal.relaxed_span_sensitivity(c[None], 1.0)
     first, second = (
         reference.orthonormal_rows(rng.normal(size=shape))
         for shape in ((12, 30), (7, 12))
@@ -216,13 +216,13 @@ def test_says_what_was_wrong():
     with pytest.raises(ValueError, match="width must be >= 0, got -1.0"):
         orthogonal.relaxed_sensitivity(jnp.ones(3), -1.0)
     with pytest.raises(ValueError, match=r"one direction a row, got shape \(3,\)"):
-        orthogonal.relaxed_sensitivity_of_span(np.ones(3), 1.0)
+        orthogonal.relaxed_span_sensitivity(np.ones(3), 1.0)
     with pytest.raises(ValueError, match="directions must be finite, got NaN"):
-        orthogonal.relaxed_sensitivity_of_span([[1.0, np.nan]], 1.0)
+        orthogonal.relaxed_span_sensitivity([[1.0, np.nan]], 1.0)
     with pytest.raises(ValueError, match=r"rank 5 in 200 inputs .* d \* width = 200.0"):
-        orthogonal.relaxed_sensitivity_of_span(np.eye(5, 200), 1.0)
-    with pytest.raises(TypeError, match="relaxed_sensitivity_of_span outside jit"):
-        jax.jit(orthogonal.relaxed_sensitivity_of_span)(np.eye(2), 1.0)
+        orthogonal.relaxed_span_sensitivity(np.eye(5, 200), 1.0)
+    with pytest.raises(TypeError, match="relaxed_span_sensitivity outside jit"):
+        jax.jit(orthogonal.relaxed_span_sensitivity)(np.eye(2), 1.0)
     with pytest.raises(ValueError, match="num_layers must be >= 0, got -1"):
         orthogonal.feature_sensitivity(7, 1.0, -1)
     with pytest.raises(ValueError, match="num_inputs must be >= 0, got -30"):
@@ -232,7 +232,7 @@ def test_says_what_was_wrong():
 @pytest.mark.parametrize("length", [1e-17, 1.0, 1e20])
 def test_how_long_a_direction_is_changes_nothing_of_its_span(length):
     # With (0, 1, 1) free, all three inputs can move by the whole width.
-    found = orthogonal.relaxed_sensitivity_of_span([[length, 0, 0], [0, 1, 1]], 1.0)
+    found = orthogonal.relaxed_span_sensitivity([[length, 0, 0], [0, 1, 1]], 1.0)
     np.testing.assert_allclose([found.l1, found.l2], [3, 3**0.5], rtol=1e-9)
 
 

@@ -74,9 +74,9 @@ CASES = {
     )(x[:, 0, 0].astype(jnp.int32) % len(w)),
     "krum": lambda x, w: kernels.krum(x, 0)[0][None],
     "neighbours": lambda x, w: jax.vmap(
-        lambda x, y: kernels.same_class_neighbours(x, y, jnp.ones(5, bool), 2)[0]
+        lambda x, y: kernels.same_class_neighbors(x, y, jnp.ones(5, bool), 2)[0]
     )(x, LABELS[: len(x)]),
-    "adaptive": lambda x, w: kernels.adapt_max_norms(
+    "adaptive": lambda x, w: kernels.adapt_clip_norms(
         jax.random.key(0), x, 1.0, count_stddev=0.0
     )[None],
     "warping": lambda x, w: kernels.dtw(x, jnp.stack([w[:, :3]] * len(x))),

@@ -282,5 +282,5 @@ def test_a_draw_that_cannot_be_supplied_is_refused(what):
         first, last = portable.split(key)
         return x + portable.normal(first) + FORBIDDEN[what](last, (3,))
 
-    with pytest.raises(ValueError, match=r"draws must be made by jaxanon\.kernels\."):
+    with pytest.raises(ValueError, match=r"fn must draw with jaxanon\.kernels\."):
         explicit(fn, X)

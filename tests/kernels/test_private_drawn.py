@@ -44,9 +44,9 @@ def test_gradients_are_clipped_as_those_made_one_by_one(seed, number, share, par
     if share is not None:
         mask = np.random.default_rng(seed).random(number) < share
         batch["x"] = np.where(mask[:, None], batch["x"], np.float32(np.nan))
-    max_norms = {"w": c[0], "b": c[1]} if parts else c[0]
+    clip_norms = {"w": c[0], "b": c[1]} if parts else c[0]
     total, info = kernels.clipped_gradient_sum(
-        errors, params, batch, max_norms, mask=mask
+        errors, params, batch, clip_norms, mask=mask
     )
     expected = {"w": np.zeros((3, 2)), "b": np.zeros(2)}
     for i in np.flatnonzero(np.ones(number) if mask is None else mask):
@@ -57,7 +57,7 @@ def test_gradients_are_clipped_as_those_made_one_by_one(seed, number, share, par
         if not parts:
             np.testing.assert_allclose(info.norms[i], math.hypot(*norms.values()), 1e-5)
             norms = dict.fromkeys(norms, math.hypot(*norms.values()))
-        bound = max_norms if parts else dict.fromkeys(norms, c[0])
+        bound = clip_norms if parts else dict.fromkeys(norms, c[0])
         for name, one in own.items():
             expected[name] += one * min(1, bound[name] / norms[name])
     for name, one in expected.items():
@@ -131,8 +131,8 @@ def test_privunit_sends_one_length_in_any_unit(seed, size, scale, epsilon):
 @given(size=st.integers(3, 200), epsilon=st.floats(0.01, 30))
 def test_a_cap_s_odds_are_epsilon_s(size, epsilon):
     cap = kernels.priv_unit_cap(size, epsilon)
-    inside = math.log(cap.probability / cap.share)
-    outside = math.log((1 - cap.probability) / (1 - cap.share))
+    inside = math.log(cap.probability / cap.fraction)
+    outside = math.log((1 - cap.probability) / (1 - cap.fraction))
     assert inside - outside == pytest.approx(epsilon, rel=1e-6, abs=1e-8)
     assert 0 < cap.mean <= 1
 

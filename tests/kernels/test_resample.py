@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 SMALL = pytest.mark.parametrize("name", ["ragged", "no_padding"])
 # One program each; operation by operation there would be dozens to compile.
 NEIGHBOURS = jax.jit(
-    kernels.same_class_neighbours, static_argnums=3, static_argnames="block"
+    kernels.same_class_neighbors, static_argnums=3, static_argnames="block"
 )
 TABLE = jax.jit(kernels.balance_table, static_argnums=(3, 4))
 SMOTED = jax.jit(kernels.smote, static_argnums=3)
@@ -30,7 +30,7 @@ BALANCED = jax.jit(kernels.balance, static_argnums=(4, 5, 6))
 def _client(name):
     case = cases.CASES[name]
     x, labels, mask = cases.client(case, 0)
-    table = TABLE(x, labels, mask, len(case.counts), case.num_neighbours)
+    table = TABLE(x, labels, mask, len(case.counts), case.k_neighbors)
     return case, jnp.asarray(x), jnp.asarray(labels), jnp.asarray(mask), table
 
 
@@ -50,23 +50,23 @@ def _on_segment(row, x, neighbours, atol=1e-5):
 @SMALL
 def test_neighbours_are_those_of_the_loops(name):
     case, x, labels, mask, table = _client(name)
-    expected = reference.same_class_neighbours(
-        *map(np.asarray, (x, labels, mask)), case.num_neighbours
+    expected = reference.same_class_neighbors(
+        *map(np.asarray, (x, labels, mask)), case.k_neighbors
     )
     for row, peers in enumerate(expected):
-        assert table.num_neighbours[row] == len(peers)
-        assert list(table.neighbours[row][: len(peers)]) == peers
-        assert (table.neighbours[row][len(peers) :] == row).all()
+        assert table.num_neighbors[row] == len(peers)
+        assert list(table.neighbors[row][: len(peers)]) == peers
+        assert (table.neighbors[row][len(peers) :] == row).all()
 
 
 def test_neighbours_are_those_of_imbalanced_learn():
     case, x, labels, _mask, table = _client("no_padding")
-    sampler = SMOTE(k_neighbors=case.num_neighbours, random_state=0)
+    sampler = SMOTE(k_neighbors=case.k_neighbors, random_state=0)
     for label in range(2):
         rows = np.flatnonzero(labels == label)
         sampler.fit_resample(x, labels)
         found = sampler.nn_k_.fit(x[rows]).kneighbors(x[rows], return_distance=False)
-        np.testing.assert_array_equal(rows[found[:, 1:]], table.neighbours[rows])
+        np.testing.assert_array_equal(rows[found[:, 1:]], table.neighbors[rows])
 
 
 def test_neighbours_by_hand_far_from_the_origin():
@@ -88,7 +88,7 @@ def test_smote_rows_lie_between_a_row_and_its_neighbour(name):
     case, x, labels, mask, table = _client(name)
     made = SMOTED(jax.random.key(1), x, table, 20)
     x, labels, mask = map(np.asarray, (x, labels, mask))
-    neighbours = reference.same_class_neighbours(x, labels, mask, case.num_neighbours)
+    neighbours = reference.same_class_neighbors(x, labels, mask, case.k_neighbors)
     for row, label, real in zip(*map(np.asarray, made), strict=True):
         assert real == (case.counts[label] > 0)
         if real:
@@ -123,21 +123,27 @@ def test_one_step_per_row_not_per_number():
 @SMALL
 def test_balance_counts_keeps_and_cuts(name):
     case, x, labels, mask, _ = _client(name)
-    num_classes, per_class = len(case.counts), case.per_class
+    num_classes, samples_per_class = len(case.counts), case.samples_per_class
     out = BALANCED(
-        jax.random.key(3), x, labels, mask, num_classes, per_class, case.num_neighbours
+        jax.random.key(3),
+        x,
+        labels,
+        mask,
+        num_classes,
+        samples_per_class,
+        case.k_neighbors,
     )
     x, labels, mask = map(np.asarray, (x, labels, mask))
     out = jax.tree.map(np.asarray, out)
     for c, count in enumerate(case.counts):
-        here = slice(c * per_class, (c + 1) * per_class)
+        here = slice(c * samples_per_class, (c + 1) * samples_per_class)
         assert (out.labels[here] == c).all()
         assert (out.mask[here] == (count > 0)).all()
         members = x[mask & (labels == c)]
         rows = out.x[here]
         kept = {tuple(row) for row in members} & {tuple(row) for row in rows}
         # Under-sampling is without replacement, over-sampling keeps every row.
-        assert len(kept) == min(count, per_class)
+        assert len(kept) == min(count, samples_per_class)
 
 
 def test_balance_counts_equal_imbalanced_learn():
@@ -145,7 +151,7 @@ def test_balance_counts_equal_imbalanced_learn():
     _, theirs = SMOTE(
         sampling_strategy={0: 16, 1: 16}, k_neighbors=5, random_state=0
     ).fit_resample(x, labels)
-    ours = BALANCED(jax.random.key(0), x, labels, mask, 2, case.per_class)
+    ours = BALANCED(jax.random.key(0), x, labels, mask, 2, case.samples_per_class)
     np.testing.assert_array_equal(np.bincount(ours.labels), np.bincount(theirs))
     _, loops = reference.balance(
         np.random.default_rng(0), *map(np.asarray, (x, labels, mask)), 2, 16, 5
@@ -174,7 +180,7 @@ def _flat(x):
 def test_neighbours_of_a_large_client_are_found_in_blocks():
     # All distances of 4,000 rows at once would be 64 MB and more.
     x = jax.ShapeDtypeStruct((4000, 768), jnp.float32)
-    run = jax.jit(lambda x: kernels.same_class_neighbours(x, *_flat(x), 5))
+    run = jax.jit(lambda x: kernels.same_class_neighbors(x, *_flat(x), 5))
     temporary = run.lower(x).compile().memory_analysis().temp_size_in_bytes
     assert temporary < 48_000_000  # 12 MB are the centred rows.
 
@@ -213,9 +219,9 @@ def test_float64_draws_the_same_rows_and_compiles_once():
     ("change", "message"),
     [
         ({"labels": jnp.zeros(3, int)}, r"one entry per row.*\(4, 2\), \(3,\)"),
-        ({"num_neighbours": 0}, "num_neighbours must be >= 1, got 0"),
+        ({"k_neighbors": 0}, "k_neighbors must be >= 1, got 0"),
         ({"num_classes": 0}, "num_classes must be >= 1, got 0"),
-        ({"per_class": -2}, "per_class must be >= 1, got -2"),
+        ({"samples_per_class": -2}, "samples_per_class must be >= 1, got -2"),
     ],
 )
 def test_says_what_was_wrong(change, message):
@@ -224,7 +230,7 @@ def test_says_what_was_wrong(change, message):
         labels=jnp.zeros(4, int),
         mask=jnp.ones(4, bool),
         num_classes=2,
-        per_class=3,
+        samples_per_class=3,
     )
     with pytest.raises(ValueError, match=message):
         kernels.balance(jax.random.key(0), **(good | change))
@@ -256,7 +262,7 @@ def test_whole_numbers_are_refused_rather_than_cut_off():
     ):
         with pytest.raises(TypeError, match="(x|windows) must hold floats, got int32;"):
             call()
-    lists = kernels.same_class_neighbours([[0.0], [1.0]], [0, 0], [True, True], 1)
+    lists = kernels.same_class_neighbors([[0.0], [1.0]], [0, 0], [True, True], 1)
     assert lists[0].ravel().tolist() == [1, 0]
 
 
@@ -265,8 +271,8 @@ def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():
     one, two = np.int64(1), np.int32(2)
     rows = kernels.balance(jax.random.key(0), x, labels, mask, one, two, one)
     assert rows.x.tolist() == [[4.0], [4.0]]
-    for name in ("num_classes", "per_class", "num_neighbours"):
-        good = {"num_classes": 1, "per_class": 2, "num_neighbours": 1}
+    for name in ("num_classes", "samples_per_class", "k_neighbors"):
+        good = {"num_classes": 1, "samples_per_class": 2, "k_neighbors": 1}
         run = lambda value, name=name, good=good: kernels.balance(
             jax.random.key(0), x, labels, mask, **(good | {name: value})
         )

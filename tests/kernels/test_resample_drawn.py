@@ -47,7 +47,7 @@ def neighbours_of(client, row, number):
     client=clients(), number=st.sampled_from((1, 5)), block=st.sampled_from((4, 256))
 )
 def test_neighbours_are_the_nearest_real_rows_of_a_class(client, number, block):
-    found, real = kernels.same_class_neighbours(*client, number, block=block)
+    found, real = kernels.same_class_neighbors(*client, number, block=block)
     assert found.shape == (len(client[0]), number)
     for row in range(len(found)):
         expected = neighbours_of(client, row, number)
@@ -117,51 +117,55 @@ def test_under_sampling_takes_each_row_once_at_most(client, seed, most):
 
 
 @few
-@given(client=clients(), seed=st.integers(0, 99), per_class=st.sampled_from((1, 4)))
+@given(
+    client=clients(), seed=st.integers(0, 99), samples_per_class=st.sampled_from((1, 4))
+)
 def test_balanced_classes_hold_their_own_rows_and_as_many_as_asked(
-    client, seed, per_class
+    client, seed, samples_per_class
 ):
-    rows = kernels.balance(jax.random.key(seed), *client, CLASSES, per_class, 2)
-    np.testing.assert_array_equal(rows.labels, np.repeat(np.arange(CLASSES), per_class))
+    rows = kernels.balance(jax.random.key(seed), *client, CLASSES, samples_per_class, 2)
+    np.testing.assert_array_equal(
+        rows.labels, np.repeat(np.arange(CLASSES), samples_per_class)
+    )
     checked(client, rows, 2)
     for c in range(CLASSES):
         own = of_class(client, c)
-        part = np.asarray(rows.x[c * per_class : (c + 1) * per_class])
-        real = rows.mask[c * per_class : (c + 1) * per_class]
+        part = np.asarray(rows.x[c * samples_per_class : (c + 1) * samples_per_class])
+        real = rows.mask[c * samples_per_class : (c + 1) * samples_per_class]
         assert np.all(real) if len(own) else not np.any(real)
         # All rows of a small class are there, and so many of a large one.
         kept = sum(
             np.any(np.all(part == one, axis=tuple(range(1, part.ndim))))
             for one in client[0][own]
         )
-        assert kept == min(len(own), per_class)
+        assert kept == min(len(own), samples_per_class)
 
 
 @few
 @given(
     client=clients(),
     seed=st.integers(0, 99),
-    per_class=st.sampled_from((0.5, 1, 9)),
+    samples_per_class=st.sampled_from((0.5, 1, 9)),
     num=st.sampled_from((1, 8)),
 )
 def test_draws_are_of_classes_that_there_are_with_a_table_or_without(
-    client, seed, per_class, num
+    client, seed, samples_per_class, num
 ):
     x, labels, mask = client
     key = jax.random.key(seed)
     table = kernels.balance_table(x, labels, mask, CLASSES, 2)
-    rows = kernels.draw_from_table(key, x, table, per_class, num)
+    rows = kernels.draw_from_table(key, x, table, samples_per_class, num)
     real = mask & (labels >= 0) & (labels < CLASSES)
     assert np.all(rows.mask) if real.any() else not np.any(rows.mask)
     checked(client, rows, 2)
-    if per_class <= 1:  # Then every row is a real one.
+    if samples_per_class <= 1:  # Then every row is a real one.
         assert all(
             np.any(np.all(x[real] == one, axis=tuple(range(1, x.ndim))))
             for one in np.asarray(rows.x)[np.asarray(rows.mask)]
         )
-    found = kernels.same_class_neighbours(x, labels, mask, 2)
+    found = kernels.same_class_neighbors(x, labels, mask, 2)
     again = kernels.draw_balanced(
-        jax.random.clone(key), x, labels, mask, *found, CLASSES, per_class, num
+        jax.random.clone(key), x, labels, mask, *found, CLASSES, samples_per_class, num
     )
     for one, other in zip(rows, again, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -175,7 +179,7 @@ def test_draws_are_of_classes_that_there_are_with_a_table_or_without(
 def test_labels_that_are_none_or_too_few_are_refused(what, labels):
     x, mask, key = np.ones((3, 2), np.float32), np.ones(3, bool), jax.random.key(0)
     calls = {
-        "neighbours": lambda: kernels.same_class_neighbours(x, labels, mask, 1),
+        "neighbours": lambda: kernels.same_class_neighbors(x, labels, mask, 1),
         "table": lambda: kernels.balance_table(x, labels, mask, 2, 1),
         "under_sample": lambda: kernels.under_sample(key, labels, mask, 2, 1),
         "balance": lambda: kernels.balance(key, x, labels, mask, 2, 1),
@@ -190,6 +194,6 @@ def test_numbers_of_rows_that_are_none_are_refused(number, place):
     x, labels, mask = np.ones((3, 2), np.float32), np.zeros(3, int), np.ones(3, bool)
     given_numbers = [2, 2, 1]
     given_numbers[place] = number
-    names = ("num_classes", "per_class", "num_neighbours")
+    names = ("num_classes", "samples_per_class", "k_neighbors")
     with pytest.raises((TypeError, ValueError), match=names[place]):
         kernels.balance(jax.random.key(0), x, labels, mask, *given_numbers)

@@ -26,27 +26,29 @@ def _histogram(rows, x):
 def test_draws_have_the_distribution_of_the_balanced_set():
     # One-hot rows: a draw shows which two rows it lies between, though not in which
     # order, so (i, j) and (j, i) are added up.
-    counts, n, per_class, k = (8, 3, 1), 14, 5, 2
+    counts, n, samples_per_class, k = (8, 3, 1), 14, 5, 2
     labels = np.array([0] * 8 + [1] * 3 + [2] + [0, 1], np.int32)
     mask = np.arange(n) < sum(counts)
     x = np.eye(n) * np.linspace(1.0, 2.0, n)[:, None]  # No ties among distances.
     table = kernels.balance_table(jnp.float32(x), labels, mask, 4, k)
     draw = jax.jit(kernels.draw_from_table, static_argnums=4)
-    rows = draw(jax.random.key(7), jnp.float32(x), table, per_class, 20_000)
+    rows = draw(jax.random.key(7), jnp.float32(x), table, samples_per_class, 20_000)
     assert rows.mask.all()
     seen = _histogram(np.asarray(rows.x), x)
 
-    def p_value(t, num_neighbours):
-        p = reference.pair_probabilities(x, labels, mask, 4, t, num_neighbours)
+    def p_value(t, k_neighbors):
+        p = reference.pair_probabilities(x, labels, mask, 4, t, k_neighbors)
         np.testing.assert_allclose(p.sum(), 1)
         p, both = np.triu(p + np.tril(p, -1).T), np.triu(seen + np.tril(seen, -1).T)
         if both[p == 0].any():
             return 0.0
         return stats.chisquare(both[p > 0], len(rows.x) * p[p > 0]).pvalue
 
-    assert p_value(per_class, k) > 0.01
-    assert p_value(per_class + 1, k) < 1e-3  # A wrong T is told from the right one.
-    assert p_value(per_class, 1) < 1e-6  # So is a wrong number of neighbours.
+    assert p_value(samples_per_class, k) > 0.01
+    assert (
+        p_value(samples_per_class + 1, k) < 1e-3
+    )  # A wrong T is told from the right one.
+    assert p_value(samples_per_class, 1) < 1e-6  # So is a wrong number of neighbours.
 
 
 def test_draw_without_a_table_is_the_same_draw():
@@ -57,8 +59,8 @@ def test_draw_without_a_table_is_the_same_draw():
         x,
         labels,
         mask,
-        table.neighbours,
-        table.num_neighbours,
+        table.neighbors,
+        table.num_neighbors,
         4,
         12,
         30,
@@ -135,6 +137,6 @@ def test_says_how_many_draws_are_wanted():
         kernels.smote(jax.random.key(0), x, table, 0)
     with pytest.raises(ValueError, match="num must be >= 1, got 0"):
         kernels.draw_from_table(jax.random.key(0), x, table, 4, 0)
-    for per_class in (0, -4.0, np.int64(0)):
-        with pytest.raises(ValueError, match="per_class must be > 0, got"):
-            kernels.draw_from_table(jax.random.key(0), x, table, per_class, 2)
+    for samples_per_class in (0, -4.0, np.int64(0)):
+        with pytest.raises(ValueError, match="samples_per_class must be > 0, got"):
+            kernels.draw_from_table(jax.random.key(0), x, table, samples_per_class, 2)

@@ -216,10 +216,16 @@ def test_recordings_of_clients_over_a_mesh(over_a_mesh):
     [
         ((0, 1.0, 4.0), "order must be >= 1, got 0"),
         ((1, 1.0, 0.0), "rate_hz must be > 0, got 0.0"),
-        ((1, 2.0, 4.0), r"cutoff_hz must rise within \(0, 2.0\).*got 2.0"),
-        ((1, -1.0, 4.0), "cutoff_hz must rise within"),
-        ((1, (1.0, 0.5), 4.0, "bandpass"), r"cutoff_hz must rise.*got \(1.0, 0.5\)"),
-        ((1, 1.0, 4.0, "bandpass"), r"cutoff_hz must be 2 number\(s\) for 'bandpass'"),
+        ((1, 2.0, 4.0), r"cutoff_hz must increase in \(0, 2.0\).*got 2.0"),
+        ((1, -1.0, 4.0), "cutoff_hz must increase in"),
+        (
+            (1, (1.0, 0.5), 4.0, "bandpass"),
+            r"cutoff_hz must increase.*got \(1.0, 0.5\)",
+        ),
+        (
+            (1, 1.0, 4.0, "bandpass"),
+            r"cutoff_hz must have 2 number\(s\) for 'bandpass'",
+        ),
         (
             (1, 1.0, 4.0, "low"),
             r"kind must be one of .* got 'low'\. Did you mean 'lowpass'\?",
@@ -235,8 +241,8 @@ def test_filters_say_what_was_wrong():
     good = signals.butterworth(1, 1.0, 4.0)
     x = jnp.ones((9, 1))
     refused = [
-        (good[0], x, r"sections must be float\[sections, 6\], .* got shape \(6,\)"),
-        (good * 2, x, "sections must be stable, .* got denominators"),
+        (good[0], x, r"sections must be float\[sections, 6\] .* got shape \(6,\)"),
+        (good * 2, x, "sections must be stable .* got denominators"),
         (np.array([[1, 0, 0, 1, -2.0, 1]]), x, "sections must be stable"),
         (good, jnp.ones(9), r"x must be float\[\.\.\., time, channels\], got shape"),
         (good, jnp.ones((9, 1), int), "of int32"),
@@ -257,7 +263,7 @@ def test_filters_say_what_was_wrong():
         signals.sosfiltfilt(good, x, jnp.array([9]))
     with pytest.raises(TypeError, match="lengths must be integers, got float32"):
         signals.sosfiltfilt(good, x, jnp.array(9.0))
-    with pytest.raises(TypeError, match="sections must be numbers on the host"):
+    with pytest.raises(TypeError, match="sections must be on the host"):
         jax.jit(signals.sosfilt)(good, x)
 
 

@@ -192,7 +192,7 @@ def test_statistics_of_half_precision_vmap_and_a_mesh(traced_once, over_a_mesh):
 
 def test_says_what_was_wrong():
     x = jnp.ones((4, 9, 2))
-    with pytest.raises(ValueError, match=r"windows must be float.* one channel is win"):
+    with pytest.raises(ValueError, match=r"windows must be float.* use windows"):
         signals.window_statistics(x[0, 0])
     for mask in (jnp.ones((4, 9)), jnp.ones((4, 9, 2), bool)):
         with pytest.raises(

@@ -82,7 +82,7 @@ BY_HAND = [
 def _judged(r, real, rate_hz):
     """What the counter makes of a magnitude that is filtered already."""
     is_candidate, jerk, pace = steps._candidates(r, real)
-    return steps._judge(is_candidate, jerk, pace / rate_hz)
+    return steps._count_steps(is_candidate, jerk, pace / rate_hz)
 
 
 def test_constants_of_adaptiv_by_hand():
@@ -178,7 +178,7 @@ def test_says_what_was_wrong():
     ):
         with pytest.raises(ValueError, match="acceleration must be float"):
             count(x[0, 0])
-    with pytest.raises(ValueError, match=r"cutoff_hz must rise within \(0, 3.5\)"):
+    with pytest.raises(ValueError, match=r"cutoff_hz must increase in \(0, 3.5\)"):
         signals.count_steps_jerk_pace(x, 7.0)
     with pytest.raises(TypeError, match="lengths must be integers, got float32"):
         signals.count_steps_jerk_pace(x, 50.0, jnp.ones(4))
@@ -195,7 +195,7 @@ def _steps_among(jerks, paces=None):
     """Steps among candidates with these jerks and paces in s (0 is not known)."""
     jerks = jnp.array(jerks, jnp.float32)
     paces = jnp.zeros(len(jerks)) if paces is None else jnp.array(paces, jnp.float32)
-    return int(steps._judge(jnp.ones(len(jerks), bool), jerks, paces))
+    return int(steps._count_steps(jnp.ones(len(jerks), bool), jerks, paces))
 
 
 def test_bounds_of_jerk_and_pace_are_included():

@@ -235,7 +235,7 @@ GOOD = {"x": jnp.zeros((2, 3, 1)), "y": jnp.zeros((2, 4, 1))}
     [
         ({"x": jnp.zeros((3, 1))}, ValueError, r"got shapes \(3, 1\) and \(2, 4, 1\)"),
         ({"x": jnp.zeros((2, 3, 2))}, ValueError, "equal pairs and channels"),
-        ({"x": jnp.zeros((2, 0, 1))}, ValueError, "no empty axis"),
+        ({"x": jnp.zeros((2, 0, 1))}, ValueError, "must be non-empty"),
         ({"y": jnp.zeros((2, 4, 1), int)}, TypeError, "got float32 and int32"),
         ({"x": jnp.zeros((2, 3, 1), jnp.bfloat16)}, TypeError, "floats of one dtype"),
         ({"x_lengths": jnp.ones(3, int)}, ValueError, r"pairs = 2, got int32\[3\]"),

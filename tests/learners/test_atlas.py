@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 def test_released_scores_are_paid_for_beside_the_steps(small):
     learner = small("atlas", scores="released")
     guarantee = learner.guarantee
-    told = guarantee.told(3)
+    told = guarantee.report(3)
     steps, scores = told["parts"]
     assert [steps["what"], scores["what"]] == ["gradients", "scores"]
     assert (steps["steps"], scores["steps"]) == (6, 3)
@@ -43,7 +43,7 @@ def test_released_scores_are_paid_for_beside_the_steps(small):
 def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small):
     settings = {"privacy_unit": "client", "client_fraction": 0.4, "local_steps": 7}
     guarantee = small("atlas", **settings).guarantee
-    told = guarantee.told(3)
+    told = guarantee.report(3)
     assert told["steps"] == 3 and told["sampling_probability"] == 1.0
     assert told["neighbours"] == "any other data of a client in place of its own"
     # Three Gaussians are one of noise smaller by √3, at half the multiplier.
@@ -88,7 +88,7 @@ def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_pa
     more = {"max_examples": 4} if settings.get("privacy_unit") == "client" else {}
     run = trained("atlas", epochs=2, output_dir=tmp_path / "run", **settings, **more)
     privacy = ledger.read(tmp_path / "run")
-    asked = run.method.guarantee.told(2)
+    asked = run.method.guarantee.report(2)
     assert privacy.pop("rounds") == {"done": 2, "asked": 2}
     assert privacy.keys() == asked.keys() and len(privacy["parts"]) == 2 * bool(
         settings.get("scores")
@@ -98,7 +98,7 @@ def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_pa
     assert "last fit without noise" in guaranteed(privacy)[1]
     assert privacy["epsilon"] == pytest.approx(asked["epsilon"], rel=1e-5)
     kept = guaranteed(privacy)[0]
-    assert kept.startswith("What clients send keeps epsilon")
+    assert kept.startswith("Everything that clients send keeps epsilon")
     assert all(word in kept for word in words)
     again = run_folder.open_run(tmp_path / "run")
     assert again.method.config == run.method.config
@@ -165,7 +165,7 @@ def test_what_scores_leave_is_told_however_little_it_is(epsilon, share, told):
         **{"scores": "public", "public_scores": public, "local_steps": 5},
     )
     guarantee = of_atlas(config, 9)._replace(least_share=share)
-    found = guarantee.told(3)
+    found = guarantee.report(3)
     assert (found["true"]["epsilon"] is None) == (told != "epsilon")
     words = guaranteed(found)[1]
     assert f"the same releases cost {told}" in words
@@ -175,4 +175,4 @@ def test_what_scores_leave_is_told_however_little_it_is(epsilon, share, told):
 
 def test_what_holds_has_no_other_truth():
     config = AtlasConfig(noise_interpretation="C", scores="hidden", max_rounds=2)
-    assert of_atlas(config, 9).told(2)["true"] is None
+    assert of_atlas(config, 9).report(2)["true"] is None

@@ -10,7 +10,12 @@ from gaussian import exact, sampled
 from scipy import stats
 
 from jaxanon.privacy import SampledGaussian, epsilon_spent, steps_within, warn_of_delta
-from jaxanon.privacy.sampled_gaussian import INTERVALS, USUAL, beyond, interval
+from jaxanon.privacy.sampled_gaussian import (
+    DEFAULT_INTERVAL,
+    INTERVALS,
+    interval,
+    overflow_probability,
+)
 
 MULTIPLIERS = pytest.mark.parametrize(
     ("multiplier", "classic"), [(1.0, 5.30), (1.5617, 3.28), (0.4664, 12.59)]
@@ -66,12 +71,12 @@ def test_losses_of_few_steps_are_told_apart_as_well_as_need_be(
         probability, dp_accounting.GaussianDpEvent(multiplier)
     )
     fine = dp_accounting.pld.PLDAccountant(
-        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, USUAL
+        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, DEFAULT_INTERVAL
     )
     exactly = fine.compose(event, steps).get_epsilon(1e-5)
     more = epsilon_spent([each], 1e-5) - exactly
     assert -1e-9 <= more <= 1e-5 * max(1, exactly)
-    assert interval([each]) > USUAL
+    assert interval([each]) > DEFAULT_INTERVAL
 
 
 @pytest.mark.parametrize(
@@ -151,7 +156,7 @@ def test_samples_of_bounded_size():
     ]
     assert free <= told[0] <= 1.005 * free and told[1] > 1.05 * free
     bounded = SampledGaussian(**sizes, max_batch_size=20, max_examples=200)
-    with pytest.raises(ValueError, match="accounted for by pld alone"):
+    with pytest.raises(ValueError, match="must be 'pld' for a capacity"):
         epsilon_spent([bounded], 1e-5, accountant="rdp")
 
 
@@ -166,7 +171,7 @@ def test_samples_are_larger_than_their_bound_as_rarely_as_is_counted_on(
         max_examples=records,
     )
     exact = stats.binom.sf(capacity, records, 0.1)
-    assert (1 - 1e-9) * exact <= beyond(release) <= 40 * exact
+    assert (1 - 1e-9) * exact <= overflow_probability(release) <= 40 * exact
 
 
 def test_ten_thousand_steps_are_accounted_for_while_one_waits():
@@ -184,7 +189,7 @@ def test_ten_thousand_steps_are_accounted_for_while_one_waits():
 
 
 def test_a_capacity_needs_its_records():
-    with pytest.raises(ValueError, match="max_batch_size and max_examples"):
+    with pytest.raises(ValueError, match="max_batch_size and max_examples must be"):
         SampledGaussian(noise_multiplier=1.0, max_batch_size=3)
 
 
@@ -199,6 +204,6 @@ def test_says_what_was_wrong_with_a_budget():
 
 
 def test_a_delta_that_gives_a_record_away():
-    with pytest.warns(UserWarning, match="delta 0.01 is no less than 1 / 100"):
+    with pytest.warns(UserWarning, match="delta should be well below 1 / 100"):
         warn_of_delta(0.01, 100)
     warn_of_delta(0.001, 100)  # Without a word, or this test fails.

@@ -8,7 +8,7 @@ import pytest
 from gaussian import exact
 
 from jaxanon.privacy import SampledGaussian, epsilon_spent, noise_multiplier_for
-from jaxanon.privacy.calibration import WIDTH, _calibrated
+from jaxanon.privacy.calibration import TOLERANCE, _calibrate
 
 
 @hypothesis.settings(max_examples=6)
@@ -70,8 +70,8 @@ def test_what_fits_is_found_though_more_noise_may_tell_more():
     for high in (2.0, 3.7):
         for beyond in (-0.5, 0.5):
             over = lambda x, beyond=beyond: beyond if 1.0002 < x < 1.2 else 1 - x
-            found = _calibrated(over, 0.0, high)
-            assert over(found) <= 0 < over(found - 2 * WIDTH)
+            found = _calibrate(over, 0.0, high)
+            assert over(found) <= 0 < over(found - 2 * TOLERANCE)
 
 
 def test_a_capacity_may_matter_at_less_noise_than_a_budget_asks_for():
@@ -82,28 +82,31 @@ def test_a_capacity_may_matter_at_less_noise_than_a_budget_asks_for():
     whole = noise_multiplier_for(2.0, 1e-5, **given)
     assert whole <= found < 1.01 * whole
     release = SampledGaussian(noise_multiplier=1.0, **bounded)
-    with pytest.raises(ValueError, match="by pld alone; leave accountant"):
+    with pytest.raises(ValueError, match="must be 'pld' for a capacity"):
         epsilon_spent([release], 1e-5, accountant="rdp")
     cut = {"sampling_probability": 0.2, "max_batch_size": 5, "max_examples": 100}
-    with pytest.raises(ValueError, match="by pld alone; leave accountant"):
+    with pytest.raises(ValueError, match="must be 'pld' for a capacity"):
         noise_multiplier_for(2.0, 1e-5, accountant="rdp", **cut)
 
 
 def test_a_budget_is_shared_with_what_is_released_beside_it():
     beside = [SampledGaussian(noise_multiplier=4.0)]
     alone = noise_multiplier_for(2.0, 1e-5, accountant="rdp")
-    shared = noise_multiplier_for(2.0, 1e-5, beside=beside, accountant="rdp")
+    shared = noise_multiplier_for(2.0, 1e-5, other_releases=beside, accountant="rdp")
     # Squares of 1 / z add up.
     assert shared == pytest.approx(1 / math.sqrt(alone**-2 - 1 / 16), rel=3e-3)
-    with pytest.raises(ValueError, match="spends 16.* of epsilon 2 already"):
+    with pytest.raises(ValueError, match="above the 16.* of other releases, got 2"):
         noise_multiplier_for(
-            2.0, 1e-5, beside=[SampledGaussian(noise_multiplier=0.36)], accountant="rdp"
+            2.0,
+            1e-5,
+            other_releases=[SampledGaussian(noise_multiplier=0.36)],
+            accountant="rdp",
         )
 
 
 @pytest.mark.parametrize("beside", [[], [SampledGaussian(noise_multiplier=1e4)]])
 def test_an_epsilon_of_thousands_is_accounted_for_as_tightly(beside):
-    found = noise_multiplier_for(3e3, 1e-5, beside=beside)
+    found = noise_multiplier_for(3e3, 1e-5, other_releases=beside)
     assert exact(found, 1e-5) <= 3e3 < exact(0.998 * found, 1e-5)
 
 
@@ -115,11 +118,11 @@ def test_where_delta_allows_for_all_that_is_told_epsilon_is_none():
 def test_says_what_was_wrong_with_a_budget():
     with pytest.raises(ValueError, match="epsilon must be finite and > 0"):
         noise_multiplier_for(0.0, 1e-5)
-    with pytest.raises(ValueError, match=r"below 1e\+06 keeps 1000 steps"):
+    with pytest.raises(ValueError, match=r"below 1e\+06, got 1e-06 for 1000 steps"):
         noise_multiplier_for(1e-6, 1e-9, steps=1000)
-    with pytest.raises(ValueError, match="larger epsilon, or accountant 'pld'"):
+    with pytest.raises(ValueError, match="larger epsilon, or use accountant 'pld'"):
         noise_multiplier_for(1e-6, 1e-9, steps=1000, accountant="rdp")
     for epsilon in (6e5, 1e300):  # By Rényi's orders the first needs 1.3e-3.
-        with pytest.raises(ValueError, match="0.001, which hides nothing; take a sma"):
+        with pytest.raises(ValueError, match="multiplier of 0.001 keeps; take a sma"):
             noise_multiplier_for(epsilon, 1e-5)
     assert noise_multiplier_for(4e5, 1e-5) > 1e-3

@@ -47,8 +47,8 @@ def test_no_number(epsilon):
 
 
 def test_no_count():
-    with pytest.raises(ValueError, match="count of windows must be >= 0, got -1"):
+    with pytest.raises(ValueError, match="releases must have counts >= 0, got -1"):
         privacy.sequential({1.0: -1})
     for wrong in (1.5, True, "2"):
-        with pytest.raises(TypeError, match="count of windows must be whole, got"):
+        with pytest.raises(TypeError, match="releases must have whole counts, got"):
             privacy.parallel({1.0: wrong})

@@ -79,11 +79,14 @@ def test_what_the_kernel_adds_is_as_private_as_it_is_said():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (([],), "of one layer at least"),
+        (([],), "at least 1 entry, got 0"),
         (([1.0, 0.0],), "noise_multiplier must be finite and > 0"),
-        (([1.0, 2.0], [0.5]), "scores must be 2, one for each noise multiplier, got 1"),
-        (([1.0], [0.0]), r"a score must be in \(0, 1\], got 0.0"),
-        (([1.0], [1.5]), r"a score must be in \(0, 1\], got 1.5"),
+        (
+            ([1.0, 2.0], [0.5]),
+            "scores must have 2 entries, one for each noise multiplier, got 1",
+        ),
+        (([1.0], [0.0]), r"scores must be in \(0, 1\], got 0.0"),
+        (([1.0], [1.5]), r"scores must be in \(0, 1\], got 1.5"),
     ],
 )
 def test_says_what_was_wrong(words, message):

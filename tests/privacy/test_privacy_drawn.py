@@ -223,8 +223,8 @@ def test_the_epsilon_of_each_response_is_the_largest(epsilon, count, delta):
 @given(st.floats(1e-3, 1e3), st.floats(1e-9, 0.999), st.integers(1, 10**6))
 def test_who_promises_next_to_nothing_is_warned(epsilon, delta, records):
     for warn, words, more, why in [
-        (privacy.warn_of_epsilon, [epsilon], epsilon > 10, "above 10, and promises"),
-        (privacy.warn_of_delta, [delta, records], delta * records >= 1, "no less than"),
+        (privacy.warn_of_epsilon, [epsilon], epsilon > 10, "should be at most 10"),
+        (privacy.warn_of_delta, [delta, records], delta * records >= 1, "well below"),
     ]:
         told = (
             pytest.warns(UserWarning, match=why) if more else contextlib.nullcontext()

@@ -69,11 +69,14 @@ def test_layers_that_are_no_mechanism(own, wrong, data):
     joint = privacy.noise_multiplier_of_layers
     for call, message in [
         (lambda: joint(harmed), "noise_multiplier must be finite and > 0"),
-        (lambda: joint(z, [wrong, *scores][: len(z)]), r"a score must be in \(0, 1\]"),
-        (lambda: joint(z, [*scores, 1.0]), f"scores must be {len(z)}, one for each"),
+        (lambda: joint(z, [wrong, *scores][: len(z)]), r"scores must be in \(0, 1\]"),
+        (
+            lambda: joint(z, [*scores, 1.0]),
+            f"scores must have {len(z)} entries, one for each",
+        ),
         (lambda: joint(z, reading=str(wrong)), "reading must be one of"),
         (lambda: privacy.sequential({wrong: 1}), "epsilon must be finite and > 0"),
-        (lambda: privacy.sequential({1.0: -1 - place}), "a count of windows must be"),
+        (lambda: privacy.sequential({1.0: -1 - place}), "releases must have"),
         (lambda: privacy.sequential({1.0: wrong}), "must be whole"),
         (lambda: privacy.rebuilt_error(place, place + 1, 1.0, 1.0), "inputs|features"),
     ]:

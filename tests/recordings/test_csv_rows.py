@@ -69,7 +69,7 @@ def test_rows_are_the_same_however_they_come(sizes):
 def test_a_file_without_a_header_is_refused_and_not_shown(text):
     with pytest.raises(ValueError) as raised:
         Rows(io.BytesIO(text))
-    assert "the first line must name the columns" in str(raised.value)
+    assert "the header must name the columns" in str(raised.value)
     assert "5" not in str(raised.value)
 
 
@@ -147,19 +147,28 @@ def test_both_accept_what_either_did(tmp_path, case):
 
 
 REFUSED = {
-    "too few cells": (b"0,1", "line 3 must have 3 cells of text, .* got 2"),
-    "too many cells": (b"0,1,2,3", "line 3 must have 3 cells of text, .* got 4"),
+    "too few cells": (b"0,1", "line 3 must have 3 text cells, .* got 2"),
+    "too many cells": (b"0,1,2,3", "line 3 must have 3 text cells, .* got 4"),
     "a word": (
         b"0,oh,2",
-        "line 3: x must be a number with a point, or empty, got 'oh'",
+        "line 3: x must be a number with a decimal point, or empty, got 'oh'",
     ),
-    "a decimal comma": (b'0,"1,5",2', "line 3: x must be a number with a point"),
+    "a decimal comma": (
+        b'0,"1,5",2',
+        "line 3: x must be a number with a decimal point",
+    ),
     "an underscore": (b"0,1_0,2", "line 3: x must be a number"),
     "digits of another script": ("0,١,2".encode(), "line 3: x must be a number"),
-    "a nought byte": (b"0,1\0,2", "line 3 must have 3 cells of text"),
-    "no UTF-8": (b"0,1\xff,2", "no CSV file in UTF-8, after line"),
-    "a quote without end": (b'0,"1,2', "no CSV file in UTF-8, after line 2"),
-    "text behind a quote": (b'0,"1"5,2', "no CSV file in UTF-8, after line 2"),
+    "a nought byte": (b"0,1\0,2", "line 3 must have 3 text cells"),
+    "no UTF-8": (b"0,1\xff,2", "a CSV file in UTF-8, got other bytes after line"),
+    "a quote without end": (
+        b'0,"1,2',
+        "a CSV file in UTF-8, got other bytes after line 2",
+    ),
+    "text behind a quote": (
+        b'0,"1"5,2',
+        "a CSV file in UTF-8, got other bytes after line 2",
+    ),
     "hexadecimal": (b"0,0x1,2", "line 3: x must be a number"),
 }
 
@@ -188,7 +197,7 @@ def test_lines_are_counted_with_all_that_says_nothing(tmp_path):
         if (tmp_path / "b.csv").exists()
         else True
     )
-    with pytest.raises(ValueError, match="a.csv': line 7 must have 3 cells"):
+    with pytest.raises(ValueError, match="a.csv': line 7 must have 3 text cells"):
         list(csv_rows.records(path))
 
 
@@ -212,7 +221,9 @@ def test_a_column_is_named_with_its_unit_or_without(tmp_path, names, needed, wan
 def test_a_column_that_is_not_there_once_is_refused(tmp_path, names):
     path = tmp_path / "a.csv"
     path.write_text(f"{names}\n")
-    with pytest.raises(ValueError, match="a.csv': it must have one column 'x'; its"):
+    with pytest.raises(
+        ValueError, match="a.csv': it must have exactly one column 'x', got"
+    ):
         list(csv_rows.records(path, ("x",)))
 
 

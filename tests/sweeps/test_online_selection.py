@@ -165,7 +165,7 @@ def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
 
     monkeypatch.setattr(online_selection, "CHUNK", 32)
     windows, known = data.test.windows[:50], np.arange(50.0)
-    tried = online_selection._tried(jax.random.key(0), trier, windows, known)
+    tried = online_selection._try_models(jax.random.key(0), trier, windows, known)
     assert shapes == [(32, 16, 2)] * 2
     wanted = np.stack([windows[:, 0, 0], known])
     np.testing.assert_array_equal(tried.public, wanted)

@@ -32,11 +32,11 @@ def test_chunks_change_nothing_and_share_a_program(layout, data):
     whole = quick(
         known.build, data, grid=GRID, num_seeds=2, layout=layout, chunk_size=8
     )
-    before = program.programs()
+    before = program.num_compiled()
     parts = quick(
         known.build, data, grid=GRID, num_seeds=2, layout=layout, chunk_size=3
     )
-    assert program.programs() == before + 1  # Of 3, 3 and 2 members.
+    assert program.num_compiled() == before + 1  # Of 3, 3 and 2 members.
     assert [one.settings for one in parts.members] == [
         one.settings for one in whole.members
     ]

@@ -30,7 +30,7 @@ def _history(*values, name="loss"):
     ],
 )
 def test_the_furthest_leap_by_hand(values, found):
-    assert metrics_log.furthest(_history(*values)) == found
+    assert metrics_log.largest_spike(_history(*values)) == found
 
 
 @hypothesis.given(
@@ -38,10 +38,10 @@ def test_the_furthest_leap_by_hand(values, found):
 )
 def test_a_planted_leap_is_found_wherever_it_is(values, at, down):
     values = [5.0, *values]
-    assert metrics_log.furthest(_history(*values)) is None
+    assert metrics_log.largest_spike(_history(*values)) is None
     values.insert(1 + at, -1e7 if down else 1e7)
     place = values.index(-1e7 if down else 1e7)
-    assert metrics_log.furthest(_history(*values)) == (
+    assert metrics_log.largest_spike(_history(*values)) == (
         "loss",
         10 * (place + 1),
         values[place],
@@ -50,7 +50,7 @@ def test_a_planted_leap_is_found_wherever_it_is(values, at, down):
 
 def test_the_warning_names_the_steps():
     with pytest.warns(
-        UserWarning, match="'critic' leapt to 1.0e.08 .* round 20.*"
+        UserWarning, match="'critic' spiked to 1.0e.08 .* round 20.*"
     ) as w:
         hyper = {"alpha": 1, "learning_rate": 2, "discriminator_learning_rate": 3}
         metrics_log.warn(_history(2.0, 1e8, name="critic"), hyper, stacklevel=1)

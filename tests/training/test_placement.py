@@ -46,7 +46,7 @@ def test_cores_train_what_one_device_does(data, name, monkeypatch):
 def test_cores_tell_the_round_in_which_training_diverged(data, monkeypatch):
     monkeypatch.setattr(placement, "num_devices", lambda: 2)
     hyper = {"inner_learning_rate": 1e30}
-    with pytest.raises(FloatingPointError, match=r"no longer finite in round 1;"):
+    with pytest.raises(FloatingPointError, match=r"NaN or infinity in round 1;"):
         trainer.train(
             tiny(data), data, epochs=1, progress=False, hyper=hyper, num_devices=2
         )
@@ -56,12 +56,12 @@ def test_devices_that_there_are_not(data):
     many = placement.num_devices() + 1
     with pytest.raises(ValueError, match=f"most the {many - 1} .* are, got {many}"):
         trainer.train(tiny(data), data, num_devices=many, progress=False)
-    with pytest.raises(ValueError, match=r"devices must be at least 1 .* got 0"):
+    with pytest.raises(ValueError, match=r"devices must be between 1 and .* got 0"):
         trainer.train(tiny(data), data, num_devices=0, progress=False)
 
 
 def test_a_method_that_one_device_has_to_train(data, monkeypatch):
     monkeypatch.setattr(placement, "num_devices", lambda: 2)
-    with pytest.raises(ValueError, match="dysan cannot be shared out to devices"):
+    with pytest.raises(ValueError, match="devices must be 1 for dysan"):
         placement.check_devices(methods.dysan(data.spec), 2)
     placement.check_devices(methods.dysan(data.spec), None)

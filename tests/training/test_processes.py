@@ -94,7 +94,7 @@ def test_process_id_and_coordinator_go_together(capsys):
 
 @pytest.mark.parametrize("process_id", [0, 1])
 def test_others_that_do_not_come_are_told_in_time(process_id):
-    with pytest.raises(ConnectionError, match="waited 1 s at .* and not all came"):
+    with pytest.raises(ConnectionError, match="within 1 s, but .* waited in vain at"):
         training_processes.join(f"127.0.0.1:{free_port()}", 2, process_id, joining_s=1)
 
 
@@ -138,16 +138,19 @@ def come(port, index, num_processes=3, secret=SECRET, joining_s=20):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"index": 1, "secret": SECRET + "!"}, "secret must be that of process 0"),
+        ({"index": 1, "secret": SECRET + "!"}, "secret must equal that of process 0"),
         ({"index": 0}, "process_id must be at least 1 and below num_processes"),
         ({"index": 3}, "process_id must be at least 1 and below num_processes"),
         ({"index": 2**40}, "process_id must be at least 1 and below num_processes"),
-        ({"index": 1, "num_processes": 2}, "num_processes must be that of process 0"),
+        (
+            {"index": 1, "num_processes": 2},
+            "num_processes must equal that of process 0",
+        ),
     ],
 )
 def test_whom_the_first_process_refuses_at_once(meeting, given, message):
     port, came = meeting
-    with pytest.raises(ConnectionError, match=f"was refused at .*{port}: {message}"):
+    with pytest.raises(ConnectionError, match=f"was rejected at .*{port}: {message}"):
         come(port, **given)
     assert not came.is_set()  # And it waits on, for those that belong to it.
 
@@ -187,13 +190,15 @@ def test_a_first_process_that_knows_no_secret_is_not_joined():
 
         liar = threading.Thread(target=lie)
         liar.start()
-        with pytest.raises(ConnectionError, match="secret must be that of process 0"):
+        with pytest.raises(
+            ConnectionError, match="secret must equal that of process 0"
+        ):
             come(door.getsockname()[1], 1)
         liar.join(timeout=20)
 
 
 def test_the_first_process_listens_at_the_named_address_alone():
-    with training_processes._door("127.0.0.1", free_port(), 2) as door:
+    with training_processes._listen("127.0.0.1", free_port(), 2) as door:
         host, port = door.getsockname()
         assert host == "127.0.0.1"
         with socket.create_server(("127.0.0.2", port)):  # Free at another one.
@@ -222,7 +227,7 @@ def test_nobody_gets_the_port_that_a_launcher_named(monkeypatch):
         for _ in range(2):
             with pytest.raises(OSError, match="in use"):
                 socket.create_server(("127.0.0.1", port))
-            with training_processes._door("127.0.0.1", port, 2):
+            with training_processes._listen("127.0.0.1", port, 2):
                 found.append(port)
         return 0
 
@@ -233,9 +238,7 @@ def test_nobody_gets_the_port_that_a_launcher_named(monkeypatch):
 
 def watched(*programs):
     command = [sys.executable, "-c"]
-    return training_processes._watched(
-        [subprocess.Popen([*command, x]) for x in programs]
-    )
+    return training_processes._wait([subprocess.Popen([*command, x]) for x in programs])
 
 
 def test_what_is_said_of_processes_that_end(capsys):
@@ -248,7 +251,7 @@ def test_what_is_said_of_processes_that_end(capsys):
     )
     killed = "import os; os.kill(os.getpid(), 9)"
     assert watched(killed, "") == 137
-    told = "process 0 of 2 was lost, and all are ended; go on by the same command with"
+    told = "process 0 of 2 was lost, so all were ended; continue with the same"
     assert told in capsys.readouterr().err
 
 
@@ -258,20 +261,23 @@ def test_an_error_of_one_s_own_is_no_lost_process(monkeypatch):
         ("RESOURCE_EXHAUSTED: Out of memory", jax.errors.JaxRuntimeError),
         ("UNKNOWN: Gloo all-reduce failed", training_processes.ProcessLost),
     ):
-        with pytest.raises(kind, match=text), training_processes.told_when_lost("here"):
+        with (
+            pytest.raises(kind, match=text),
+            training_processes.raise_on_lost_process("here"),
+        ):
             raise jax.errors.JaxRuntimeError(text)
 
 
 def test_alone_a_process_asks_nobody(data):
     assert training_processes.first() and not training_processes.several()
-    assert training_processes.by_first(lambda: 3) == 3
+    assert training_processes.run_on_first(lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
-        training_processes.by_first(lambda: 1 / 0)
-    assert training_processes.as_first_has({"w": 1.0}) == {"w": 1.0}
+        training_processes.run_on_first(lambda: 1 / 0)
+    assert training_processes.broadcast_from_first({"w": 1.0}) == {"w": 1.0}
     training_processes.check_alike({})
     with (
         pytest.raises(jax.errors.JaxRuntimeError),
-        training_processes.told_when_lost("here"),
+        training_processes.raise_on_lost_process("here"),
     ):
         raise jax.errors.JaxRuntimeError("of another kind")
 
@@ -378,7 +384,7 @@ for make, size, copies in (
 print("PLACED", flush=True)
 
 try:
-    processes.by_first(lambda: open("/no such file"))
+    processes.run_on_first(lambda: open("/no such file"))
 except (processes.Stopped, FileNotFoundError) as error:
     print(type(error).__name__, "FileNotFoundError" in repr(error), flush=True)
 data = ja.load("smartwatch", public="exercise", private=["side"])
@@ -449,7 +455,7 @@ def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (KeyboardInterrupt(), 130, "interrupted; the same commands with --resume"),
+        (KeyboardInterrupt(), 130, "interrupted; continue with the same commands"),
         (
             training_processes.ProcessLost("one is gone"),
             training_processes.LOST,
@@ -464,9 +470,9 @@ def test_one_of_several_leaves_at_once(monkeypatch, capsys, error, code, said):
     monkeypatch.setattr(training_processes, "several", lambda: True)
     monkeypatch.setattr(training_processes, "PARTING_S", 0.0)
     monkeypatch.setattr(training_processes.os, "_exit", left.append)
-    with training_processes.leaving_on_errors():
+    with training_processes.exit_on_error():
         raise error
     assert left == [code] and said in capsys.readouterr().err
     monkeypatch.setattr(training_processes, "several", lambda: False)
-    with pytest.raises(type(error)), training_processes.leaving_on_errors():
+    with pytest.raises(type(error)), training_processes.exit_on_error():
         raise error

@@ -25,17 +25,17 @@ def fresh(x):
 
 def test_compiling_is_heard_while_somebody_listens(tmp_path):
     watch = profiling.ProfileTimer(tmp_path / "a")
-    with profiling.listening(watch):
+    with profiling.listen(watch):
         jax.jit(lambda x: fresh(x) + 1)(jnp.ones((3, 3))).block_until_ready()
     heard = watch.compile_s
     assert heard > 0
     jax.jit(lambda x: fresh(x) + 2)(jnp.ones((3, 3))).block_until_ready()
     assert watch.compile_s == heard
-    with pytest.raises(ZeroDivisionError), profiling.listening(watch):
-        watch.called(3, 1 / 0, 3)
+    with pytest.raises(ZeroDivisionError), profiling.listen(watch):
+        watch.record_call(3, 1 / 0, 3)
     jax.jit(lambda x: fresh(x) + 3)(jnp.ones((3, 3))).block_until_ready()
     assert watch.compile_s == heard
-    with profiling.listening(None):
+    with profiling.listen(None):
         pass
     # It may lie in a run's folder, which has to be empty when it is claimed.
     assert not (tmp_path / "a").exists()
@@ -44,7 +44,7 @@ def test_compiling_is_heard_while_somebody_listens(tmp_path):
 def told_of(folder, *calls):
     watch = profiling.ProfileTimer(folder / "trace")
     for call in calls:
-        watch.called(*call)
+        watch.record_call(*call)
     watch.write(folder)
     told = profiling.read(folder)
     assert told == profiling.read(folder / "trace")
@@ -73,14 +73,14 @@ def test_of_one_call_no_time_is_told_and_of_none_nothing_is_written(tmp_path):
 @pytest.mark.parametrize("text", ['{"compile_s":', "[]", '{"compile_s": 1.0}'])
 def test_a_damaged_file_is_named_and_costs_no_report(tmp_path, text):
     (tmp_path / profiling.FILE).write_text(text)
-    with pytest.warns(UserWarning, match=r"costs\.json is damaged; what training cost"):
+    with pytest.warns(UserWarning, match=r"costs\.json is damaged; the report omits"):
         assert profiling.read(tmp_path) is None
 
 
 def test_traces_go_to_a_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        NotADirectoryError, match=r"profile must be a folder, .*file is"
+        NotADirectoryError, match=r"profile must be a folder, got the file .*file"
     ):
         profiling.ProfileTimer(tmp_path / "file")
 

@@ -11,8 +11,10 @@ def test_the_loss_is_seen_whatever_its_name_comes_after(capsys):
     row = {"round": 2, "losses": losses, "client_updates_per_second": 7.0}
     with progress.rounds(2, 0, show=True, epochs=1) as tell:
         tell(row)
-    told = capsys.readouterr().out.removeprefix("round 0/2  compiling ...\n")
-    assert told.startswith("round 2/2  loss 0.125  bytes_down 1  bytes_up 2  7 client")
+    told = capsys.readouterr().out.removeprefix("epoch 0/1  round 0/2  compiling ...\n")
+    assert told.startswith(
+        "epoch 1/1  round 2/2  loss 0.125  bytes_down 1  bytes_up 2  7 client"
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,8 @@ def test_lines_say_how_long_it_will_take_once_a_row_after_compiling_ended(
         for done in (20, 21, 22, 3000):
             tell(row | {"round": done})
     _, first, second, third, last = capsys.readouterr().out.splitlines()
-    assert first.endswith("updates/s with compiling") and last.endswith("updates/s")
+    assert first.endswith("updates/s including compilation") and last.endswith(
+        "updates/s"
+    )
     assert second.endswith("  2:28:57 left")  # 2,979 rounds of three seconds.
     assert third.endswith("  2:28:54 left")

@@ -20,7 +20,7 @@ from jaxanon.training import checkpoint, run_folder, trainer
 HOLD = """
 import pathlib, sys
 from jaxanon.training import checkpoint
-with checkpoint.alone(pathlib.Path(sys.argv[1])):
+with checkpoint.lock_folder(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -47,8 +47,10 @@ def served(data, out):
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     method = learners.build("fedavg", data.spec, hidden_sizes=(4,))
-    serving = Serving(address=address, clients=1, wait_s=1)
-    return serve(method, data, serving, epochs=1, out=out, resume=True, show=False)
+    serving = Serving(address=address, min_available_clients=1, wait_s=1)
+    return serve(
+        method, data, serving, epochs=1, output_dir=out, resume=True, show=False
+    )
 
 
 def homes():
@@ -103,8 +105,8 @@ def test_a_kill_gives_the_folder_free(held, data):
 
 def test_what_is_no_run_is_left_as_it_is(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with checkpoint.alone(tmp_path), checkpoint.alone(None):
-        with pytest.raises(FileExistsError, match="is not empty and holds no run"):
+    with checkpoint.lock_folder(tmp_path), checkpoint.lock_folder(None):
+        with pytest.raises(FileExistsError, match="must be empty or hold a run"):
             run_folder.claim(tmp_path, {}, resume=True)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -116,7 +118,7 @@ def test_windows_locks_a_byte(tmp_path, monkeypatch):
     library.LK_NBLCK, library.locking = 2, lambda *words: asked.append(words[1:])
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setitem(sys.modules, "msvcrt", library)
-    with checkpoint.alone(tmp_path / "run"):
+    with checkpoint.lock_folder(tmp_path / "run"):
         assert asked == [(2, 1)]
 
     def taken(*words):
@@ -124,7 +126,7 @@ def test_windows_locks_a_byte(tmp_path, monkeypatch):
 
     library.locking = taken
     with pytest.raises(FileExistsError, match="by one process at a time"):
-        with checkpoint.alone(tmp_path / "run"):
+        with checkpoint.lock_folder(tmp_path / "run"):
             pass
 
 
@@ -133,11 +135,11 @@ def test_a_place_without_locks_is_warned_of(tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(checkpoint, "_lock", unable)
-    with pytest.warns(UserWarning, match="cannot be locked .*not supported"):
-        with checkpoint.alone(tmp_path / "run"):
+    with pytest.warns(UserWarning, match="without locks .*not supported"):
+        with checkpoint.lock_folder(tmp_path / "run"):
             pass
     monkeypatch.undo()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with checkpoint.alone(tmp_path / "run"):
+        with checkpoint.lock_folder(tmp_path / "run"):
             pass

@@ -1,15 +1,18 @@
-"""The formula that scales Blinder's training to the size of the data."""
+"""The formula that scales Blinder's training to the size of the data.
+
+``python bench recipes`` measures the result; until its rows are in
+``bench/results/recipes.json``, the constants are provisional.
+"""
 
 import math
 
-# Windows that a round grades, over all clients together: fewer make steps too noisy for
-# the discriminators, more cost time and hide no better.
+# Windows that a round grades, over all clients together: 24 clients with 7 each.
 ROUND_WINDOWS = 168
 
 MAX_CLIENTS = 24  # of a round
 
-# Discriminators need the least number of rounds, however few windows there are; more
-# than the most improve nothing.
+# Bounds of the number of rounds, so that discriminators have time to learn from few
+# windows and training ends for many.
 MIN_ROUNDS, MAX_ROUNDS = 600, 10_000
 
 EPOCHS = 20  # in which the rounds are counted

@@ -35,13 +35,13 @@ class Query(NamedTuple):
     key: jax.Array  # for their dropout
 
 
-def prepare(spec, clients, num_neighbours: int) -> Balanced:
+def prepare(spec, clients, k_neighbors: int) -> Balanced:
     """Standardises stacked clients, moves them to the device and finds neighbours.
 
     Args:
       spec: the windows' ``Spec``.
       clients: ``jaxanon.datasets.Clients`` of the training windows.
-      num_neighbours: k of SMOTE.
+      k_neighbors: k of SMOTE.
 
     Raises:
       ValueError: if the windows do not fit the spec, or a client has none.
@@ -57,7 +57,7 @@ def prepare(spec, clients, num_neighbours: int) -> Balanced:
         def one(client):
             rows, labels, real = client
             classes = math.prod(sizes)
-            return kernels.balance_table(rows, labels, real, classes, num_neighbours)
+            return kernels.balance_table(rows, labels, real, classes, k_neighbors)
 
         return jax.lax.map(one, (windows, joint, mask))
 

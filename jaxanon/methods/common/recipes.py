@@ -43,8 +43,8 @@ BLINDER_PAPER = {
 }
 BLINDER = _recipes(
     Recipe(
-        "Best measured: grades the windows that leave the device, and scales the "
-        "training to the size of the data."
+        "Grades the windows that leave the device, and scales the training to the size "
+        "of the data."
     ),
     Recipe(
         "The paper's weights, cohorts and discriminators, with cross-entropies of "
@@ -76,7 +76,7 @@ FED_BLINDER = _recipes(
 KD_BLINDER = FED_BLINDER
 
 OBSCURENET = _recipes(
-    Recipe("Best measured: the corrected loss for about 2,500 rounds.", epochs=47),
+    Recipe("The corrected loss; on MotionSense, about 2,500 rounds.", epochs=47),
     Recipe("The paper's loss and epochs.", epochs=200),
     _fast(10),
     Recipe(
@@ -87,7 +87,7 @@ OBSCURENET = _recipes(
     ),
 )
 ATTRIBUTE_VAE = _recipes(
-    Recipe("Best measured: the corrected loss for about 2,500 rounds.", epochs=47),
+    Recipe("The corrected loss; on MotionSense, about 2,500 rounds.", epochs=47),
     Recipe("The paper's weights and epochs.", epochs=300),
     _fast(10),
     Recipe(
@@ -104,13 +104,13 @@ GENERAL_VAE = _recipes(
     Recipe("The authors' program for MobiAct.", {"variant": "official"}),
 )
 CVAE = _recipes(
-    Recipe("Best measured: the corrected loss for about 2,500 rounds.", epochs=47),
+    Recipe("The corrected loss; on MotionSense, about 2,500 rounds.", epochs=47),
     Recipe("The paper's weights and epochs.", epochs=200),
     _fast(10),
     Recipe("The authors' scale of the loss.", {"variant": "official"}, epochs=200),
 )
 CAE = _recipes(
-    Recipe("Best measured, after about 2,500 rounds.", epochs=47),
+    Recipe("The defaults; on MotionSense, about 2,500 rounds.", epochs=47),
     Recipe("The paper's epochs.", epochs=200),
     _fast(10),
 )
@@ -128,7 +128,7 @@ _DYSAN_PROGRAM = (
     "each term, on windows in physical units."
 )
 DYSAN = _recipes(
-    Recipe("Best measured: discriminators are to guess the private class.", epochs=60),
+    Recipe("The defaults: discriminators are to guess the private class.", epochs=60),
     Recipe("Equation 1 as printed.", {"goal": "published"}, epochs=60),
     _fast(5),
     Recipe(_DYSAN_PROGRAM, _DYSAN_OFFICIAL),
@@ -147,7 +147,7 @@ GEN = _recipes(
     _fast(2, pretraining=1),
 )
 MSDA = _recipes(
-    Recipe("Best measured: all networks learn in each round.", epochs=5),
+    Recipe("The defaults: all networks learn in each round.", epochs=5),
     _same("the paper's loss with the weights of the authors' program.", 20),
     _fast(2),
     Recipe(

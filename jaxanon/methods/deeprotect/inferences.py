@@ -121,7 +121,7 @@ def attribute(name: str, known: Iterable[str]) -> str:
 
         raise ValueError(
             f"{name!r} is neither an attribute of the data, which has {sorted(known)}, "
-            "nor an inference; `jaxanon inferences` lists those."
+            "nor an inference; `jaxanon list-inferences` lists those."
             f"{did_you_mean(name, known)}"
         ) from error
     labels = [each for each in found.attributes if each in known]

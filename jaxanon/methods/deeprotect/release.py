@@ -133,7 +133,7 @@ def _along(due, old, inputs, parts):
     parts = [np.asarray(part, np.float64) for part in parts]
     directions = np.concatenate(parts).reshape(-1, int(inputs))
     try:
-        found = kernels.relaxed_sensitivity_of_span(directions, 1.0)
+        found = kernels.relaxed_span_sensitivity(directions, 1.0)
         return np.array([found.l2, found.per_input], np.float32)
     except ValueError:  # Too many edges, or a direction that is not finite.
         return np.array(anything(int(inputs)), np.float32)

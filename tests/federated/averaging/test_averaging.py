@@ -198,5 +198,5 @@ def test_says_what_was_wrong():
         fedavg(_params, _network, num_steps=2.5)
     with pytest.raises(TypeError, match=r"\['learning_rate'\], got \['lr'\]"):
         fedavg(_params, _network, num_steps=1).init(jax.random.key(0), lr=1.0)
-    with pytest.raises(ValueError, match=r"cohort_size.*the 4 clients.*got 5"):
+    with pytest.raises(ValueError, match=r"cohort_size must be .* got 5"):
         _run(fedsgd(_params, _network, cohort_size=5), _clients(), 1)

@@ -191,15 +191,15 @@ def test_says_what_was_wrong(found):
     with pytest.raises(ValueError, match="every must be >= 1, got 0"):
         found(every=0)
     with pytest.raises(
-        ValueError, match=r"give outputs_fn and probe_fn, .* or members"
+        ValueError, match=r"either members or both outputs_fn and probe_fn"
     ):
         found(members=jnp.ones((4, 2)))
     with pytest.raises(ValueError, match=r"members must be float\[2, 1\].*\(2, 3\)"):
         wrong(np.ones((2, 3)))
     for weight in (-1.0, np.nan):
-        with pytest.raises(ValueError, match="members must be finite and not negative"):
+        with pytest.raises(ValueError, match="members must be finite and >= 0"):
             wrong(np.array([[1.0], [weight]]))
-    with pytest.raises(ValueError, match=r"rho must be above 2 beta, 0\.002, and"):
+    with pytest.raises(ValueError, match=r"rho must be > 2 beta, 0\.002, got"):
         found().init(jax.random.key(0), beta=1e-3, rho=1e-3)
-    with pytest.raises(ValueError, match="num_clusters must be at most the 3 clients"):
+    with pytest.raises(ValueError, match="num_clusters must be <= 3"):
         clusterfl.memberships(jnp.zeros((3, 3)), jnp.ones(3, bool), 4)

@@ -46,11 +46,11 @@ def test_stack_pads_with_zeros_at_the_end():
 @pytest.mark.parametrize(
     ("clients", "message"),
     [
-        ([np.ones((2, 1)), np.ones((0, 1))], r"none were found for clients \[1\] of 2"),
-        ([], "every client needs at least one row.* of 0"),
+        ([np.ones((2, 1)), np.ones((0, 1))], r"got none for clients \[1\] of 2"),
+        ([], "every client must have at least one row.* of 0"),
         (
             [{"x": np.ones(2), "y": np.ones(3)}],
-            r"arrays of client 0 must have equally many rows, got \[2, 3\]",
+            r"arrays of client 0 must have the same number of rows, got \[2, 3\]",
         ),
     ],
 )
@@ -68,7 +68,7 @@ def test_population_refuses_what_does_not_fit():
 
 @pytest.mark.parametrize("size", [0, 4])
 def test_sample_refuses_a_cohort_that_cannot_be(size):
-    message = f"cohort_size must be between 1 and the 3 clients there are, got {size}"
+    message = rf"cohort_size must be in \[1, 3\], the number of clients, got {size}"
     with pytest.raises(ValueError, match=message):
         federated.sample_cohort(jax.random.key(0), 0, 3, size)
     with pytest.raises(ValueError, match="rounds_per_cohort must be >= 1, got 0"):

@@ -23,12 +23,12 @@ def _own_rows(data, client):
 def _by_devices(algorithm):
     """``(key, state, data, owns, absent=()) -> (state, info, owns)`` of a round
     whose clients never see each other."""
-    parts = engine_exchange.parts_of(algorithm)
+    parts = engine_exchange.split_algorithm(algorithm)
     cohort_of = jax.jit(parts.cohort, static_argnums=2)
     programs = [
         (
             jax.jit(exchange.reply),
-            jax.jit(functools.partial(engine_exchange.merged, exchange)),
+            jax.jit(functools.partial(engine_exchange.merge_messages, exchange)),
         )
         for exchange in parts.exchanges
     ]
@@ -40,7 +40,7 @@ def _by_devices(algorithm):
                 messages, weights = [], []
                 for client in ids.tolist():
                     sent, rows = (
-                        engine_exchange.sent_out(state),
+                        engine_exchange.broadcast_state(state),
                         _own_rows(data, client),
                     )
                     message, weight, own = reply(
@@ -111,7 +111,7 @@ def test_rounds_over_single_clients_are_the_simulation(
         algorithm, key, algorithm.init(jax.random.key(0)), data, 3
     )
     owns, state, run = (
-        [engine_exchange.first_own(begun)] * 3,
+        [engine_exchange.initial_own(begun)] * 3,
         begun,
         _by_devices(algorithm),
     )
@@ -181,12 +181,12 @@ def _square(params, x, key):
 def test_two_clients_by_hand_and_one_of_them_absent():
     # Half of the way from 0 to 4 and to 10: 2 and 5, of weights 1 and 2.
     algorithm = federated.fedavg(lambda key: {"w": jnp.zeros(())}, _square, num_steps=1)
-    (exchange,) = engine_exchange.parts_of(algorithm).exchanges
+    (exchange,) = engine_exchange.split_algorithm(algorithm).exchanges
     state = algorithm.init(jax.random.key(0), learning_rate=0.5)
     clients = federated.stack([np.array([4.0]), np.array([10.0, 10.0])])
     replies = [
         exchange.reply(
-            *(jax.random.key(1), engine_exchange.sent_out(state), 0),
+            *(jax.random.key(1), engine_exchange.broadcast_state(state), 0),
             *(client, _own_rows(clients, client), None),
         )
         for client in range(2)
@@ -194,9 +194,9 @@ def test_two_clients_by_hand_and_one_of_them_absent():
     (first, one, _), (second, two, _) = replies
     assert [float(m[0]["w"]) for m in (first, second)] == [-2.0, -5.0]
     assert [float(one), float(two)] == [1.0, 2.0]
-    assert [exchange.most(1), exchange.most(2)] == [1.0, 2.0]
+    assert [exchange.max_weight(1), exchange.max_weight(2)] == [1.0, 2.0]
     messages = jax.tree.map(lambda *leaves: jnp.stack(leaves), first, second)
-    merged = jax.jit(functools.partial(engine_exchange.merged, exchange))
+    merged = jax.jit(functools.partial(engine_exchange.merge_messages, exchange))
     after = lambda weights: merged(state, np.arange(2), messages, np.array(weights))
     assert float(after([1.0, 2.0])[0].params["w"]) == 4.0  # (1 * 2 + 2 * 5) / 3
     alone, info = after([1.0, 0.0])
@@ -216,10 +216,10 @@ def test_an_absent_client_keeps_what_it_had_and_the_others_go_on(
     # In the simulation, a client without rows is one that counts for nothing.
     without = data._replace(mask=data.mask.at[1].set(False))
     wanted, _ = jax.jit(algorithm.update)(key, begun, without)
-    owns = [engine_exchange.first_own(begun)] * 3
+    owns = [engine_exchange.initial_own(begun)] * 3
     state, _, owns = _by_devices(algorithm)(key, begun, data, owns, absent=(1,))
     chex.assert_trees_all_close(state.params, wanted.params, rtol=1e-5, atol=1e-6)
-    chex.assert_trees_all_equal(owns[1], engine_exchange.first_own(begun))
+    chex.assert_trees_all_equal(owns[1], engine_exchange.initial_own(begun))
 
 
 def test_the_only_client_of_a_population(start, network, population):
@@ -229,55 +229,55 @@ def test_the_only_client_of_a_population(start, network, population):
     data, key = population((4,)), jax.random.key(1)
     begun = algorithm.init(jax.random.key(0))
     wanted, _ = jax.jit(algorithm.update)(key, begun, data)
-    (exchange,) = engine_exchange.parts_of(algorithm).exchanges
+    (exchange,) = engine_exchange.split_algorithm(algorithm).exchanges
     message, weight, own = jax.jit(exchange.reply)(
         key,
-        engine_exchange.sent_out(begun),
+        engine_exchange.broadcast_state(begun),
         0,
         0,
         data,
-        engine_exchange.first_own(begun),
+        engine_exchange.initial_own(begun),
     )
     chex.assert_trees_all_close(message[0], wanted.params, rtol=1e-6)
-    chex.assert_trees_all_close(own, engine_exchange.first_own(wanted), rtol=1e-6)
+    chex.assert_trees_all_close(own, engine_exchange.initial_own(wanted), rtol=1e-6)
     assert float(weight) == 4.0
 
 
 def test_what_is_sent_out_and_how_far_a_message_moves_it(start, network):
     algorithm = _atlas(start, network)
     state = algorithm.init(jax.random.key(0))
-    sent = engine_exchange.sent_out(state)
+    sent = engine_exchange.broadcast_state(state)
     assert sent.own is None and sent.average is None
     assert sent.params is state.params and sent.hyper is state.hyper
-    (exchange,) = engine_exchange.parts_of(algorithm).exchanges
+    (exchange,) = engine_exchange.split_algorithm(algorithm).exchanges
     ones = jax.tree.map(lambda leaf: leaf + 1, state.params)
     senders = {"base": 1.0, "head": 0.0}
     zeros = ones | {"head": jax.tree.map(jnp.zeros_like, ones["head"])}
-    way = exchange.way(state, (zeros, senders))
+    way = exchange.direction(state, (zeros, senders))
     chex.assert_trees_all_close(way["base"], jax.tree.map(jnp.ones_like, way["base"]))
     assert float(jnp.abs(way["head"]["v"]).sum()) == 0  # Not sent, so nothing moved.
-    assert exchange.legal((zeros, senders))
+    assert exchange.is_valid((zeros, senders))
     # Whatever a client says of what it sent, all of it would be summed.
-    moved = exchange.way(state, (ones, senders))["head"]
+    moved = exchange.direction(state, (ones, senders))["head"]
     chex.assert_trees_all_close(moved, ones["head"])
-    assert not exchange.legal((ones, senders))
-    assert not exchange.legal((ones, {"base": 1.0, "head": 0.5}))
+    assert not exchange.is_valid((ones, senders))
+    assert not exchange.is_valid((ones, {"base": 1.0, "head": 0.5}))
 
 
 def test_algorithms_that_no_device_can_run_are_refused():
     bare = federated.FederatedAlgorithm(None, None)
-    with pytest.raises(ValueError, match="must have acts to run on real"):
-        engine_exchange.parts_of(bare)
+    with pytest.raises(ValueError, match="must have stages to run on real"):
+        engine_exchange.split_algorithm(bare)
     algorithm = federated.feddl(
         lambda key: {"w": jnp.zeros(())},
         *(_square, Steps(num_steps=1)),
         **{"num_clients": 3, "layers": ("w",)},
     )
     state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
-    (exchange,) = engine_exchange.parts_of(algorithm).exchanges
+    (exchange,) = engine_exchange.split_algorithm(algorithm).exchanges
     clients = federated.stack([np.array([4.0])] * 3)
-    data, own = _own_rows(clients, 0), engine_exchange.first_own(state)
-    sent = engine_exchange.sent_out(state)
+    data, own = _own_rows(clients, 0), engine_exchange.initial_own(state)
+    sent = engine_exchange.broadcast_state(state)
     message, weight, _ = jax.eval_shape(exchange.reply, key, sent, 0, 0, data, own)
-    with pytest.raises(ValueError, match="reads what clients keep, which never leaves"):
+    with pytest.raises(ValueError, match="must not use personal states on the server"):
         jax.eval_shape(exchange.merge, state, jnp.arange(3), message, weight)

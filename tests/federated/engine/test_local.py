@@ -110,7 +110,7 @@ def test_unrolling_changes_no_result():
 def test_a_loss_that_is_not_one_for_each_row_is_refused(shape):
     """Padding would be in a mean over all rows, and nobody would see it."""
     loss = lambda w, batch, key: w * jnp.ones(shape)
-    with pytest.raises(ValueError, match=r"return float\[3\].*leave out the mean"):
+    with pytest.raises(ValueError, match=r"return float\[3\].*do not average"):
         local_sgd(
             loss, jax.random.key(0), jnp.ones(()), jnp.ones(3), jnp.arange(3) < 2,
             learning_rate=1.0, num_steps=1, batch_size=None,

@@ -146,7 +146,7 @@ def test_says_what_was_wrong():
     see = lambda algorithm, rounds: federated.simulate_observed(
         algorithm, jax.random.key(0), None, population(), rounds
     )
-    with pytest.raises(ValueError, match="algorithm has no sent: what one client"):
+    with pytest.raises(ValueError, match="algorithm must have message to observe"):
         see(central, 1)
     with pytest.raises(ValueError, match="num_rounds must be >= 1, got 0"):
         see(federated.fedsgd(init_fn, loss_fn), 0)

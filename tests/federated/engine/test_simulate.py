@@ -79,7 +79,7 @@ def check_shards(make, size, devices=None):
     """Three sharded rounds are three rounds of one program."""
     algorithm = make(size)
     sharded = federated.shard(algorithm, devices)
-    placed = sharded.place(shared_out.seven())
+    placed = sharded.shard_clients(shared_out.seven())
     state, infos = algorithm.init(jax.random.key(0)), []
     for _ in range(3):
         state, info = sharded.update(jax.random.key(1), state, placed)
@@ -174,5 +174,5 @@ def test_what_cannot_be_placed():
 
 def test_an_algorithm_without_acts_cannot_be_sharded():
     algorithm = federated.FederatedAlgorithm(lambda key: 0, lambda k, s, c: (s, {}))
-    with pytest.raises(ValueError, match="must have acts to be sharded"):
+    with pytest.raises(ValueError, match="must have stages to be sharded"):
         federated.shard(algorithm)

@@ -91,7 +91,7 @@ def test_any_of_many_clients_is_read_as_it_was_written(tmp_path):
 def test_what_is_not_written(tmp_path, clients, message):
     with pytest.raises(ValueError, match=message):
         federated.write_clients(tmp_path, clients)
-    with pytest.raises(FileNotFoundError, match="holds no clients"):
+    with pytest.raises(FileNotFoundError, match="must hold clients"):
         federated.open_clients(tmp_path)
 
 
@@ -102,7 +102,7 @@ def test_files_that_cannot_be_read(tmp_path):
     about = tmp_path / "clients.json"
     told = json.loads(about.read_text())
     for change, message in (
-        ({"format": 2}, r"damaged \(format 2, and this version reads 1\)"),
+        ({"format": 2}, r"damaged \(the format must be 1, got 2\)"),
         ({"num_clients": 3}, r"damaged \(2 of 3 are there\)"),
     ):
         about.write_text(json.dumps(told | change))
@@ -129,8 +129,8 @@ def test_what_cannot_be_streamed(seven):
         call(0)
     with pytest.raises(ValueError, match="chunk must be >= 1, or None, got 0"):
         call(1, chunk=0)
-    with pytest.raises(ValueError, match="must have acts to be streamed"):
-        call(1, algorithm._replace(acts=None))
+    with pytest.raises(ValueError, match="must have stages to be streamed"):
+        call(1, algorithm._replace(stages=None))
 
 
 def test_without_grain_the_extra_is_named(seven, monkeypatch):
@@ -144,11 +144,11 @@ def test_without_grain_the_extra_is_named(seven, monkeypatch):
 def test_less_memory_makes_smaller_chunks(seven, monkeypatch):
     algorithm, bare = named(shared_out.averaging, None)
     key, state = jax.random.key(1), algorithm.init(jax.random.key(0))
-    programs = streaming._programs(algorithm.acts, bare)
+    programs = streaming._programs(algorithm.stages, bare)
 
     def size(free):
         monkeypatch.setattr(memory, "free", lambda: free)
-        return streaming.fitting(programs, key, state, seven, 1000)
+        return streaming.choose_chunk_size(programs, key, state, seven, 1000)
 
     sizes = [size(free) for free in (None, 1 << 40, 1 << 18, 1 << 16, 0)]
     assert sizes[:2] == [1000, 1000] and sizes[-1] == 1

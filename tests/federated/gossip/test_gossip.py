@@ -52,7 +52,7 @@ def test_two_agents_one_late_message_by_hand(monkeypatch):
         link = np.array([[False, True], [False, False]])
         return jnp.asarray(eye | eye[::-1] & ~link | link & in_time), link & late
 
-    monkeypatch.setattr(gossip, "fates", scripted)
+    monkeypatch.setattr(gossip, "sample_delivery", scripted)
     heard, messages = [], ChannelConfig(max_age=1)
     mail = federated.empty_message_buffer({"w": jnp.zeros(2)}, {"w": True}, messages)
     for round in range(4):
@@ -153,7 +153,7 @@ def test_where_all_is_lost_everybody_learns_alone():
 
 def test_fates_have_their_probabilities():
     messages = ChannelConfig(drop_probability=0.2, delay_probability=0.3, max_age=1)
-    fates = jax.jit(lambda key: gossip.fates(key, 200, messages))
+    fates = jax.jit(lambda key: gossip.sample_delivery(key, 200, messages))
     in_time, late = map(np.asarray, fates(jax.random.key(0)))
     others = ~np.eye(200, dtype=bool)
     assert in_time.diagonal().all() and not late.diagonal().any()
@@ -166,7 +166,9 @@ def test_fates_have_their_probabilities():
 def test_some_agents_have_the_fates_that_they_have_among_all():
     messages = ChannelConfig(drop_probability=0.2, delay_probability=0.3, max_age=1)
     some = np.array([2, 3, 7])
-    fates = jax.jit(lambda key: [gossip.fates(key, n, messages) for n in (8, some)])
+    fates = jax.jit(
+        lambda key: [gossip.sample_delivery(key, n, messages) for n in (8, some)]
+    )
     everybody, found = fates(jax.random.key(0))
     for own, whole in zip(found, everybody, strict=True):
         np.testing.assert_array_equal(own, whole[np.ix_(some, some)])
@@ -251,14 +253,14 @@ def test_half_precision_is_summed_in_float32():
             lambda: ChannelConfig(delay_probability=0.5),
             "max_age must be >= 1 with delay_probability (0.5)",
         ),
-        (lambda: federated.base_layers(("a", "b"), 3), "alpha must lie in [0, 2]"),
+        (lambda: federated.base_layers(("a", "b"), 3), "alpha must be in [0, 2]"),
         (
             lambda: federated.mix(HALF, {"w": jnp.zeros((3, 2))}),
-            "a leading axis of 2 agents, as mixing has, got an array of shape (3, 2)",
+            "a leading axis of 2 agents as mixing, got an array of shape (3, 2)",
         ),
         (
             lambda: federated.empty_message_buffer({"w": jnp.zeros(2)}, {"v": True}),
-            "it names ['v'], the params have ['w']",
+            "one entry per layer, ['w'], got ['v']",
         ),
         (
             lambda: federated.exchange_every(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jaxanon import federated as fed
 from jaxanon.federated import ChannelConfig
-from jaxanon.federated.gossip.gossip import fates
+from jaxanon.federated.gossip.gossip import sample_delivery
 
 AGENTS, ROUNDS = 3, 4
 KINDS = (
@@ -80,7 +80,9 @@ class Inboxes:
         self.messages, self.got, self.way, self.round = messages, {}, {}, 0
 
     def exchange(self, key, params, mixing, shared):
-        arrive, late = fates(jax.random.fold_in(key, self.round), AGENTS, self.messages)
+        arrive, late = sample_delivery(
+            jax.random.fold_in(key, self.round), AGENTS, self.messages
+        )
         self.got |= self.way
         self.way = {}
         for pair in np.ndindex(AGENTS, AGENTS):
@@ -279,5 +281,5 @@ def test_the_first_layers_are_shared(layers, alpha):
     traced = fed.base_layers(tuple(layers), jnp.int32(alpha))
     assert {name: bool(flag) for name, flag in traced.items()} == found
     for wrong in (-1, len(layers) + 1):
-        with pytest.raises(ValueError, match="alpha must lie in"):
+        with pytest.raises(ValueError, match="alpha must be in"):
             fed.base_layers(tuple(layers), wrong)

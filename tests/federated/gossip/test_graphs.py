@@ -101,9 +101,9 @@ def test_differences_shrink_by_the_rate_and_the_mean_stays():
         (lambda: federated.complete_graph(0), "num_agents must be >= 1, got 0"),
         (
             lambda: federated.k_regular_graph(5, 3),
-            "degree must be below num_agents, and even",
+            "degree must be below num_agents, 5, and even",
         ),
-        (lambda: federated.k_regular_graph(4, 4), "got degree 4 of 4 agents"),
+        (lambda: federated.k_regular_graph(4, 4), "odd, got 4."),
         (
             lambda: federated.metropolis_weights(np.ones((2, 3))),
             "graph must be [agents",
@@ -111,7 +111,7 @@ def test_differences_shrink_by_the_rate_and_the_mean_stays():
         (lambda: federated.check_mixing(np.ones(3)), "mixing must be [agents"),
         (
             lambda: federated.check_mixing(np.array([[1.5, -0.5], [-0.5, 1.5]])),
-            "mixing must not be negative, got -0.5",
+            "mixing must be >= 0, got -0.5",
         ),
         (
             lambda: federated.check_mixing(np.array([[1, 0], [0.5, 0.25]])),

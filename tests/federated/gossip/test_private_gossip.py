@@ -50,7 +50,9 @@ def test_agrees_with_a_plain_loop_where_messages_are_lost():
     @jax.jit
     def exchange(mail, params, step):
         params = {"w": params["w"] + step}
-        fates = gossip.fates(jax.random.fold_in(key, mail.mail.round), agents, messages)
+        fates = gossip.sample_delivery(
+            jax.random.fold_in(key, mail.mail.round), agents, messages
+        )
         return fates, federated.exchange_noisily(
             key, mail, params, mixing, shared=shared, clip_norm=norm,
             noise_multiplier=0.0, messages=messages,

@@ -112,15 +112,15 @@ def test_gradients_are_those_of_the_masked_loss(network, start):
     rows = {"x": jax.random.normal(keys[0], (4, 3)), "y": jnp.ones(4)}
 
     def loss(params, masks):
-        weights = importance.masked(params, masks, 0.5)
+        weights = importance.apply_masks(params, masks, 0.5)
         return jnp.mean(network(weights, rows, jax.random.key(3)))
 
     want = jax.jit(jax.grad(loss, argnums=(0, 1)))(params, masks)
     at = lambda weights: jnp.mean(network(weights, rows, jax.random.key(3)))
-    inner = jax.jit(jax.grad(at))(importance.masked(params, masks, 0.5))
+    inner = jax.jit(jax.grad(at))(importance.apply_masks(params, masks, 0.5))
     got = importance.gradients(inner, params, masks, 0.5)
     chex.assert_trees_all_close(got, want, rtol=1e-5)
-    kept = importance.binarised(masks["base"]["w"], 0.5)
+    kept = importance.binarise(masks["base"]["w"], 0.5)
     assert 0 < kept.mean() < 1 and set(np.unique(kept)) == {0.0, 1.0}
 
 

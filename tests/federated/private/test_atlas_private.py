@@ -161,7 +161,7 @@ def test_clip_norms_have_no_part_in_what_noise_is_worth(clipping, reading, worth
         ratios = [float(norms[name]) / SCORES[name] for name in SCORES]
         np.testing.assert_allclose(ratios, ratios[0], rtol=1e-6)
     multipliers = layer_multipliers(1.5, scores, reading)
-    found = kernels.noise_multiplier_of_groups(
+    found = kernels.joint_noise_multiplier(
         norms, kernels.noise_stddevs(norms, multipliers)
     )
     assert float(found) == pytest.approx(worth, rel=1e-4)

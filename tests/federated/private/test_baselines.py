@@ -200,10 +200,10 @@ def test_says_what_was_wrong():
     with pytest.raises(ValueError, match="count_stddev must be > 0, got 0"):
         federated.dp_fedavg(zero, square, one, cohorts=EVERY, count_stddev=0.0)
     tight = federated.dp_fedavg(zero, square, one, cohorts=EVERY, count_stddev=0.1)
-    with pytest.raises(ValueError, match="counts alone would spend the budget"):
+    with pytest.raises(ValueError, match="counts alone would exceed the budget"):
         tight.init(jax.random.key(0))
     of_layer = lambda p, x, key: square(p["base"], x, key)
     wrong = federated.ldp_fl(zero, of_layer, one, radii={"head": 1.0}, num_clients=1)
     state, clients = wrong.init(jax.random.key(0)), federated.stack([jnp.array([4.0])])
-    with pytest.raises(ValueError, match=r"of the layers \['base'\], got \['head'\]"):
+    with pytest.raises(ValueError, match=r"the layers \['base'\], got \['head'\]"):
         wrong.update(jax.random.key(0), state, clients)

@@ -10,12 +10,12 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.federated import Steps
-from jaxanon.federated import shuffled as shuffle
+from jaxanon.federated import shuffle_messages as shuffle
 from jaxanon.federated.private.shuffling import (
     Arrivals,
     Round,
-    aggregated,
-    linked,
+    aggregate_arrivals,
+    link_messages,
     num_bytes,
     share_linked,
 )
@@ -69,7 +69,7 @@ def two_rounds(noise_multiplier):
         own_key = jax.random.fold_in(jax.random.key(2), number)
         arrivals, whose = shuffle(own_key, sent, senders, num_slots=4)
         before, state = state.params, after
-        made = aggregated(before, arrivals)
+        made = aggregate_arrivals(before, arrivals)
         chex.assert_trees_all_close(made, state.params, rtol=1e-5, atol=1e-6)
         seen.append((arrivals["a"], whose["a"], before["a"]))
     return seen
@@ -83,7 +83,7 @@ def test_the_mean_is_unchanged_and_only_noise_hides_whose_it_was(
     (first, whose, before), (later, theirs, after) = two_rounds(noise_multiplier)
     assert len(first.slot) == len(later.slot) == CLIENTS
     assert (whose != np.arange(CLIENTS)).any() and (whose != theirs).any()
-    guess = linked(first, later, before, after)
+    guess = link_messages(first, later, before, after)
     assert sorted(guess) == list(range(CLIENTS))
     assert low <= np.mean(whose[guess] == theirs) <= high
 
@@ -102,7 +102,7 @@ def test_rounds_as_the_server_gets_them():
         own = jax.tree.map(jnp.copy, state)  # simulate gives its buffers away.
         want, info = federated.simulate(algorithm, key, own, clients, 2)
         chex.assert_trees_all_close(after.params, want.params, rtol=1e-6)
-        made = aggregated(rounds[1].before, rounds[1].arrivals)
+        made = aggregate_arrivals(rounds[1].before, rounds[1].arrivals)
         chex.assert_trees_all_close(made, want.params, rtol=1e-5, atol=1e-6)
         assert (rounds[0].whose["a"] != rounds[1].whose["a"]).any()
         # Every client sends both layers: 43 numbers, and 4 bytes with each layer.
@@ -165,8 +165,8 @@ def test_a_round_with_fewer_messages_leaves_some_unlinked():
     few = Arrivals(np.array([0]), row(2.0))
     more = Arrivals(np.array([0, 0]), row(-1.0, 5.0))
     zero = jnp.zeros(3)
-    assert linked(few, more, zero, zero).tolist() == [-1, 0]
-    assert linked(more, few, zero, zero).tolist() == [1]
+    assert link_messages(few, more, zero, zero).tolist() == [-1, 0]
+    assert link_messages(more, few, zero, zero).tolist() == [1]
 
 
 def test_says_what_was_wrong():

@@ -85,7 +85,7 @@ def test_named_neighbours_are_bounded_and_others_are_not(data):
     named = run.state.params["named"]
     apart = neighbours_apart(method.config, named)
     directions = np.asarray(named.directions, np.float64)
-    exact = kernels.relaxed_sensitivity_of_span(directions, 1.0)
+    exact = kernels.relaxed_span_sensitivity(directions, 1.0)
     assert float(apart.l2) == pytest.approx(exact.l2, rel=1e-5)
     assert float(apart.l2) < math.sqrt(32) * 0.999  # Less than of any two windows.
     told = releasing.sensitivities(method.config, 2, 32, apart)

@@ -201,8 +201,8 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     assert told["steps"] == 5 and 0 < told["epsilon"] < 3.9
     with pytest.warns(
         UserWarning,
-        match=r"pays for 2 epochs, and training stops after them, not after 9; set "
-        r"max_private_epochs to 9",
+        match=r"at most 2, the number within the privacy budget, got 9; .* Set "
+        r"max_private_epochs=9",
     ):
         run = train(9, resume=True)
     assert rounds_program(method.update)._cache_size() == 1  # Compiled for both.

@@ -205,7 +205,7 @@ def test_batches_are_compared_with_their_own_classes_and_those_to_hide():
 def test_fine_tuning_follows_and_the_classifiers_rest():
     method = _method()
     settings = {"progress": False, "hyper": {"confidence_threshold": 0.0}}
-    with pytest.warns(UserWarning, match="until epoch 2 it learns nothing of it"):
+    with pytest.warns(UserWarning, match="got 2: training ends before its last phase"):
         early = ja.train(method, DATA, epochs=2, **settings)
     late = ja.train(method, DATA, epochs=4, **settings)
     rows = [row["losses"] for row in late.history]
