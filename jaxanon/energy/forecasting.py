@@ -250,9 +250,9 @@ def fit_gradient(key, model: Forecaster, state: FitState, trace, known, batch_si
         model.predict, state.layers, trace, jnp.zeros(1, jnp.int32)
     ).shape[1]
     first, beyond = known[0] + 1, known[1] - ahead + 1
-    own_key = jax.random.fold_in(key, state.step)
+    step_key = jax.random.fold_in(key, state.step)
     shape = (batch_size,)
-    ends = jax.random.randint(own_key, shape, first, jnp.maximum(beyond, first + 1))
+    ends = jax.random.randint(step_key, shape, first, jnp.maximum(beyond, first + 1))
     ends = jnp.minimum(ends, len(trace.power) - ahead)
     loss, gradient = jax.value_and_grad(model.loss)(state.layers, trace, ends)
     has_window = beyond > first

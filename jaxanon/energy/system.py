@@ -124,7 +124,7 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
       Chapter 2, algorithms 1 and 2. Layers are averaged, as by McMahan et al., AISTATS
       2017: equation 2.7 adds up gradients that were taken at different weights.
     """
-    how = METHODS[config.method]
+    method = METHODS[config.method]
     net = q_network(OBSERVED[config.observed], NUM_ACTIONS, config.hidden_sizes)
     # One minute longer than a slot, so no episode ends within it.
     env = environment(config.slot_min + 1, config.observed)
@@ -138,7 +138,7 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
         return {name: True for name in layers}
 
     def shared_control(hyper):
-        whole = how.control == "server"
+        whole = method.control == "server"
         alpha = len(net.layers) if whole else hyper["alpha"]
         return federated.base_layers(net.layers, alpha)
 
@@ -153,7 +153,7 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
             blank, blank, jax.tree.map(lambda leaf: leaf[0], neighborhood.levels)
         )
         control = agent.init(control_key, empty, **of_dqn)
-        fits, control = _everyone((begin_fit(layers), control), num_agents)
+        fits, control = _repeat_for_agents((begin_fit(layers), control), num_agents)
         to_array = lambda value: jnp.asarray(value, jnp.float32)
         hyper = {name: to_array(value) for name, value in (HYPER | hyper).items()}
         mail = functools.partial(_mail, config)
@@ -161,16 +161,16 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
             slot=jnp.zeros((), jnp.int32),
             fits=fits,
             control=control,
-            fit_mail=mail(how.forecast, fits.layers, shared_forecast(layers)),
-            control_mail=mail(how.control, control.params, shared_control(hyper)),
+            fit_mail=mail(method.forecast, fits.layers, shared_forecast(layers)),
+            control_mail=mail(method.control, control.params, shared_control(hyper)),
             hyper=hyper,
         )
 
     def shared(state):
-        forecaster = dict.fromkeys(state.fits.layers, how.forecast != "nothing")
+        forecaster = dict.fromkeys(state.fits.layers, method.forecast != "nothing")
         control = dict.fromkeys(net.layers, False)
         return forecaster, (
-            control if how.control == "nothing" else shared_control(state.hyper)
+            control if method.control == "nothing" else shared_control(state.hyper)
         )
 
     def homes_of(neighborhood):
@@ -194,34 +194,36 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
     def slot_keys(key, slot):
         return jax.random.split(jax.random.fold_in(key, slot), 4)
 
-    def alone(key, first, count, rate):
+    def local_slots(key, first, count, rate):
         """Returns a function that runs an agent's slots without communication."""
 
-        def one(own, slot, number, home):
-            fit, control = own
+        def run_slot(carry, slot, number, home):
+            fit, control = carry
             fit_key, act_key = slot_keys(key, slot)[:2]
             series = energy_agent.forecast_slot(parts, fit.layers, home, slot)
             did = energy_agent.act_in_slot(parts, series, control.params, home, slot)
             info = energy_agent.summarize_slot(did, home.present)
-            own_key = jax.random.fold_in(act_key, number)
-            control, reward = energy_agent.train_agent(parts, own_key, series, control)
-            if how.forecast != "data":
-                own_key = jax.random.fold_in(fit_key, number)
+            agent_key = jax.random.fold_in(act_key, number)
+            control, reward = energy_agent.train_agent(
+                parts, agent_key, series, control
+            )
+            if method.forecast != "data":
+                agent_key = jax.random.fold_in(fit_key, number)
                 fit = energy_agent.train_forecaster(
-                    parts, own_key, fit, home, slot, rate
+                    parts, agent_key, fit, home, slot, rate
                 )
             reward = jnp.where(home.present, reward, 0)
             return (fit, control), info | {"reward": reward}
 
-        def many(inputs):
-            number, own, home = inputs
-            step = lambda own, slot: one(own, slot, number, home)
-            return jax.lax.scan(step, own, first + jnp.arange(count))
+        def run_agent(inputs):
+            number, carry, home = inputs
+            step = lambda carry, slot: run_slot(carry, slot, number, home)
+            return jax.lax.scan(step, carry, first + jnp.arange(count))
 
-        return many
+        return run_agent
 
     def update_local(key, state, neighborhood, count):
-        if how.forecast == "data" and count > 1:
+        if method.forecast == "data" and count > 1:
             raise ValueError(
                 f"count must be 1 if each step uses all agents' data, got {count}; "
                 "call max_local_slots."
@@ -232,15 +234,15 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
             (state.fits, state.control),
             homes_of(neighborhood),
         )
-        (fits, control), info = each(alone(key, state.slot, count, rate))(inputs)
+        (fits, control), info = each(local_slots(key, state.slot, count, rate))(inputs)
         fit_key, _, fit_mail_key, control_mail_key = slot_keys(key, last)
-        if how.forecast == "data":
-            fits = pooled(fit_key, fits, neighborhood, last, rate)
-        layers, fit_mail = exchanged(
+        if method.forecast == "data":
+            fits = train_pooled(fit_key, fits, neighborhood, last, rate)
+        layers, fit_mail = exchange(
             fit_mail_key, "forecast", state, state.fit_mail,
             fits.layers, shared_forecast(fits.layers), neighborhood, last,
         )  # fmt: skip
-        params, control_mail = exchanged(
+        params, control_mail = exchange(
             control_mail_key, "control", state, state.control_mail,
             control.params, shared_control(state.hyper), neighborhood, last,
         )  # fmt: skip
@@ -258,14 +260,14 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
         state, info = update_local(key, state, neighborhood, 1)
         return state, jax.tree.map(lambda x: x[0], info)
 
-    def pooled(key, fits, neighborhood, slot, rate):
+    def train_pooled(key, fits, neighborhood, slot, rate):
         """Performs training steps with the mean gradient of each kind."""
         numbers, homes = neighborhood.agent_id, homes_of(neighborhood)
 
         def gradient(inputs):
             number, fit, home = inputs
-            own_key = jax.random.fold_in(key, number)
-            return energy_agent.slot_gradient(parts, own_key, fit, home, slot)[1]
+            agent_key = jax.random.fold_in(key, number)
+            return energy_agent.slot_gradient(parts, agent_key, fit, home, slot)[1]
 
         def one(fits, _):
             gradients = each(gradient)((numbers, fits, homes))
@@ -274,8 +276,8 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
 
         return jax.lax.scan(one, fits, length=config.forecaster_steps)[0]
 
-    def exchanged(key, model, state, mail, layers, shared, neighborhood, slot):
-        sharing = getattr(how, model)
+    def exchange(key, model, state, mail, layers, shared, neighborhood, slot):
+        sharing = getattr(method, model)
         if sharing in ("nothing", "data"):
             return layers, mail
         by_server = sharing == "server"
@@ -283,12 +285,15 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
         mixing = (
             neighborhood.server_weights if by_server else neighborhood.neighbor_weights
         )
-        speak, settings = federated.exchange_every, {"shared": shared}
+        exchange_fn, settings = federated.exchange_every, {"shared": shared}
         if not by_server:
             settings |= {"messages": config.messages, "numbers": neighborhood.agent_id}
             if config.noise_multiplier:
-                speak, settings = federated.exchange_noisily_every, settings | noise
-        mail, layers = speak(every, key, mail, layers, mixing, slot, **settings)
+                exchange_fn, settings = (
+                    federated.exchange_noisily_every,
+                    settings | noise,
+                )
+        mail, layers = exchange_fn(every, key, mail, layers, mixing, slot, **settings)
         return layers, mail
 
     max_local_slots = functools.partial(energy_config.max_local_slots, config)
@@ -432,7 +437,7 @@ def finite(state) -> jax.Array:
 
 
 @functools.partial(jax.jit, static_argnames="num_agents")  # One program for all leaves.
-def _everyone(tree, num_agents):
+def _repeat_for_agents(tree, num_agents):
     return jax.tree.map(lambda leaf: jnp.repeat(leaf[None], num_agents, axis=0), tree)
 
 
