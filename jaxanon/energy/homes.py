@@ -225,8 +225,8 @@ def _first_days(series, kinds, home, num_days):
         worst = kinds[present_columns[int(np.argmin(full.sum(axis=0)))]]
         raise ValueError(
             f"num_days must be at most {len(entire)} for {home}, the days without gaps "
-            f"over {MAX_GAP_MIN} minutes, got {num_days}; {worst} has the fewest: remove "
-            "it or the home, or reduce num_days."
+            f"over {MAX_GAP_MIN} minutes, got {num_days}; {worst} has the fewest: "
+            "remove it or the home, or reduce num_days."
         )
     first_days = days[entire[:num_days]]
     for day in first_days:
