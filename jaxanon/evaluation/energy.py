@@ -75,7 +75,9 @@ def evaluate(
     for day in range(chosen.test_days):
         step(day, total, f"held-out day {day + 1}")
         days.append(_acted(run, street, chosen.days + day))
-    did = energy.Acted._make(np.concatenate(x, axis=1) for x in zip(*days, strict=True))
+    did = energy.AgentRecord._make(
+        np.concatenate(x, axis=1) for x in zip(*days, strict=True)
+    )
     newcomers = None
     if chosen.joining:
         step(chosen.test_days, total, f"{chosen.joining} homes that join")
@@ -98,9 +100,9 @@ def evaluate(
         "seed": seed,
         **scores.scores(did, street, learning, cents=chosen.cents, **since),
         "training": [row["losses"] | {"day": row["round"]} for row in run.history],
-        "untold": scores.untold(street, names),
+        "untold": scores.find_unknown_standby(street, names),
         "newcomers": newcomers,
-        "hearing": neighbourhood.hearing(street) if chosen.sharing == "pfdrl" else None,
+        "hearing": neighbourhood.count_neighbors(street) if chosen.sharing == "pfdrl" else None,
         # From the state, because rows of metrics may be lost.
         "privacy": _privacy(run),
         "example": scores.example(did, street, learning, **since),
@@ -160,19 +162,19 @@ def joined(run: Run, homes: Homes, *, seed: int = 0) -> dict:
             "joining must be >= 1 in the run's settings, got 0; train with --joining 1."
         )
     count = len(homes.names) - chosen.joining
-    new = method.newcomers(chosen, homes)
-    system = energy.pfdrl(settings.config_of(chosen))
+    new = method.build_new_neighborhood(chosen, homes)
+    system = energy.pfdrl(settings.build_config(chosen))
     state, street = run.state.system, run.method.prepare(homes)
     # The evaluation's root: training used the keys of the plain seed.
     keys = [jax.random.fold_in(protocol.root(seed), stream) for stream in range(3)]
-    hyper = settings.hyper_of(chosen)
+    hyper = settings.build_hyper(chosen)
     states = {
         "joined": energy.add_home(system, keys[_JOIN], state, street, new),
         "alone": system.init(keys[_ALONE], new, **hyper),
     }
     slots = DAY // chosen.slot_min
     result: dict = {"homes": list(homes.names[count:])}
-    result["known"] = neighbourhood.known_devices(street, new)
+    result["known"] = neighbourhood.count_known_devices(street, new)
     result["devices"] = int(new.present.sum())
     for name, state in states.items():
         _, info = energy.simulate(system, keys[_LIFE], state, new, slots * chosen.days)
@@ -197,7 +199,7 @@ def _time_to_reach(homes, slots):
         last=min(LAST_DAYS, days),
     )
     daily = lambda x: x.sum(axis=1).reshape(days, slots).sum(axis=1)
-    share = lambda pair: energy.share_of(*map(daily, pair)).tolist()
+    share = lambda pair: energy.safe_divide(*map(daily, pair)).tolist()
     return {
         "saved": share(saved),
         "optimal": share(optimal),
@@ -209,10 +211,10 @@ def _time_to_reach(homes, slots):
 def _acted(run, street, day):
     """Actions of all agents on a day, ``[agents, 1440]`` each."""
     slots = run.state.slots
-    system = energy.pfdrl(settings.config_of(run.method.config))
+    system = energy.pfdrl(settings.build_config(run.method.config))
     did = _of_slots(system, run.state.system, street, day * slots, slots)
     one = lambda x: np.moveaxis(np.asarray(x), 0, 1).reshape(x.shape[1], -1)
-    return energy.Acted._make(map(one, did))
+    return energy.AgentRecord._make(map(one, did))
 
 
 @functools.partial(jax.jit, static_argnames=("system", "num_slots"))
