@@ -102,7 +102,9 @@ def evaluate(
         "training": [row["losses"] | {"day": row["round"]} for row in run.history],
         "untold": scores.find_unknown_standby(street, names),
         "newcomers": newcomers,
-        "hearing": neighbourhood.count_neighbors(street) if chosen.sharing == "pfdrl" else None,
+        "hearing": neighbourhood.count_neighbors(street)
+        if chosen.sharing == "pfdrl"
+        else None,
         # From the state, because rows of metrics may be lost.
         "privacy": _privacy(run),
         "example": scores.example(did, street, learning, **since),
