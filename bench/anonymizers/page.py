@@ -1,4 +1,4 @@
-"""The table of anonymizers as files: rows, a page, a figure."""
+"""Rows, a page and a figure of the table of anonymizers."""
 
 import functools
 from html import escape
@@ -10,10 +10,10 @@ from jaxanon.report.figures import grid, picture
 from jaxanon.report.page import table
 
 MARKS = "os^Dv<>P"
-FILLS = {"flip": "none", "flip of half": "left"}  # Of forms; all others are full.
-KINDS = {"better": "key", "worse": "worst"}  # Classes of the page's style.
+FILLS = {"flip": "none", "flip of half": "left"}  # Markers of forms; default: full.
+KINDS = {"better": "key", "worse": "worst"}  # CSS classes of the page.
 WIDE = """<style>main { max-width: 84rem; } th, td { padding: .4rem; }
-th, td:first-child { white-space: normal; }</style>"""  # So that all columns are seen.
+th, td:first-child { white-space: normal; }</style>"""  # All columns stay visible.
 CAPTION = (
     "Utility against privacy: up is useful, left is private, dotted is guessing. "
     "Hollow marks flip the private class, half-full ones that of half the windows."
@@ -21,7 +21,7 @@ CAPTION = (
 
 
 def sections(rows) -> list[Section]:
-    """The figure, a table for each case, and what there is to say of single rows."""
+    """Returns the figure, a table per case, and notes on single rows."""
     front = {"": functools.partial(utility_against_privacy, rows)} if rows else {}
     found = [
         Section("How to read this", (told.LEGEND,)),
@@ -60,7 +60,7 @@ markdown, write = PAGE.markdown, PAGE.write
 
 
 def utility_against_privacy(rows):
-    """Utility over the worst retrained attacker, a panel per case."""
+    """Draws utility over the strongest retrained attacker, a panel per case."""
     rows = [one for one in rows if one["worst"]]
     cases = pages.by(rows, "case")
     systems = list(dict.fromkeys(one["system"] for one in rows))
@@ -103,7 +103,7 @@ def _point(axis, one, number):
 
 
 def _further(rows):
-    """Every attacker's and every attack's figure, folded away."""
+    """Returns the results of every attacker and attack in collapsed elements."""
     lines = []
     for one in rows:
         figures = {

@@ -1,4 +1,4 @@
-"""The comparison with Atlas as tables, a page and figures."""
+"""Tables, a page and figures of the comparison with Atlas."""
 
 import functools
 
@@ -19,7 +19,7 @@ THIN = {"ms": 3, "lw": 1.3}
 
 
 def panels(rows, width=4.4, height=3.3):
-    """``(figure, {application: axis})``, a panel for each application."""
+    """Returns ``(figure, {application: axis})`` with a panel per application."""
     places = by(rows, tables.PLACE)
     drawn, axes = pages.panels(list(places), width, height)
     for name, axis in axes.items():
@@ -29,7 +29,7 @@ def panels(rows, width=4.4, height=3.3):
 
 
 def methods(rows):
-    """Figure 3.9: every method's mean over clients, whiskers one deviation of them."""
+    """Draws figure 3.9: mean over clients per method, whiskers one std of clients."""
     drawn, axes = panels(rows, 4.6, 4.8)
     for name, axis in axes.items():
         own = tables.over_seeds(by(rows, tables.PLACE)[name])
@@ -57,7 +57,7 @@ def methods(rows):
 
 
 def over(what, x, log=False):
-    """A figure of lines over ``what``, a line for each method."""
+    """Returns a figure of lines over ``what``, a line per method."""
 
     def draw(rows):
         drawn, axes = panels(rows)
@@ -81,7 +81,7 @@ def over(what, x, log=False):
 
 
 def joining(rows):
-    """Figure 3.12: each new client by a method, over what it gets alone."""
+    """Draws figure 3.12: score of each new client, joined over alone."""
     drawn, axes = panels(rows, 3.6, 3.6)
     for place, axis in axes.items():
         own = [row for row in by(rows, tables.PLACE)[place] if not row["seed"]]
@@ -102,7 +102,7 @@ def joining(rows):
 
 
 def traffic(rows):
-    """Figure 3.13: the score over all bytes sent both ways."""
+    """Draws figure 3.13: score over bytes sent both ways."""
     drawn, axes = panels(rows)
     names = [n for n in applications.OVER_ROUNDS if any(r["name"] == n for r in rows)]
     for place, axis in axes.items():
@@ -143,7 +143,7 @@ QUESTIONS = {
 
 
 def sections(rows) -> list[Section]:
-    """The chapter's words, and every question."""
+    """Returns the chapter's results and all questions."""
     asked = lambda rows, name: tables.asked(
         rows, "methods" if name == "differences" else name
     )

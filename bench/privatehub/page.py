@@ -1,4 +1,4 @@
-"""The comparison with PrivateHub as tables, a page and figures."""
+"""Tables, a page and figures of the comparison with PrivateHub."""
 
 import statistics
 
@@ -13,17 +13,17 @@ from privatehub import jobs as work
 
 
 def panels(names, width=4.2, height=3.2):
-    """A panel for each name."""
+    """Returns a panel per name."""
     return pages.panels(names, width, height)
 
 
 def _with_legend(drawn, axes, caption):
-    columns = 5 if len(axes) > 1 else 2  # One panel is narrow.
+    columns = 5 if len(axes) > 1 else 2  # A single panel is narrow.
     return pages.with_legend(drawn, axes, caption, columns)
 
 
 def plane(rows):
-    """Table 4.2: what is shown over what is hidden, a panel a place and choice."""
+    """Draws table 4.2: shown over hidden accuracy, a panel per place and choice."""
     drawn, axes = panels([name for name, _ in goals.cases(rows)])
     for where, own in goals.cases(rows):
         axis = axes[where]
@@ -42,7 +42,7 @@ def plane(rows):
 
 
 def choices(rows):
-    """Figure 4.8: classes to show and to hide over what is chosen to be hidden."""
+    """Draws figure 4.8: shown and hidden accuracy over the classes to hide."""
     rows = sorted(rows, key=tables.order)
     places = list(dict.fromkeys(row["place"] for row in rows))
     drawn, axes = panels(places)
@@ -71,14 +71,14 @@ def choices(rows):
 
 
 def with_streams(rows):
-    """Rows that the figure of streams draws: PrivateHub's, of one choice and seed."""
+    """Returns the rows of the figure of streams: PrivateHub, one choice and seed."""
     every = [row for row in rows if "streams" in row]
     own = [row for row in every if row["name"] == work.OURS and row["at"] == 0]
     return [r for r in own if r["seed"] == min(q["seed"] for q in own)] or every[:1]
 
 
 def slim(rows):
-    """Rows, of which those keep streams alone that are drawn."""
+    """Removes streams from rows that are not drawn."""
     of = lambda question: [row for row in rows if row["question"] == question]
     drawn = {id(row) for q in ("methods", "switched") for row in with_streams(of(q))}
     bare = lambda row: {name: row[name] for name in row if name != "streams"}
@@ -86,7 +86,7 @@ def slim(rows):
 
 
 def beside(what):
-    """A figure of test windows as they were, and beside them what was made."""
+    """Returns a figure of test windows next to generated ones."""
     caption = (
         f"A test window of a class, three of its channels, {what}, each stretched to "
         "its own range."
@@ -119,7 +119,7 @@ def _streams(rows, caption):
 
 
 def forecasts(rows):
-    """Figure 4.9: errors over those of raw windows."""
+    """Draws figure 4.9: forecast errors relative to raw windows."""
     things = list(
         dict.fromkeys((r["place"], what) for r in rows for what in r["errors"])
     )
@@ -141,7 +141,7 @@ def forecasts(rows):
 
 
 def labels(rows):
-    """Figure 4.10: two classes with and without their labels."""
+    """Draws figure 4.10: two classes with and without their labels."""
     places = by(rows, "place")
     drawn, axes = panels(list(places))
     for place, axis in axes.items():
@@ -158,7 +158,7 @@ def labels(rows):
 
 
 def over_steps(rows):
-    """What the judge tells of windows, over steps of DDIM, and of another solver."""
+    """Draws the raw-data classifier's accuracy over the steps of each sampler."""
     places = by(rows, "place")
     drawn, axes = panels(list(places))
     for place, axis in axes.items():
@@ -196,7 +196,7 @@ def _recall(rows):
 
 
 def plain(kind):
-    """A reading's name in words.
+    """Returns a reading's name as text.
 
     Example:
       >>> plain("of_made")

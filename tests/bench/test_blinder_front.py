@@ -139,5 +139,5 @@ def test_a_sweep_of_other_epochs_or_seeds_has_a_folder_of_its_own(run, words, fo
 
 
 def test_a_preset_that_the_front_is_not_of_is_refused(run):
-    with pytest.raises(SystemExit, match=r"--preset must be of \['mag4', 'mag5'\]"):
+    with pytest.raises(SystemExit, match=r"--preset must be one of \['mag4', 'mag5'\]"):
         run("--preset", "raw6")

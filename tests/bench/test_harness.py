@@ -42,7 +42,7 @@ def test_a_name_that_there_is_not_is_refused(bench, monkeypatch, script, option)
     monkeypatch.setattr(sys, "argv", [script, "--smoke", f"--{option}", "nothing"])
     begun = lambda **given: pytest.fail("It began.")
     monkeypatch.setattr(module.timing, "Report", begun)
-    with pytest.raises(SystemExit, match=rf"--{option} must be of .*\['nothing'\]"):
+    with pytest.raises(SystemExit, match=rf"--{option} must be one of .*\['nothing'\]"):
         module.main()
 
 
@@ -85,7 +85,7 @@ def test_rows_say_where_programs_may_have_been_compiled_before(bench, tmp_path):
 def test_names_that_there_are_are_taken(bench):
     among = bench("harness.timing").among
     among("only", ["a", "b"], ("a", "b", "c"))
-    with pytest.raises(SystemExit, match=r"--only must be of \['a'\], got \['b'\]"):
+    with pytest.raises(SystemExit, match=r"--only must be one of \['a'\], got \['b'\]"):
         among("only", ["a", "b"], ("a",))
 
 
@@ -94,7 +94,7 @@ def test_of_atlas(bench, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "argv", ["atlas", "--smoke", "--folder", str(tmp_path)])
     monkeypatch.setattr(atlas.ja, "load", raising(FileNotFoundError("nowhere")))
     atlas.main()
-    assert "Smartwatch is left out: nowhere" in capsys.readouterr().out
+    assert "Skipping Smartwatch: nowhere" in capsys.readouterr().out
     monkeypatch.setattr(atlas.ja, "load", raising(ValueError("a file is damaged")))
     with pytest.raises(ValueError, match="a file is damaged"):
         atlas.main()

@@ -147,7 +147,7 @@ def test_what_is_not_at_hand_is_said(places, monkeypatch, capsys):
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     places.rooms.cache_clear()
     assert places.every(False, "rooms") == []
-    assert "rooms are left out: room_climate was not found" in capsys.readouterr().out
+    assert "Skipping rooms: room_climate was not found" in capsys.readouterr().out
 
 
 def test_homes_become_places_of_sensors_that_change(places):
