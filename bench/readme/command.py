@@ -1,8 +1,7 @@
-"""README's tables, from what was measured: python bench readme [--check].
+"""Updates README's tables from measured rows: python bench readme [--check].
 
-Writes anew every table of README.md that stands between ``<!-- table: NAME -->`` and
-``<!-- end of table -->``, from the rows in ``bench/results``. With ``--check`` nothing
-is written, and tables that are not what the rows say are named.
+Rewrites every table of README.md between ``<!-- table: NAME -->`` and ``<!-- end of
+table -->`` from the rows in ``bench/results``. ``--check`` only lists outdated tables.
 """
 
 import argparse
@@ -19,9 +18,9 @@ BLOCK = re.compile(r"(<!-- table: (.+?) -->\n)(.*?)(<!-- end of table -->)", re.
 
 
 def main():
-    """Writes README.md, or says what is old in it."""
+    """Writes README.md, or lists its outdated tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--check", action="store_true", help="only list old tables")
     text = README.read_text(encoding="utf-8")
     new, old = filled(text, RESULTS)
     if not parser.parse_args().check:
@@ -32,10 +31,10 @@ def main():
 
 
 def filled(text, results):
-    """``(text, names)``: with tables as rows say, and which of them said otherwise.
+    """Returns the text with updated tables, and the names of the changed ones.
 
     Raises:
-      ValueError: for a table that nobody makes, or one that is not in the text.
+      ValueError: if text and generators do not have the same tables.
     """
     named = [name for _, name, _, _ in BLOCK.findall(text)]
     if sorted(named) != sorted(TABLES):

@@ -1,24 +1,24 @@
-"""README's tables of how fast the kernels are."""
+"""README's tables of the kernels' speed."""
 
 import pathlib
 
 from harness.pages import columns_table
 from harness.results import Rows, figures
 
-# A kernel: its name | that of the row | a part of its shapes. Below it, what it is so
-# many times as fast, or as long, as | the row that says so | its shapes, if others. The
-# second part is of other sizes, or calls, on a GPU than on a CPU.
+# Kernel: its name | name of the row | part of its shapes. Below it, a comparison: words
+# of the ratio | row of the ratio | its shapes, if different. The second part has other
+# sizes or calls on a GPU than on a CPU.
 TEXT = pathlib.Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
 CASES, GPU_CASES = TEXT.split("\n\n")
 
 
 def kernels(results):
-    """A line a kernel: what was measured, how near a limit, beside what."""
+    """Returns a line per kernel: measurement, share of a limit, comparisons."""
     return _table(Rows(results, "kernels_cpu"), parsed(CASES))
 
 
 def kernels_gpu(results):
-    """The same of a GPU, but for what was not measured there."""
+    """Returns the same for a GPU, without kernels that were not measured there."""
     found = Rows(results, "kernels_gpu")
     cases = parsed(GPU_CASES)
     for kernel, name, shapes, beside in parsed(CASES):
@@ -29,7 +29,7 @@ def kernels_gpu(results):
 
 
 def parsed(text) -> list[tuple]:
-    """``(kernel, row, shapes, [(words, row, shapes)])`` of each case.
+    """Returns ``(kernel, row, shapes, [(words, row, shapes)])`` for each case.
 
     Example:
       >>> parsed("`dtw` | DTW | 9 pairs\\n  fast | a loop | loop")
@@ -69,7 +69,7 @@ def _ratio(value):
 
 
 def _share(row):
-    """Of the limit that is nearer, products or the copy."""
+    """Returns the share of the nearer limit, products or copy."""
     shares = {
         "products": row.get("share_of_matmul_rate") or 0.0,
         "the copy": row.get("share_of_copy_bandwidth") or 0.0,

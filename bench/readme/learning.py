@@ -1,4 +1,4 @@
-"""README's tables of what learners reach, and of what their messages tell."""
+"""README's tables of learners' scores and of attacks on their messages."""
 
 from atlas import tables as atlas_tables
 from audit import page as audit_page
@@ -12,7 +12,7 @@ PLACES = ("UCI HAPT", "Sleep-EDF", "WISDM watch", "Smart homes", "Homes' energy"
 
 
 def atlas(results):
-    """Every method on every application."""
+    """Returns every method on every application."""
     rows = by(asked(read(results / "atlas.json"), "methods"), atlas_tables.PLACE)
     found = [atlas_tables.over_seeds(rows[place]) for place in PLACES]
     names = [n for n in atlas_tables.ORDER if any(n in own for own in found)]
@@ -31,7 +31,7 @@ def _score(row):
 
 
 def pfdrl(results):
-    """Methods on Tracebase."""
+    """Returns the methods on Tracebase."""
     rows = asked(read(results / "pfdrl.json"), "methods")
 
     def saved(own):
@@ -55,7 +55,7 @@ def pfdrl(results):
 
 
 def privatehub(results):
-    """Classes shown and hidden, of every place and choice."""
+    """Returns shown and hidden classes of every place and choice."""
     groups = {}
     rows = asked(read(results / "privatehub.json"), "methods")
     for group in hub_tables.grouped(rows):
@@ -77,7 +77,7 @@ def _shown(group):
 
 
 def _bold(text, row):
-    """An ε that is counted, marked where it is more than is claimed."""
+    """Marks a measured ε that exceeds the claimed one."""
     return f"**{text}**" if text and float(text) > row["claimed"] else text
 
 
@@ -85,7 +85,7 @@ CLAIMED = {"ε claimed": lambda row: f"{row['claimed']:.2f}"}
 
 
 def mechanisms(results):
-    """ε counted beside ε claimed, for the worst example."""
+    """Returns measured and claimed ε for the worst-case example."""
     columns = {
         "worst example there can be": lambda row: row["name"],
         **CLAIMED,
@@ -97,7 +97,7 @@ def mechanisms(results):
 
 
 def planted(results):
-    """ε counted of mechanisms as they are, and with bugs planted in them."""
+    """Returns measured ε of mechanisms with and without planted bugs."""
     lines = []
     for row in read(results / "audit.json"):
         if "planted" in row:
@@ -108,7 +108,7 @@ def planted(results):
 
 
 def members(results):
-    """Which windows a client trained on, by its messages."""
+    """Returns the success of membership inference from a client's messages."""
     rate = lambda at: lambda row: f"{100 * row['true_positives'][at]:.0f} %"
     columns = {
         "learner": lambda row: row["learner"],

@@ -1,15 +1,15 @@
-"""README's tables of what anonymizers keep and hide."""
+"""README's tables of utility and privacy of anonymizers."""
 
 from anonymizers import rows as anonymizer_rows
 from deeprotect import tables
 from harness.pages import columns_table, table
 from harness.results import Rows, figures, read
 
-CASE = "MotionSense"  # The case of the table of anonymizers that README shows.
+CASE = "MotionSense"  # The case shown in README.
 
 
 def blinder(results):
-    """Blinder, guided, over ten seeds."""
+    """Returns the results of Blinder, guided, over ten seeds."""
     found = Rows(results, "blinder_motion_sense").spread
     ours = lambda what: found(f"Blinder, guided: {what}")
     return table(
@@ -43,7 +43,7 @@ PUBLISHED = (
 
 
 def anonymizers(results):
-    """Every anonymizer of one case."""
+    """Returns every anonymizer of one case."""
     rows = read(results / "anonymizers.json")
     own = [one for one in rows if one["case"] == CASE]
     first = own[0]
@@ -53,7 +53,7 @@ def anonymizers(results):
 
 
 def elsewhere(results):
-    """Every anonymizer of the other cases, in short."""
+    """Returns every anonymizer of the other cases in short form."""
     rows = read(results / "anonymizers.json")
 
     def read_of(one):
@@ -73,7 +73,7 @@ def elsewhere(results):
 
 
 def front(results):
-    """Settings of Blinder, guided, that no other beats in both."""
+    """Returns the Pareto-optimal settings of Blinder, guided."""
     setting = lambda name: (
         lambda row: f"{row['settings'][name]:g}" if name in row["settings"] else ""
     )
@@ -92,7 +92,7 @@ def front(results):
 
 
 def _retrained(found):
-    """Those of every row; and who is worse, where more were tried."""
+    """Returns the attackers of every row, and a stronger one if a row has more."""
     usual = {name: found[name] for name in ("mlp", "forest")}
     told = " / ".join(f"{100 * x:.1f}" for x in usual.values())
     worst = max(found, key=found.get)
@@ -100,7 +100,7 @@ def _retrained(found):
 
 
 def attributes(results):
-    """Two private attributes at once."""
+    """Returns results with two private attributes."""
     found = Rows(results, "blinder_attributes").spread
     told = lambda name, what: found(f"side and subject: {name}{what}")
     lines = [
@@ -127,7 +127,7 @@ def attributes(results):
 
 
 def unseen(results):
-    """People never seen in training."""
+    """Returns results on unseen people."""
     found = Rows(results, "blinder_unseen").spread
 
     def pair(one, other):
@@ -146,7 +146,7 @@ def unseen(results):
 
 
 def deeprotect(results):
-    """The ε at which the useful inference is within 10 points of raw windows."""
+    """Returns the ε at which useful accuracy is within 10 points of raw windows."""
     rows = read(results / "deeprotect.json")
     needed, lines = tables.needed(rows), []
     for row in (row for row in rows if row["kind"] == "raw"):

@@ -1,4 +1,4 @@
-"""README's tables of how fast things are."""
+"""README's tables of speed."""
 
 from harness.pages import columns_table, table
 from harness.results import Rows, figures
@@ -7,7 +7,7 @@ from readme.kernels import kernels, kernels_gpu
 UPDATES = "client updates/s"
 
 
-META = (  # Name in README, of the row, and its shapes.
+META = (  # Name in README, name of the row, and its shapes.
     ("factored", "factored", "14 clients"),
     ("factored", "factored", "64 clients"),
     ("factored", "factored", "1024 clients in chunks of 64"),
@@ -20,7 +20,7 @@ META = (  # Name in README, of the row, and its shapes.
 
 
 def meta(results):
-    """A cohort's second-order meta-gradient."""
+    """Returns the speed of a cohort's second-order meta-gradient."""
     found = Rows(results, "meta_cpu").rows
     rows = {(row["name"], row["shapes"]): row for row in found}
     lines = []
@@ -33,7 +33,7 @@ def meta(results):
 
 
 def federated(results):
-    """Rounds of FedAvg beside rivals'."""
+    """Returns the speed of FedAvg's rounds, compared with rivals."""
     found, shapes = Rows(results, "federated_cpu"), "64 clients"
     ours = "FedAvg, a shard per device"
     best = found.value(ours, shapes)
@@ -43,7 +43,7 @@ def federated(results):
         return one.replace("a shard per device", "a shard for each core")
 
     def times(name):
-        other = name.startswith(("LDP-FL", "Atlas"))  # Another algorithm.
+        other = name.startswith(("LDP-FL", "Atlas"))  # Different algorithms.
         if other or name == ours:
             return ""
         return figures(best / found.value(name, shapes), 2)
@@ -63,7 +63,7 @@ def federated(results):
 
 
 def devices(results):
-    """The same rounds on one device, by two workers and by two processes."""
+    """Returns the same rounds on one device, two workers and two processes."""
     found, clients = Rows(results, "devices_cpu"), "256 clients"
     names = {
         "FedAvg": "FedAvg, 768-256-128-25-128-256-768, 5 steps of 16",
@@ -83,7 +83,7 @@ def devices(results):
 
 
 def edge(results):
-    """Exported models, one window at a time."""
+    """Returns the speed of exported models, one window at a time."""
     found = Rows(results, "edge_cpu")
     times = ("median", "99th percentile")
 
