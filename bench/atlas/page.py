@@ -147,9 +147,9 @@ def sections(rows) -> list[Section]:
     asked = lambda rows, name: tables.asked(
         rows, "methods" if name == "differences" else name
     )
-    about = Section("Beside the chapter", tuple(tables.about(rows)))
+    about = Section("Comparison with the chapter", tuple(tables.about(rows)))
     return [about, *pages.answered(QUESTIONS, rows, asked)]
 
 
-PAGE = pages.Page("Atlas beside its rivals", sections)
+PAGE = pages.Page("Atlas compared with its rivals", sections)
 markdown, write = PAGE.markdown, PAGE.write

@@ -190,5 +190,5 @@ def sections(rows) -> list[Section]:
     return found
 
 
-PAGE = pages.Page("What the server of a federation sees", sections, indent=None)
+PAGE = pages.Page("Messages of a federation, attacked", sections, indent=None)
 markdown, write = PAGE.markdown, PAGE.write

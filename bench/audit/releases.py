@@ -99,7 +99,7 @@ def _vector(world, reach):
 
 
 def _told(sent, value, bug, norm, power=1):
-    """Returns how much closer a release is to the second end; an exact end is proof."""
+    """Returns how much closer a release is to the second end; exact ends are proof."""
     sent = jnp.where(bug.bare & (jnp.arange(NUMBERS) == 0), value, sent)
     end = 0.5 * bug.reach
     far, near = jnp.linalg.norm(sent + end, norm), jnp.linalg.norm(sent - end, norm)

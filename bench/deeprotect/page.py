@@ -26,7 +26,7 @@ def sections(rows) -> list[Section]:
     drawn = [Section("Useful and sensitive over ε", pictures=pictures)] if own else []
     made = {title: make(rows) for title, make in QUESTIONS.items()}
     told = [Section(title, table=table) for title, table in made.items() if table]
-    return [Section("Beside the paper", (tables.PAPER,)), *drawn, *told]
+    return [Section("Comparison with the paper", (tables.PAPER,)), *drawn, *told]
 
 
 PAGE = pages.Page("DEEProtect over its budget", sections)

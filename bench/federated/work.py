@@ -91,7 +91,7 @@ def visited(sizes: Sizes) -> np.ndarray:
 
 
 def flops_per_update(sizes: Sizes) -> int:
-    """Returns operations per client: two products forward, four back, none for input."""
+    """Returns operations per client: 2 products forward, 4 back, none for the input."""
     weights = [a * b for a, b in itertools.pairwise(sizes.widths)]
     return (6 * sum(weights) - 2 * weights[0]) * sizes.batch * sizes.steps
 

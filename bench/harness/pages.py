@@ -171,8 +171,8 @@ def chapter(title, goals, paper, questions, own=asked) -> Page:
     return Page(
         title,
         lambda rows: [
-            Section("Must reach", table=goals(rows)),
-            Section("Beside the chapter", (paper,)),
+            Section("Requirements", table=goals(rows)),
+            Section("Comparison with the chapter", (paper,)),
             *answered(questions, rows, own),
         ],
     )

@@ -162,7 +162,11 @@ def arguments(
     Raises:
       SystemExit: if an option has an unknown value.
     """
-    parser = argparse.ArgumentParser("bench", description=description.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        "bench",
+        description=description.replace("``", ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--smoke", action="store_true", help="small sizes, a minute")
     parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
     if isinstance(folder, Option):

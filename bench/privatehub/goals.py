@@ -13,9 +13,9 @@ NOT_RUN = HOLDS[None]
 BELOW_RAW, ABOVE_CHANCE, CHANCE = 2.0, 10.0, 50.0  # Percentage points.
 OVER_RAW, UNDER_RAW = 1.1, 0.9  # Ratios of forecast errors.
 READINGS = {
-    "of_made": "of rewritten windows, by who learned from raw ones",
-    "of_real": "of what really came, from rewritten windows",
-    "taught": "of raw windows, by who learned from rewritten ones",
+    "of_made": "on rewritten windows, trained on raw ones",
+    "of_real": "on the real samples, predicted from rewritten windows",
+    "taught": "on raw windows, trained on rewritten ones",
 }
 FEW, ALL, WITHIN = "20 steps", "100 steps", 1.0
 MOTION = (
@@ -105,7 +105,7 @@ def concealing_as(name, own):
             )
             shows = statistics.fmean(shown) > statistics.fmean(theirs)
             holds = shows and statistics.fmean(hidden) < statistics.fmean(leaked)
-        what, asked = f"{name} beside {gan}", "shows more, hides more"
+        what, asked = f"{name} over {gan}", "shows more, hides more"
         yield line(what, asked, both[0], told, holds)
 
 

@@ -33,10 +33,10 @@ def plane(rows):
             axis.plot(*told, "o", ms=6, color=colour, label=name)
         axis.axvline(goals.CHANCE, **DOTTED)
         axis.axvline(goals.CHANCE + goals.ABOVE_CHANCE, **DOTTED)
-        label(axis, "to hide: worst, balanced [%]", "to show [%]")
+        label(axis, "to hide: worst balanced accuracy [%]", "to show: accuracy [%]")
     caption = (
-        "Upper left is better. Dotted: chance, and ten points more, which is asked "
-        "for. A dot is a seed."
+        "Upper left is better. Dotted: chance level, and the required limit ten points "
+        "above it. A dot is a seed."
     )
     return _with_legend(drawn, axes, caption)
 
@@ -66,7 +66,9 @@ def choices(rows):
         told = [words[choice].replace(", ", ",\n") for choice in names]
         axis.set_xticks(range(len(names)), told, fontsize=7)
         axis.set_ylabel("recognised [%]", fontsize=8)
-    caption = "Pale: windows of classes to show; dark and narrow: of classes to hide."
+    caption = (
+        "Pale: windows of classes to show; dark and narrow: windows of classes to hide."
+    )
     return _with_legend(drawn, axes, caption)
 
 
@@ -88,8 +90,7 @@ def slim(rows):
 def beside(what):
     """Returns a figure of test windows next to generated ones."""
     caption = (
-        f"A test window of a class, three of its channels, {what}, each stretched to "
-        "its own range."
+        f"Three channels of a test window, {what}; each is scaled to its own range."
     )
     return lambda rows: _streams(rows, caption)
 
@@ -137,7 +138,7 @@ def forecasts(rows):
         axis.set_xticks(range(len(own)), names, fontsize=6)
         axis.set_ylabel("error over raw", fontsize=8)
     caption = "; ".join(f"{plain(k)}: {told}" for k, told in goals.READINGS.items())
-    return _with_legend(drawn, axes, f"{caption}. Dotted: what is asked for.")
+    return _with_legend(drawn, axes, f"{caption}. Dotted: the required limit.")
 
 
 def labels(rows):
@@ -153,7 +154,7 @@ def labels(rows):
         names = [group[0]["name"].replace(" ", "\n") for group in own]
         axis.set_xticks(range(len(own)), names, fontsize=6)
         axis.set_ylabel("recognised [%]", fontsize=8)
-    caption = "Two classes: raw; made anew, all labels known; theirs not."
+    caption = "Two classes: raw; regenerated, with all labels; the same without theirs."
     return _with_legend(drawn, axes, caption)
 
 
@@ -207,7 +208,7 @@ def plain(kind):
 
 QUESTIONS = {
     "table 4.2": Question(
-        "As table 4.2 lies: ours (the chapter's), accuracies in percent",
+        "Table 4.2: ours (the chapter's), accuracies in percent",
         tables.chapter_table,
     ),
     "methods": Question(
@@ -216,26 +217,24 @@ QUESTIONS = {
         {"methods": plane, "choices": choices, "streams": beside("raw and rewritten")},
     ),
     "switched": Question(
-        "Windows asked for, of their own class and of another",
+        "Windows generated for their own class and for another",
         tables.switched_table,
-        {"from_nothing": beside("and one made from nothing of that class")},
+        {"from_nothing": beside("and of a generated window of its class")},
     ),
     "forecasts": Question(
-        "What sensors are there for (RQ3: figure 4.9)",
+        "Forecasts of measured quantities (RQ3: figure 4.9)",
         tables.forecast_table,
         {"forecasts": forecasts},
     ),
     "missing": Question(
-        "Two classes without labels, all made anew (RQ4: figure 4.10)",
+        "Two classes without labels, all regenerated (RQ4: figure 4.10)",
         tables.missing_table,
         {"missing": labels},
     ),
     "new_home": Question(
         "A new home, with and without others' windows first", tables.new_home_table
     ),
-    "quality": Question(
-        "How like real windows synthetic ones are", tables.quality_table
-    ),
+    "quality": Question("Realism of synthetic windows", tables.quality_table),
     "steps": Question(
         "Fewer steps, of DDIM and of DPM-Solver++ (2M)",
         tables.steps_table,
@@ -250,7 +249,7 @@ QUESTIONS = {
 
 
 PAGE = pages.chapter(
-    "PrivateHub beside its rivals",
+    "PrivateHub compared with other generators",
     goals.table,
     published.PAPER,
     QUESTIONS,
