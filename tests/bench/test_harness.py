@@ -1,4 +1,4 @@
-"""What all benchmarks share: options, rates, memory, answers of before, what lacks."""
+"""Tests of shared benchmark code: options, rates, memory, earlier answers."""
 
 import argparse
 import importlib.util
@@ -129,7 +129,7 @@ def test_answers_of_before_stay(bench, tmp_path):
 
 
 def raising(error):
-    """A function that raises it, whatever it is given."""
+    """Returns a function that raises ``error`` for any arguments."""
 
     def raise_it(*given, **settings):
         raise error
@@ -142,13 +142,13 @@ def test_memory_that_was_given_back_is_forgotten(bench):
     work.forget_held()
     start = work.held_mib()
     if not start:
-        pytest.skip("Linux alone says what a process held")
-    # Asked of the system itself: an allocator may have as much lying about.
+        pytest.skip("only Linux reports the memory of a process")
+    # Allocate from the system itself, since an allocator may reuse memory.
     pages = mmap.mmap(-1, 1 << 28)  # 256 MiB.
     np.frombuffer(pages, np.uint8)[:] = 1
     most = work.held_mib()
     pages.close()
-    # It outlives what was given back; the system counts pages in batches.
+    # The peak survives freed memory; the system counts pages in batches.
     assert work.held_mib() == pytest.approx(most, abs=2) and most > start + 200
     work.forget_held()
     assert work.held_mib() < most - 200
@@ -157,7 +157,7 @@ def test_memory_that_was_given_back_is_forgotten(bench):
 @pytest.fixture
 def timing():
     if not SCRIPT.exists():
-        pytest.skip("the benchmarks are not beside the tests")
+        pytest.skip("the bench folder is not next to the tests")
     spec = importlib.util.spec_from_file_location("timing", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -168,7 +168,7 @@ def test_copy_bandwidth_keeps_to_one_piece_of_memory(timing, monkeypatch):
     passes, places = [], []
 
     def in_half_a_second(fn, *args, repeats):
-        # The results are kept, so that memory is the same only where it was donated.
+        # Results stay alive, so memory is reused only if it was donated.
         for _ in range(1 + repeats):
             passes.append(jax.block_until_ready(fn(*args)))
             places.append(passes[-1].unsafe_buffer_pointer())

@@ -1,4 +1,4 @@
-"""Rows on kernels: what each must say, by hand and of one area as it runs."""
+"""Tests of rows on kernels: required fields, by hand and from a run of one area."""
 
 import datetime
 import importlib
@@ -13,9 +13,9 @@ NEEDED = {"operations", "bytes", "seconds", "date", "device", "unit", "shapes"}
 
 @pytest.fixture
 def timing(monkeypatch):
-    """The module, on a machine of 200 operations and 10 bytes a second."""
+    """Returns the module for a machine with 200 operations and 10 bytes per second."""
     if not BENCH.exists():
-        pytest.skip("the benchmarks are not beside the tests")
+        pytest.skip("the bench folder is not next to the tests")
     monkeypatch.syspath_prepend(str(BENCH))
     module = importlib.import_module("harness.timing")
     monkeypatch.setattr(module, "matmul_rate", lambda n: 200.0)
@@ -29,7 +29,7 @@ def test_shares_of_the_limits(timing):
         "clip", 5.0, "ms", "8 x 4", operations=100, bytes=40, seconds=5, least_bytes=20
     )
     row = report.rows[-1]
-    # 100 operations in 5 s are 20 of 200 a second; 40 bytes are 8 of 10, 20 are 4.
+    # 100 operations in 5 s are 20 of 200 per second; 40 bytes are 8 of 10, 20 are 4.
     assert row["share_of_matmul_rate"] == 0.1
     assert row["share_of_copy_bandwidth"] == 0.8
     assert row["share_of_copy_bandwidth_by_least_bytes"] == 0.4

@@ -1,4 +1,4 @@
-"""README's tables say what the rows in bench/results say."""
+"""Tests that README's tables agree with the rows in bench/results."""
 
 import json
 import pathlib
@@ -32,7 +32,7 @@ def test_tables_are_of_their_width(tables):
 def test_a_figure_that_moves_is_seen_and_written(tables, tmp_path):
     results = shutil.copytree(RESULTS, tmp_path / "results")
     rows = json.loads((results / "layouts_cpu.json").read_text())
-    assert rows  # Read by no table: nothing would be old.
+    assert rows  # If no table used them, none would be outdated.
     path = results / "meta_cpu.json"
     rows = json.loads(path.read_text())
     (row,) = [

@@ -1,4 +1,4 @@
-"""Benchmarks run as they are documented, on sizes that take seconds."""
+"""Smoke tests of benchmarks as documented, on sizes that take seconds."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_blinder_has_every_setting_of_every_variant(bench):
 
 
 def test_layouts_in_a_process_of_their_own(tmp_path):
-    """Which splits the processor before JAX is there, and checks its own numbers."""
+    """It splits the processor before JAX is imported, and checks its own numbers."""
     bench, out = pathlib.Path(__file__).parents[2] / "bench", tmp_path / "rows.json"
     done = subprocess.run(
         [sys.executable, bench, "federated.layouts", "--smoke", "--json", out],
