@@ -190,5 +190,5 @@ def sections(rows) -> list[Section]:
     return found
 
 
-PAGE = pages.Page("Messages of a federation, attacked", sections, indent=None)
+PAGE = pages.Page("Attacks on the messages of a federation", sections, indent=None)
 markdown, write = PAGE.markdown, PAGE.write
