@@ -1,16 +1,13 @@
 """Tests of shared benchmark code: options, rates, memory, earlier answers."""
 
 import argparse
-import importlib.util
 import mmap
-import pathlib
 import sys
 
 import jax
 import numpy as np
 import pytest
 
-SCRIPT = pathlib.Path(__file__).parents[2] / "bench" / "harness" / "timing.py"
 NAMES = {"dysan": "dysan", "meta": "blinder.meta_gradient"}
 
 
@@ -155,13 +152,8 @@ def test_memory_that_was_given_back_is_forgotten(bench):
 
 
 @pytest.fixture
-def timing():
-    if not SCRIPT.exists():
-        pytest.skip("the bench folder is not next to the tests")
-    spec = importlib.util.spec_from_file_location("timing", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def timing(bench):
+    return bench("harness.timing")
 
 
 def test_copy_bandwidth_keeps_to_one_piece_of_memory(timing, monkeypatch):

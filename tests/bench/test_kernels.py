@@ -1,23 +1,17 @@
 """Tests of rows on kernels: required fields, by hand and from a run of one area."""
 
 import datetime
-import importlib
 import json
-import pathlib
 
 import pytest
 
-BENCH = pathlib.Path(__file__).parents[2] / "bench"
 NEEDED = {"operations", "bytes", "seconds", "date", "device", "unit", "shapes"}
 
 
 @pytest.fixture
-def timing(monkeypatch):
+def timing(bench, monkeypatch):
     """Returns the module for a machine with 200 operations and 10 bytes per second."""
-    if not BENCH.exists():
-        pytest.skip("the bench folder is not next to the tests")
-    monkeypatch.syspath_prepend(str(BENCH))
-    module = importlib.import_module("harness.timing")
+    module = bench("harness.timing")
     monkeypatch.setattr(module, "matmul_rate", lambda n: 200.0)
     monkeypatch.setattr(module, "copy_bandwidth", lambda num_bytes: 10.0)
     return module
@@ -74,17 +68,17 @@ def test_a_run_that_is_stopped_keeps_its_rows_and_replaces_none(timing, tmp_path
     assert json.loads(path.read_text()) == report.rows and len(report.rows) == 4
 
 
-def test_every_row_of_an_area_has_its_work(timing):
+def test_every_row_of_an_area_has_its_work(timing, bench):
     report = timing.KernelReport(smoke=True)
-    importlib.import_module("kernels.aggregation").rows(report, smoke=True)
+    bench("kernels.aggregation").rows(report, smoke=True)
     assert len(report.rows) == 9
     for row in report.rows:
         assert NEEDED < set(row)
         assert row["share_of_copy_bandwidth"] > 0 and row["share_of_matmul_rate"] > 0
 
 
-def test_a_clipped_sum_reads_twice_and_need_read_once(timing):
-    clipping = importlib.import_module("kernels.clipping")
+def test_a_clipped_sum_reads_twice_and_need_read_once(timing, bench):
+    clipping = bench("kernels.clipping")
     took = timing.Timed(1.0, 0.0, None)
     # 8 rows of 4 float32 numbers are 128 bytes, their sum 16.
     work = clipping._work(32, 4, 4, took)
