@@ -1,8 +1,8 @@
-"""Benchmarks by name: ``python bench NAME [options]``.
+"""Runs a benchmark: ``python bench NAME [options]``.
 
-``NAME`` is a folder with a ``command.py``, or a file, of this folder; a dot goes into a
-folder (``python bench blinder.flip``). Imports the standard library alone, for rivals
-run in environments of their own. Without a name, lists what there is.
+``NAME`` is a file of this folder or a subfolder with a ``command.py``; a dot selects a
+module in a subfolder (``python bench blinder.flip``). Without a name, prints the list.
+Imports only the standard library, because rivals run in separate environments.
 """
 
 import importlib
@@ -13,10 +13,10 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 
 
 def module(name) -> str:
-    """The dotted name of the module whose ``main`` is run.
+    """Returns the dotted name of the module whose ``main`` to run.
 
     Raises:
-      SystemExit: if there is none.
+      SystemExit: if no such benchmark exists.
     """
     path = FOLDER.joinpath(*name.split("."))
     for found, dotted in [
@@ -25,23 +25,23 @@ def module(name) -> str:
     ]:
         if found.is_file():
             return dotted
-    raise SystemExit(f"NAME must be of {', '.join(questions())}, got {name}.")
+    raise SystemExit(f"NAME must be one of {', '.join(questions())}, got {name}.")
 
 
 def questions() -> list[str]:
-    """What can be asked."""
+    """Returns the names of all benchmarks."""
     commands = [path.parent.name for path in FOLDER.glob("*/command.py")]
     files = [path.stem for path in FOLDER.glob("*.py")]
     return sorted({*commands, *files} - {"__main__"})
 
 
 def main():
-    """Runs the benchmark that the first word names, with the words after it."""
+    """Runs the benchmark named by the first argument with the other arguments."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(f"{__doc__.splitlines()[0]}\n\nNAME: {', '.join(questions())}")
         return
     name = sys.argv.pop(1)
-    sys.argv[0] = str(FOLDER / "__main__.py")  # Beside which Ray looks for modules.
+    sys.argv[0] = str(FOLDER / "__main__.py")  # Ray looks for modules in its folder.
     importlib.import_module(module(name)).main()
 
 

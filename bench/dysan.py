@@ -1,12 +1,14 @@
-"""What DySan costs: python bench dysan [--smoke] [--json F].
+"""Measures the cost of DySan against the authors' program and a phone.
 
-An iteration as the released program trains, one step of the sanitizer and 50 each of
-the predictor and the discriminator; a round of our schedule, one step of each; the
-hours that the grid of 36 models takes by it; with ``--part choice`` the choice among
-36 models for one window, by one core. Windows are random ones of the published shape,
-125 samples of 6 channels, and the models untrained: neither changes what is computed.
-``--part quality`` trains one model on MotionSense by either schedule and tries it as it
-grows. (The choice among the grid's models is attacked by ``anonymizers``.)
+Example: ``python bench dysan --part training --smoke``.
+
+``--part training`` times an iteration of the official program (one step of the
+sanitizer, 50 each of the predictor and the discriminator) and a round of our schedule
+(one step of each), and computes the hours for the grid of 36 models. ``--part choice``
+times the choice among 36 models for one window on one core. Both use random windows of
+the published shape (125 samples of 6 channels) and untrained models, which does not
+affect the cost. ``--part quality`` trains one model on MotionSense with each schedule
+and evaluates checkpoints. (``anonymizers`` attacks the choice among the models.)
 """
 
 import functools
@@ -31,13 +33,13 @@ from jaxanon.methods.dysan import online_selection
 from jaxanon.sweeps.summary import scores
 
 PARTS = ("training", "choice", "quality")
-# An iteration of the released program, run on 2 cores.
+# An iteration of the official program on 2 cores.
 AUTHORS_S = 17.5
 PHONE_MS = 658  # 36 models on a Redmi Note 7, Boutet et al. 2021.
-ROUNDS = 38 * 60  # Of our schedule, 60 passes over MotionSense's 9,629 windows.
+ROUNDS = 38 * 60  # In our schedule: 60 passes over MotionSense's 9,629 windows.
 GRID = 36
-# Multiplications and additions for a window, forward: the sanitizer composed, the
-# predictor, the discriminator. A step of a network that learns costs three times that.
+# Multiplications and additions per window of a forward pass: sanitizer, predictor,
+# discriminator. A training step costs three times that.
 SANITIZER = 2 * (116 * 60 * 128 + 14_854 * 64 + 64 * 14_848 + 116 * 60 * 128)
 PREDICTOR = 2 * (120 * 36 * 100 + 56 * 500 * 100 + 24 * 500 * 160 + 8 * 800 * 160)
 DISCRIMINATOR = 2 * (120 * 36 * 64 + 64 * 60 * 64)
@@ -53,7 +55,7 @@ SMALL = {
 
 
 def main():
-    """Measures the two schedules and the choice, and prints the table."""
+    """Measures both schedules and the choice; prints the table."""
     args = timing.arguments(
         __doc__,
         folder="dysan",
@@ -72,7 +74,7 @@ def main():
 
 
 def training(report, smoke):
-    """An iteration as released, and a round of ours."""
+    """Times an iteration of the official program and a round of ours."""
     data = waves(512 if smoke else 9_629)
     inner = 3 if smoke else 50
     settings = SMALL if smoke else {}
@@ -95,7 +97,7 @@ def training(report, smoke):
 
 
 def a_round(data, steps, settings):
-    """Seconds of a round, of the many that one call of the trainer has."""
+    """Returns seconds per round; one call of the trainer runs several."""
     method = methods.dysan(data.spec, inner_steps=steps, **settings)
     prepared = method.prepare(datasets.by_client(data.train))
     call, key = rounds_program(method.update), jax.random.key(0)
@@ -111,13 +113,13 @@ def a_round(data, steps, settings):
 
 
 def operations(steps):
-    """Of a round: the judges learn from what the sanitizer makes of fresh batches."""
+    """Returns operations per round; classifiers train on fresh sanitized batches."""
     judges = 3 * (PREDICTOR + DISCRIMINATOR)
     return 256 * (3 * SANITIZER + judges + steps * (SANITIZER + judges))
 
 
 def choice(report, smoke):
-    """Every model tried on one window, by one core."""
+    """Times all models on one window on one core."""
     data, models = waves(64), 4 if smoke else GRID
     method = methods.dysan(data.spec, **(SMALL if smoke else {}))
     states = [method.init(jax.random.key(number)) for number in range(models)]
@@ -137,7 +139,7 @@ def choice(report, smoke):
 
 
 def waves(count) -> Data:
-    """Random windows of MotionSense's shape, with labels of their classes."""
+    """Returns random windows of MotionSense's shape with labels."""
     spec = made_spec(
         *("waves", 125, tuple("abcdef")), preset="raw6", split="trial", classes=CLASSES
     )
@@ -149,9 +151,9 @@ def waves(count) -> Data:
 
 
 class Schedule(NamedTuple):
-    """How one model is trained, and when it is tried."""
+    """A training schedule and the epochs at which to evaluate."""
 
-    steps: int  # of the judges in a round
+    steps: int  # classifier steps per round
     checks: tuple[int, ...]  # epochs
 
 
@@ -163,14 +165,13 @@ SCHEDULES_SMOKE = {"ours": Schedule(1, (1, 2))}
 
 
 def quality(report, smoke, folder, settings):
-    """Trains a model by every schedule, and tries it as it grows.
+    """Trains a model with each schedule and evaluates checkpoints.
 
     Args:
-      report: ``_timing.Report``.
-      smoke: whether a few windows and epochs are enough.
-      folder: where models, and what was found of them, are kept, so that the next call
-        goes on with them.
-      settings: of the method, beside its schedule.
+      report: ``timing.Report``.
+      smoke: whether to use few windows and epochs.
+      folder: folder that saves models and results, so that the next call resumes.
+      settings: settings of the method without its schedule.
     """
     data = load(smoke)
     judges = functools.cache(lambda: anonymizers.train_raw_classifiers(data))
@@ -202,12 +203,12 @@ def quality(report, smoke, folder, settings):
 
 
 def _copy(before, out):
-    """A model to go on from, without what was found of it, which stays as it is."""
+    """Copies a model, without its results, to continue training the copy."""
     shutil.copytree(before, out, ignore=shutil.ignore_patterns("found.json"))
 
 
 def load(smoke):
-    """MotionSense as DySan cuts it; for a smoke test, or without it, the smartwatch."""
+    """Loads MotionSense as DySan cuts it; smartwatch for smoke tests or if missing."""
     if smoke:
         return thin(ja.load("smartwatch", private=["side"]))
     return ja.load("motion_sense", preset="raw6", private=["gender"])

@@ -1,12 +1,14 @@
-"""What a sweep saves over single runs: python bench sweep [--smoke] [--json F].
+"""Compares the time of a sweep with that of separate runs.
 
-Blinder on MotionSense (without it, on the smartwatch recordings), 10 seeds x 12
-settings: ``jaxanon sweep`` in a fresh process, against as many runs one after another,
-each in a fresh process as ``jaxanon train`` is, and all in one warm process. Of the
-single runs a few are timed and the rest extrapolated, which their rows say. No process
-has a cache of compiled programs on disk, but with ``--smoke``. ``--ray yes`` times the
-sweep by Ray, too. ``--data F`` takes MotionSense's windows, where the recordings are
-not at hand, from F, which ``datasets.export(data, "all", F)`` wrote of preset ``mag4``.
+Example: ``python bench sweep --smoke``.
+
+Trains Blinder on MotionSense (or the smartwatch recordings if missing) with 10 seeds x
+12 settings: with ``jaxanon sweep`` in a new process, as separate runs each in a new
+process like ``jaxanon train``, and as separate runs in one warm process. Only a few of
+the separate runs are timed; the rows state that the others are extrapolated. Except
+with ``--smoke``, no process uses a compilation cache on disk. ``--ray yes`` also times
+the sweep by Ray. ``--data F`` reads MotionSense's windows from F, written by
+``datasets.export(data, "all", F)`` with preset ``mag4``, if the recordings are missing.
 """
 
 import os
@@ -17,7 +19,7 @@ import sys
 import tempfile
 import time
 
-# Each run's process needs the GPU's memory, this one hardly.
+# The processes of the runs need the GPU's memory; this process hardly does.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
@@ -32,19 +34,19 @@ from jaxanon.training import run_folder
 
 GRID = {"gamma": [1.0, 10.0, 30.0, 60.0], "beta": [0.5, 2.0, 6.0]}
 GRID_SMOKE = {"gamma": [1.0, 10.0]}
-ALONE = {"discriminator_rounds": 0}  # None beyond those of all.
+ALONE = {"discriminator_rounds": 0}  # No rounds that train only the discriminator.
 SETTINGS = {"hidden_sizes": (64,), "latent_dim": 10, "samples_per_class": 128}
 MAIN = "import sys; from jaxanon import cli; sys.exit(cli.main(sys.argv[1:]))"
-CLOSE = 1e-2  # Of losses of one member, trained in a sweep and alone.
+CLOSE = 1e-2  # Tolerance of losses between a member of a sweep and a separate run.
 
 
 def main():
-    """Times the sweep and the runs."""
+    """Times the sweep and the separate runs."""
     args = timing.arguments(
         __doc__,
-        epochs=timing.number(2, "passes of training"),
-        runs=timing.number(6, "single runs that are timed"),
-        ray="yes: the sweep by Ray as well",
+        epochs=timing.number(2, "training epochs"),
+        runs=timing.number(6, "number of timed separate runs"),
+        ray="yes: also time the sweep by Ray",
         data="file of MotionSense's windows; the recordings by default",
     )
     if not args.smoke:
@@ -84,7 +86,7 @@ def main():
 
 
 def load(file, smoke):
-    """MotionSense of ``file``, or where there is none of ``harness.data``."""
+    """Loads MotionSense from ``file``, or the data of ``harness.data``."""
     if not file:
         return shared.load(smoke)
     data = ja.load(file, public="activity", private=["gender"])
@@ -96,7 +98,7 @@ def _product(grid):
 
 
 def _words(data, folder, settings, epochs):
-    """The words that a sweep and a run have in common; the data lie in a file."""
+    """Returns the arguments shared by sweep and runs; the data are in a file."""
     path = datasets.export(data, "all", folder / "data.npz")
     words = ["blinder", "--dataset", str(path), "--epochs", str(epochs)]
     words += ["--public", data.spec.public, "--private", ",".join(data.spec.private)]
@@ -114,7 +116,7 @@ def _words(data, folder, settings, epochs):
 
 
 def _process(words) -> float:
-    """Seconds of a command in a process of its own."""
+    """Returns seconds of a command in a new process."""
     start = time.perf_counter()
     command = [sys.executable, "-P", "-c", MAIN, *words]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -124,7 +126,7 @@ def _process(words) -> float:
 
 
 def _alone(words, folder, cells, timed) -> float:
-    """Seconds of ``jaxanon train``, the mean of a few."""
+    """Returns mean seconds of a few ``jaxanon train`` commands."""
     seconds = []
     for number in range(timed):
         own = [
@@ -136,9 +138,9 @@ def _alone(words, folder, cells, timed) -> float:
 
 
 def _warm(data, settings, folder, cells, epochs, timed) -> float:
-    """Seconds of a run in this process, the mean of a few after the first one.
+    """Returns mean seconds of runs in this process, without the first one.
 
-    They are of seed 0, and compared with the sweep's members.
+    Compares the runs of seed 0 with the members of the sweep.
     """
     method = methods.blinder(data.spec, **settings)
     seeds = _seeds(folder)
@@ -164,7 +166,7 @@ def _seeds(folder):
 
 
 def _check(run, folder):
-    """Stops where a member of the sweep is not the run that was trained alone."""
+    """Raises SystemExit if a member of the sweep differs from the separate run."""
     member = run_folder.open_run(folder)
     for name, value in run.history[0]["losses"].items():
         found = member.history[0]["losses"][name]

@@ -1,1 +1,1 @@
-"""Every anonymizer under one protocol, beside what papers report."""
+"""All anonymizers under one protocol, with published results."""

@@ -1,20 +1,21 @@
-"""Every anonymizer under one protocol: python bench anonymizers [--smoke] [options].
+"""Compares all anonymizers under one protocol, and with published results.
 
-Trains each system of ``entries.py`` on MotionSense (by trial, and on people never
-seen), the smartwatch recordings and UCI HAPT, and takes models of MotionSense to UCI
-HAPT, tries it with every attacker that ``jaxanon evaluate`` knows and every attack but
-``membership`` (which is of runs that make windows), and writes the table with the
-published figures beside: ``--json F`` writes the rows to F, the same as F with .md and
-.html, and the figure as F with .png; rows of F that were found elsewhere stay, unless
-what is in ``--folder`` tells more of them, and those of other seeds are put together.
+Example: ``python bench anonymizers --case MotionSense --only "CVAE;CAE" --smoke``.
 
-The first seed comes first, of every case and system; then what is tried on that seed
-and a system's first form alone; then the other seeds. What is trained and what is found
-is kept in ``--folder`` (runs/anonymizers), so that the same command goes on where it
-was stopped; ``--hours`` says when to begin nothing new. ``--case`` names one case and
-``--only`` systems, with semicolons between, ``--seeds`` how many seeds, ``--first`` the
-number of the first, so that machines may share them; ``--further no`` leaves out what
-is tried on seed 0 alone.
+Trains each system of ``entries.py`` on MotionSense (split by trial, and with unseen
+people), the smartwatch recordings and UCI HAPT, and tests models of MotionSense on UCI
+HAPT. Each system faces every attacker of ``jaxanon evaluate`` and every attack except
+``membership``, which applies to runs that generate windows. ``--json F`` writes the
+rows to F, the table with published figures to .md and .html, and the figure to .png.
+Rows of F from other machines are kept unless ``--folder`` has more results for them;
+rows of different seeds are pooled.
+
+The first seed of every case and system runs first, then the further attacks (first seed
+and first variant only), then the other seeds. ``--folder`` (runs/anonymizers) saves
+runs and results, so that the same command resumes; ``--hours`` limits the time in which
+new jobs start. ``--case`` selects a case and ``--only`` systems, separated by
+semicolons. ``--seeds`` is the number of seeds and ``--first`` the first one, so that
+machines can share the work; ``--further no`` skips the further attacks.
 """
 
 import functools
@@ -34,16 +35,16 @@ from jaxanon.sweeps import online_selection
 
 
 def main():
-    """Trains, evaluates and writes what is missing, then all that there is."""
+    """Runs missing evaluations, then writes all results."""
     args = timing.arguments(
         __doc__,
         folder="anonymizers",
         hours=True,
-        case=f"one of {[case.name for case in tried.CASES]}; all by default",
+        case=f"one of {[case.name for case in tried.CASES]}; default: all",
         only=timing.one_of(tried.NAMES, apart=";"),
-        seeds=timing.Option("seeds, 3 by default", type=int),
-        first=timing.number(0, "number of the first seed"),
-        further=timing.one_of(["no"], "no leaves out what is tried on seed 0 alone"),
+        seeds=timing.Option("number of seeds; default: 3", type=int),
+        first=timing.number(0, "first seed"),
+        further=timing.one_of(["no"], "no skips attacks on the first seed only"),
     )
     cases = tried.SMOKE if args.smoke else tried.CASES
     timing.among("case", args.case, [case.name for case in cases])
@@ -54,7 +55,7 @@ def main():
                 found = load(case, args.smoke)
                 benches.append(Bench(case, found, args.folder, args.smoke))
             except OSError as error:
-                print(f"{case.name} is left out: {error}")
+                print(f"Skipping {case.name}: {error}")
     failed = results.go_through(jobs(args, benches), args.end, again=False)
     found = [row for bench in benches for row in bench.rows()]
     if args.json is not None:
@@ -66,7 +67,7 @@ def main():
 
 
 def jobs(args, benches):
-    """``(name, what to do)`` for each evaluation, the first seed's before others'."""
+    """Yields ``(name, function)`` per evaluation, the first seed's before others'."""
     seeds = args.seeds or (2 if args.smoke else 3)
     for stage, seed in tried.passes(seeds, args.first, further=args.further != "no"):
         for bench in benches:
@@ -78,7 +79,7 @@ def jobs(args, benches):
 
 
 def in_order(case):
-    """What tells the rows of a case apart, in their order."""
+    """Returns the identifiers of a case's rows in order."""
     entries = [tried.ENTRIES[name] for name in case.entries]
     return [
         (case.name, one.name, variant) for one in entries for variant in one.variants
@@ -86,13 +87,13 @@ def in_order(case):
 
 
 def load(case, smoke):
-    """A case's data; every eighth window for a smoke test, where pairs need some."""
+    """Loads a case's data; every eighth window for a smoke test, as pairs need some."""
     found = ja.load(**case.load)
     return data.thin(found, 8) if smoke else found
 
 
 class Bench:
-    """A case in the making. A class, for judges are trained once, when first needed."""
+    """A case with its data and saved results; trains raw-data classifiers once."""
 
     def __init__(self, case, data, folder, smoke):
         self.case, self.data, self.smoke = case, data, smoke
@@ -101,7 +102,7 @@ class Bench:
         self._judges = None
 
     def run(self, entry, stage, seed, end):
-        """Tries one system, trained by one seed, in one way, unless that was done."""
+        """Evaluates one system with one seed at one stage, unless it is saved."""
         if seed and (entry.once or self.case.once):
             return
         run = None
@@ -136,12 +137,12 @@ class Bench:
             self.tell(entry, variant, stage, seed, seconds)
 
     def place(self, entry, variant):
-        """Where the evaluations of one row are kept."""
+        """Returns the folder of a row's evaluations."""
         name = rows.called(entry.name, variant)
         return self.folder / "found" / plain(name)
 
     def train(self, entry, seed):
-        """``(run, seconds)``: trained and saved, or found as saved."""
+        """Returns ``(run, seconds)`` of a newly trained or saved run."""
         if not entry.method:
             return data.Untouched(), 0.0
         folder = self.models / plain(entry.name) / f"seed-{seed}"
@@ -157,11 +158,11 @@ class Bench:
             output_dir=folder,
             resume=True,
         )
-        # Rounds' own, for it may have been resumed, or trained before.
+        # Sum over rounds, because the run may have resumed or been trained before.
         return run, sum(row["seconds"] for row in run.history)
 
     def train_grid(self, entry, seed, folder):
-        """A grid of models as one sweep, and the choice among them as a run."""
+        """Trains a grid of models as a sweep; returns a run that selects among them."""
         if seed:
             raise ValueError(f"{entry.name} trains by seed 0 alone, got {seed}.")
         few = slice(1 if self.smoke else None)
@@ -176,12 +177,12 @@ class Bench:
         )
         runs, _ = online_selection.members(folder)
         run = online_selection.choose_online(jax.random.key(seed), runs, self.data)
-        # Those that were trained side by side took the same seconds, which count once.
+        # Models trained together have the same seconds, which count once.
         took = {tuple(row["seconds"] for row in one.history) for one in found.runs}
         return run, sum(map(sum, took))
 
     def epochs(self, entry):
-        """That a system is trained for, in the case that trains it."""
+        """Returns the epochs of a system in the case that trains it."""
         if self.smoke:
             return min(1, entry.epochs)
         trains = {case.name: case for case in tried.CASES}
@@ -189,19 +190,19 @@ class Bench:
         return case.epochs.get(entry.name, entry.epochs)
 
     def as_variant(self, entry, run, settings):
-        """A trained run that anonymizes as a variant does, and has no folder."""
+        """Returns a run without a folder that anonymizes with a variant's settings."""
         if not entry.method or entry.grid:
             return run
         return releases.by(run, settings)
 
     def judges(self):
-        """Classifiers of raw windows, that all rows of the case share."""
+        """Classifiers of raw windows, shared by all rows of the case."""
         if self._judges is None:
             self._judges = anonymizers.train_raw_classifiers(self.data)
         return self._judges
 
     def tell(self, entry, variant, stage, seed, seconds):
-        """Says what was found, as it is found."""
+        """Prints a result when it is ready."""
         if stage == "seeds":
             print(" | ".join(rows.cells(self.row(entry, variant))))
         took = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items())
@@ -209,7 +210,7 @@ class Bench:
         print(f"{self.case.name}, {system}: {stage}, seed {seed}; {took}", flush=True)
 
     def row(self, entry, variant):
-        """What there is of a row; None where no seed was tried."""
+        """Returns a row, or None if no seed has a result."""
         place = self.place(entry, variant)
         found = {
             stage: [
@@ -238,7 +239,7 @@ class Bench:
         return rows.row(self.case, entry, variant, self.data, kept, how)
 
     def rows(self):
-        """Every row of which there is enough."""
+        """Returns all rows with enough results."""
         entries = [tried.ENTRIES[name] for name in self.case.entries]
         found = [self.row(one, variant) for one in entries for variant in one.variants]
         return [row for row in found if row is not None]

@@ -1,42 +1,42 @@
-"""What the table of anonymizers trains, and on what."""
+"""Systems and data sets of the table of anonymizers."""
 
 from typing import Any, NamedTuple
 
 from blinder import command as blinder
 
-PASSES = 47  # Of ObscureNet's family, as many as its window counts make 2,500 rounds.
+PASSES = 47  # For ObscureNet's family; about 2,500 rounds at its number of windows.
 RANDOM = {"random class": {}}
 CLASSES = RANDOM | {"flip": {"anonymization": "deterministic"}}
 HALF = {"flip of half": {"anonymization": "probabilistic"}}
 AS_IT_IS: dict[str, dict] = {"": {}}
 DEFAULTS: dict[str, Any] = {}
 TENTHS = tuple(round(0.1 * n, 1) for n in range(1, 10))
-MODELS = {"alpha": TENTHS, "lambda_": TENTHS}  # 36 of them leave something for change.
+MODELS = {"alpha": TENTHS, "lambda_": TENTHS}  # 36 of them satisfy alpha + lambda < 1.
 
 
 class Entry(NamedTuple):
-    """One system: how it is trained, and the ways in which it then anonymizes."""
+    """A system: its training settings and its variants of anonymization."""
 
-    name: str  # of its rows
+    name: str  # name of its rows
     method: str
     epochs: int
     settings: dict[str, Any] = DEFAULTS
-    variants: dict[str, dict] = AS_IT_IS  # settings that training does not depend on
-    once: bool = False  # By the first seed alone, for it takes too long.
-    grid: dict[str, tuple] = DEFAULTS  # of models, among which windows choose online
-    attacks: tuple[str, ...] = ()  # besides, that its runs alone can be tried by
+    variants: dict[str, dict] = AS_IT_IS  # settings that do not affect training
+    once: bool = False  # Train only the first seed because it takes long.
+    grid: dict[str, tuple] = DEFAULTS  # grid of models, selected per window
+    attacks: tuple[str, ...] = ()  # attacks that apply only to its runs
 
 
 class Case(NamedTuple):
-    """One data set, cut and split in one way, and who is tried on it."""
+    """A data set with its windows, its split and the systems to evaluate."""
 
     name: str
     load: dict[str, Any]  # arguments of jaxanon.load
     entries: tuple[str, ...]
-    epochs: dict[str, int] = DEFAULTS  # where not as many as an entry says
-    share: float = 0.2  # of labels that whoever tries the first seed alone knows
-    trained_on: str = ""  # The case whose models are tried, where not its own.
-    once: bool = False  # By the first seed alone.
+    epochs: dict[str, int] = DEFAULTS  # epochs that differ from the entry's
+    share: float = 0.2  # fraction of labels known to attackers of the first seed
+    trained_on: str = ""  # case whose models are tested; empty: its own
+    once: bool = False  # Evaluate only the first seed.
 
 
 UNTOUCHED = Entry("raw windows", "", 0)
@@ -115,14 +115,14 @@ ENTRIES = {
     )
 }
 NAMES = tuple(ENTRIES)
-# What is tried on the windows that it was published for alone.
+# Systems evaluated only on the windows that they were published for.
 RELEASED = ("Blinder, as released", "Blinder, loss as released")
 ELSEWHERE = (
     *("GEN", *RELEASED),
     *(entry.name for entry in SANITIZERS if entry.name != "DySan"),
 )
 FAMILY = tuple(entry.name for entry in OBSCURENETS)
-FEW = dict.fromkeys(FAMILY, 150)  # Where an epoch is 3 rounds, some 450 rounds.
+FEW = dict.fromkeys(FAMILY, 150)  # An epoch has 3 rounds: about 450 rounds.
 CASES = (
     Case(
         "MotionSense",
@@ -204,7 +204,7 @@ SMOKE = (
         ("raw windows", "ORF"),
     ),
 )
-# What every row is tried by, and in which order.
+# Stages of the evaluation of every row, in order.
 STAGES = {
     "seeds": ("mlp", "forest", "stream"),
     "attackers": ("cnn", "lstm", "boosting", "logistic", "tree", "svm", "intrusive"),
@@ -213,7 +213,7 @@ STAGES = {
         *("self-training", "released"),
     ),
 }
-FURTHER = ("attackers", "attacks")  # Stages that try the first seed and form alone.
+FURTHER = ("attackers", "attacks")  # Stages for the first seed and variant only.
 STAGES_SMOKE = {
     "seeds": ("forest", "stream"),
     "attackers": ("tree",),
@@ -222,7 +222,7 @@ STAGES_SMOKE = {
 
 
 def passes(seeds, first=0, *, further):
-    """``(stage, seed)`` in the order in which they are gone through.
+    """Returns pairs ``(stage, seed)`` in the order of evaluation.
 
     Example:
       >>> passes(2, further=True)

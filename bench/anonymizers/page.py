@@ -1,4 +1,4 @@
-"""The table of anonymizers as files: rows, a page, a figure."""
+"""Rows, a page and a figure of the table of anonymizers."""
 
 import functools
 from html import escape
@@ -11,7 +11,7 @@ from jaxanon.report.page import table
 
 KINDS = {"better": "key", "worse": "worst"}  # Classes of the page's style.
 WIDE = """<style>main { max-width: 84rem; } th, td { padding: .4rem; }
-th, td:first-child { white-space: normal; }</style>"""  # So that all columns are seen.
+th, td:first-child { white-space: normal; }</style>"""  # All columns stay visible.
 CAPTION = (
     "Left: balanced accuracy of the strongest retrained attacker; dashed: chance. "
     "Right: accuracy of the public attribute by a classifier trained on raw windows. "
@@ -22,7 +22,7 @@ ROW = 0.21  # Inches of a row.
 
 
 def sections(rows) -> list[Section]:
-    """The figure, a table for each case, and what there is to say of single rows."""
+    """Returns the figure, a table per case, and notes on single rows."""
     front = {"": functools.partial(utility_against_privacy, rows)} if rows else {}
     found = [
         Section("How to read this", (told.LEGEND,)),
@@ -103,7 +103,7 @@ def _dots(axis, pairs, colour):
 
 
 def _further(rows):
-    """Every attacker's and every attack's figure, folded away."""
+    """Returns the results of every attacker and attack in collapsed elements."""
     lines = []
     for one in rows:
         figures = {

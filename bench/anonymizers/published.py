@@ -1,27 +1,27 @@
-"""What papers and released weights say of the rows, and how a row compares."""
+"""Results of papers and official weights, and how a row compares."""
 
 import math
 from typing import NamedTuple
 
 from anonymizers import entries
 
-ACTIVITY, PRIVATE = 2.0, 5.0  # Points within which a row without a band agrees.
-CHANCE = 50.0  # All that is published is of gender.
+ACTIVITY, PRIVATE = 2.0, 5.0  # Tolerance in points for rows without a range.
+CHANCE = 50.0  # All published results are on gender.
 
 
 class Published(NamedTuple):
-    """Accuracies in percent, of classifiers trained on raw windows, or None."""
+    """Accuracies in percent of classifiers trained on raw windows, or None."""
 
     activity: float | None
     private: float | None
     source: str
-    least_activity: float | None = None  # of a row that agrees
+    least_activity: float | None = None  # lower bound for agreement
     private_band: tuple[float, float] | None = None
-    inverted: bool = False  # The lower the private one the better.
-    hides: bool = True  # What hides nothing can't do so better.
-    reason: str = ""  # what a row that differs is known to differ in
-    epochs: int | None = None  # of the released program
-    reidentified: float | None = None  # in training
+    inverted: bool = False  # A lower private accuracy is better.
+    hides: bool = True  # Raw windows cannot hide better.
+    reason: str = ""  # known cause of a difference
+    epochs: int | None = None  # of the official program
+    reidentified: float | None = None  # on training windows
     reidentified_source: str | None = None
 
 
@@ -41,7 +41,7 @@ GRADED = (
     "ours are judges that it never met."
 )
 RETRAINED = "DySan's judges are trained anew on sanitized windows, ours on raw ones"
-# Of rows that nothing is published for, what a reader should know of them.
+# Notes on rows without published results.
 NOTES = {
     ("MotionSense", "MSDA", ""): (
         "Trained for {epochs} epochs; the released program, whose figures are of "
@@ -143,11 +143,11 @@ PUBLISHED = {
 
 
 def verdict(published: Published | None, activity: float, private: float) -> str:
-    """``reproduced``, ``better``, ``worse``, or nothing where nothing is published.
+    """Returns ``reproduced``, ``better``, ``worse``, or an empty string.
 
     Args:
-      published: of ``PUBLISHED``.
-      activity, private: what was measured, in percent.
+      published: value of ``PUBLISHED``, or None.
+      activity, private: measured accuracies in percent.
 
     Example:
       >>> told = Published(90.0, 60.0, "a paper")
@@ -172,7 +172,7 @@ def verdict(published: Published | None, activity: float, private: float) -> str
 
 
 def bounds(published: Published) -> tuple[float, float, float]:
-    """The least activity, and the private accuracies, of a row that agrees."""
+    """Returns the lower bound of activity and the range of private accuracy."""
     least = published.least_activity
     if least is None:
         least = (
@@ -183,12 +183,12 @@ def bounds(published: Published) -> tuple[float, float, float]:
 
 
 def differs(published: Published, activity: float, private: float, epochs: int) -> str:
-    """Where a row differs, by how much, and what is known of why; nothing if not.
+    """Returns the size and known cause of a difference; empty if a row agrees.
 
     Args:
-      published: of ``PUBLISHED``.
-      activity, private: what was measured, in percent.
-      epochs: that the row's system was trained for.
+      published: value of ``PUBLISHED``.
+      activity, private: measured accuracies in percent.
+      epochs: training epochs of the row's system.
 
     Example:
       >>> told = Published(90.0, 60.0, "a paper", 89.5, (50, 62.0))
@@ -208,7 +208,7 @@ def differs(published: Published, activity: float, private: float, epochs: int) 
 
 
 def _missed(published, activity, private):
-    """Of a row that is worse, what and by how much."""
+    """Returns which accuracies of a worse row miss their bounds, and by how much."""
     least, low, high = bounds(published)
     told = []
     if activity < least:

@@ -1,6 +1,6 @@
-"""Reports of ``jaxanon.evaluate`` as rows of the table, and the table for readers.
+"""Rows of the table from reports of ``jaxanon.evaluate``, and the table itself.
 
-Rows of the same system that other seeds were measured for are put together.
+Rows of the same system with different seeds are pooled.
 """
 
 import json
@@ -10,7 +10,7 @@ import warnings
 from anonymizers import published
 from harness import results
 
-# Of these a row has a mean and a deviation over its seeds.
+# Figures with a mean and a standard deviation over seeds.
 PAIRS = (
     *("public_accuracy", "public_accuracy_raw", "public_macro_f1"),
     *("private_accuracy", "private_balanced_accuracy", "chance", "majority"),
@@ -25,16 +25,15 @@ HEADER = (
 
 
 def row(case, entry, variant, data, kept, how) -> dict:
-    """One row: every figure in percent, as mean and standard deviation over seeds.
+    """Returns a row: every figure in percent as mean and std over seeds.
 
     Args:
-      case, entry: of ``_entries``; ``variant`` a name of the entry's.
-      data: what the row was measured on.
-      kept: what was kept of the evaluations: ``seeds`` (the summary of all seeds'
-        reports, and the ``seeds``) and, where they were run, ``attackers`` and
-        ``attacks`` (seed 0's reports with every other attacker, and with attacks of
-        other kinds), with ``seconds`` each.
-      how: epochs of training, what measured it, with versions and the day.
+      case, entry: case and system; ``variant`` is a name in ``entry.variants``.
+      data: data of the evaluation.
+      kept: saved evaluations. ``seeds`` holds the summary over seeds and the list
+        ``seeds``. Optional ``attackers`` and ``attacks`` hold seed 0's reports with all
+        other attackers and with other attacks. Each has ``seconds``.
+      how: training epochs, device, versions and date.
     """
     spec = data.spec
     summary = kept["seeds"]["report"]
@@ -43,7 +42,7 @@ def row(case, entry, variant, data, kept, how) -> dict:
     ]
     (private,) = spec.private
     utility = summary["utility"]
-    judged = summary["intrusive"][private]  # None of subjects never seen in training.
+    judged = summary["intrusive"][private]  # None for subjects not seen in training.
     retrained = {
         kind: _attackers([summary, *first], private, kind)
         for kind in ("accuracy", "balanced_accuracy")
@@ -82,7 +81,7 @@ def row(case, entry, variant, data, kept, how) -> dict:
 
 
 def compared(row) -> dict:
-    """A row beside what is published of it now, whenever it was measured."""
+    """Returns a row with its current published result."""
     at = row["case"], row["system"], row["form"]
     found = {name: value for name, value in row.items() if name not in COMPARED}
     if at in published.NOTES:
@@ -110,14 +109,14 @@ def _percent(spread):
 
 
 def _pair(spread):
-    """A mean and its standard deviation, of a summary or of a single report."""
+    """Returns mean and std from a summary or a single report."""
     if isinstance(spread, dict):
         return [spread["mean"], spread["std"]]
     return [spread, None]
 
 
 def _attackers(reports, private, kind):
-    """Retrained attackers' accuracies, of the first report that has an attacker."""
+    """Returns accuracies of retrained attackers from the first report with any."""
     found = {}
     for report in reports:
         told = report["reidentification"].get(private, {"attackers": {}})["attackers"]
@@ -127,7 +126,7 @@ def _attackers(reports, private, kind):
 
 
 def _linkage(report):
-    """By whom senders are best told; None where there are no two to tell apart."""
+    """Returns the strongest linkage of senders; None with fewer than two senders."""
     if report is None:
         return None
     level = lambda one: _percent(one["balanced_accuracy"])[0]
@@ -139,7 +138,7 @@ def _linkage(report):
 
 
 def _attacks(reports):
-    """Balanced accuracies of the further attacks, the worst attacker of each."""
+    """Returns balanced accuracies of further attacks, by the strongest attacker."""
     found: dict[str, dict] = {}
     for attack, one in _further(reports):
         name = f"{attack}: {one['attribute']}, {one['variant']}"
@@ -153,7 +152,7 @@ def _attacks(reports):
 
 
 def _figures(reports):
-    """What attacks found that is no score of classes."""
+    """Returns results of attacks that are not class scores."""
     return {
         f"{attack}: {one['attribute']}, {one['attacker']}, {one['variant']}": {
             name: _pair(value) for name, value in one["figures"].items()
@@ -163,24 +162,24 @@ def _figures(reports):
 
 
 def _further(reports, kind="scores"):
-    """Names and rows of the further attacks that came to something of a kind."""
+    """Yields names and rows of further attacks with results of a kind."""
     for report in reports:
         for attack, rows in report["attacks"].items():
             yield from ((attack, one) for one in rows if one.get(kind))
 
 
 def title(one) -> str:
-    """What tells a row from all others, in words."""
+    """Returns the full name of a row."""
     return f"{one['case']}, {called(one['system'], one['form'])}"
 
 
 def called(system: str, form: str) -> str:
-    """A system and its form, in words."""
+    """Returns the name of a system and its form."""
     return " ".join(filter(None, (system, form)))
 
 
 def told_figures(one) -> dict[str, str]:
-    """Of attacks that are not scored by classes, what each found."""
+    """Returns the results of attacks without class scores as text."""
     return {
         name: ", ".join(f"{what} {mean:.3f}" for what, (mean, _) in found.items())
         for name, found in one.get("figures", {}).items()
@@ -203,7 +202,7 @@ LEGEND = (
 
 
 def cells(one) -> tuple[str, ...]:
-    """A row's cells, in the order of ``HEADER``."""
+    """Returns a row's cells in the order of ``HEADER``."""
     worst = one["worst"]
     streams = [
         found["balanced"]
@@ -226,7 +225,7 @@ def cells(one) -> tuple[str, ...]:
 
 
 def _told(published):
-    """Public / private (re-identified), a dash where nothing is published."""
+    """Returns "public / private (re-identified)"; a dash if unpublished."""
     if published is None:
         return ""
     names = ("public_accuracy", "private_accuracy")
@@ -240,7 +239,7 @@ def _figure(value):
 
 
 def shown(pair) -> str:
-    """``mean ± std``, or what there is of it."""
+    """Returns ``mean ± std``, or the part of it that exists."""
     if pair is None:
         return ""
     mean, std = pair
@@ -248,18 +247,17 @@ def shown(pair) -> str:
 
 
 def together(path, rows, order) -> list[dict]:
-    """Rows, and those that were written to ``path`` before.
+    """Merges rows with those of an existing file ``path``.
 
-    All of them are compared anew with what is published.
-
-    Two of the same experiment that have no seed in common are put together. Else the
-    one of more seeds stays, then the one of more stages, then the one found now; a
-    warning tells of seeds that are left out.
+    All rows are compared with the current published results. Two rows of the same
+    experiment are pooled if they share no seed. Otherwise the row with more seeds is
+    kept, then the one with more stages, then the new one; a warning lists dropped
+    seeds.
 
     Args:
-      path: of a file of rows, which need not be there.
-      rows: found now.
-      order: ``(case, system, form)`` in the order wanted; others come last.
+      path: path of a file of rows, which may not exist.
+      rows: new rows.
+      order: ``(case, system, form)`` in order; other rows come last.
     """
     at = lambda row: (row["case"], row["system"], row["form"])
     weight = lambda row: (len(row["seeds"]), len(row["seconds"]))
@@ -284,21 +282,20 @@ def together(path, rows, order) -> list[dict]:
 
 
 def alike(old, new) -> bool:
-    """Whether rows are of the same experiment, whatever their seeds."""
+    """Returns whether rows belong to the same experiment, regardless of seeds."""
     read = lambda row: json.loads(json.dumps([row.get(name) for name in EXPERIMENT]))
     return read(old) == read(new)
 
 
 def pooled(old, new) -> dict:
-    """Two rows of the same system as one over all their seeds.
+    """Pools two rows of the same system over all their seeds.
 
-    Means and sample deviations are what they would be of all seeds at once. Of what is
-    the worst of several attackers it is the mean of either row's worst one, without a
-    deviation where that was not the same one. What one row alone has stays as it is, of
-    that row's seeds.
+    Means and sample standard deviations equal those over all seeds. For the strongest
+    of several attackers, it is the mean over the strongest attacker of each row,
+    without std if these differ. A figure that only one row has stays unchanged.
 
     Args:
-      old, new: rows that have no seed in common; ``new`` says when and how.
+      old, new: rows without a common seed; date and versions come from ``new``.
     """
     counts = len(old["seeds"]), len(new["seeds"])
     pair = lambda one, other: pool(*counts, one, other)
@@ -321,10 +318,10 @@ def pooled(old, new) -> dict:
 
 
 def pool(count, other_count, one, other) -> list:
-    """``[mean, deviation]`` of two groups, of each of which that is known.
+    """Returns ``[mean, std]`` of two groups with known means and stds.
 
     Example:
-      Of 1 and 3, and of 5:
+      Groups (1, 3) and (5):
 
       >>> pool(2, 1, [2.0, 2**0.5], [5.0, None])
       [3.0, 2.0]
@@ -338,7 +335,7 @@ def pool(count, other_count, one, other) -> list:
 
 
 def _both(join, old, new, name) -> dict:
-    """A figure of both rows joined, that of either as it is, or nothing."""
+    """Returns a figure of both rows joined, or of the only row that has it."""
     known = [row[name] for row in (old, new) if row.get(name) is not None]
     if not known:
         return {}
@@ -351,7 +348,7 @@ def _merged(join, old, new) -> dict:
 
 
 def _worst(counts, one, other) -> dict:
-    """What the worst attackers of either row come to."""
+    """Returns the pooled result of the strongest attackers of two rows."""
     numbers = lambda row: {k: v for k, v in row.items() if k != "attacker"}
     mean = lambda a, b: (counts[0] * a + counts[1] * b) / sum(counts)
     found = _merged(mean, numbers(one), numbers(other))
@@ -367,6 +364,6 @@ def _linked(pair, one, other) -> dict:
 
 
 def _names(*rows) -> str:
-    """Attackers, where it was not the same one every time."""
+    """Returns the names of the attackers if they differ."""
     names = [name for row in rows for name in row["attacker"].split(" or ")]
     return " or ".join(dict.fromkeys(names))

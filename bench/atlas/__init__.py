@@ -1,1 +1,1 @@
-"""Atlas beside what it is compared with."""
+"""Atlas compared with other federated learners."""

@@ -1,23 +1,23 @@
-"""What the comparison with Atlas trains, and on what."""
+"""Learners and data sets of the comparison with Atlas."""
 
 from typing import Any, NamedTuple
 
 EPSILON, DELTA = 2.0, 1e-5
-LAST_FIT = 20  # Steps, as many as Atlas's.
+LAST_FIT = 20  # Steps of local fine-tuning, as many as Atlas's.
 
 
 class Application(NamedTuple):
-    """One data set, and how clients learn from it."""
+    """A data set and the settings of clients that learn from it."""
 
     name: str
     dataset: str
-    load: dict[str, Any]  # more arguments of jaxanon.load
+    load: dict[str, Any]  # further arguments of jaxanon.load
     metric: str  # accuracy or r2
-    records: int  # training windows that no client has more of
-    settings: dict[str, Any]  # of every learner that has them
+    records: int  # maximum number of training windows per client
+    settings: dict[str, Any]  # for every learner that has these settings
     rounds: int
-    clients: tuple[int, ...]  # how many take part, for the second question
-    published: dict[str, float]  # what the chapter's text tells of its own data
+    clients: tuple[int, ...]  # numbers of clients of the second question
+    published: dict[str, float]  # results in the chapter's text on its own data
     stands_for: str
     learning_rates: tuple[float, ...] = (
         0.02,
@@ -25,25 +25,25 @@ class Application(NamedTuple):
         0.1,
         0.3,
         1.0,
-    )  # a method takes one
-    only_named: bool = False  # whether it has to be asked for
+    )  # as a learner takes them
+    only_named: bool = False  # whether to run only if --case names it
 
 
 class Entry(NamedTuple):
-    """One row: a learner, its settings, and what kind of method it is."""
+    """A row: a learner, its settings and the kind of the method."""
 
     name: str
     learner: str
     kind: str  # traditional, federated, personal, noisy
     settings: dict[str, Any]
-    tuned_as: str  # the entry whose step size it takes
-    scale: float = 1.0  # of the application's step sizes
-    tuned: str = "learning_rate"  # which setting they are
-    last_fit: int = 0  # steps that each client takes of itself when all is trained
+    tuned_as: str  # entry whose learning rate it uses
+    scale: float = 1.0  # factor on the application's learning rates
+    tuned: str = "learning_rate"  # setting that is tuned
+    last_fit: int = 0  # steps of local fine-tuning after training
 
 
 def application(name, dataset, stands_for, **given) -> Application:
-    """An ``Application`` with the defaults of most."""
+    """Returns an ``Application`` with common defaults."""
     values = {
         "load": given.pop("load", {}),
         "metric": "accuracy",
@@ -100,7 +100,7 @@ APPLICATIONS = (
         },
         clients=(10, 30, 60),
     ),
-    # Work for a GPU, on data that have to be fetched.
+    # Needs a GPU and a download.
     application(
         "Photographs",
         "cifar10",
@@ -114,12 +114,12 @@ APPLICATIONS = (
 
 
 def entry(name, learner, kind="personal", tuned_as=None, **settings) -> Entry:
-    """An ``Entry`` with the defaults of most."""
+    """Returns an ``Entry`` with common defaults."""
     return Entry(name, learner, kind, settings, tuned_as or name)
 
 
 def noisy(name, learner, epsilon=EPSILON, tuned_as=None, **settings) -> Entry:
-    """One whose clients send noise."""
+    """Returns an entry whose clients send noisy messages."""
     settings = {"epsilon": epsilon, "delta": DELTA, **settings}
     return entry(name, learner, "noisy", tuned_as, **settings)
 
@@ -135,7 +135,7 @@ ENTRIES = {
         entry("SCAFFOLD", "scaffold", "federated"),
         entry("FedPer", "fedper"),
         entry("FedRep", "fedrep"),
-        # Its step size is of masks, whose gradients are small.
+        # Its learning rate applies to masks, whose gradients are small.
         entry("FedMask", "fedmask")._replace(scale=2000.0),
         entry("FedDL", "feddl"),
         entry("ClusterFL", "clusterfl"),
@@ -143,14 +143,14 @@ ENTRIES = {
         entry("Ditto", "ditto"),
         entry("pFedMe", "pfedme"),
         entry("Atlas, no noise", "atlas", epsilon=0.0),
-        # Clients of the others predict with what training left them.
+        # Clients of the other entries predict with the trained model.
         entry(
             *("Atlas, no noise, no last fit", "atlas"),
             tuned_as="Atlas, no noise",
             epsilon=0.0,
             own_steps=0,
         ),
-        # What Atlas's clients do when all is trained, others' may do as well.
+        # Other learners may fine-tune locally as well as Atlas.
         *(
             entry(f"{name}, last fit", learner, kind, tuned_as=name)._replace(
                 last_fit=LAST_FIT
@@ -160,7 +160,7 @@ ENTRIES = {
                 ("FedPer", "fedper", "personal"),
             )
         ),
-        # Without noise masks may move faster: with it, that moves them by the noise.
+        # Masks may move faster without noise; with noise, they would follow it.
         entry(
             *("Atlas, no noise, fast masks, no last fit", "atlas"),
             tuned_as="Atlas, no noise",
@@ -179,7 +179,7 @@ ENTRIES = {
             last_fit=LAST_FIT
         ),
         noisy("LDP-FL", "ldp_fl"),
-        # Of a whole client: what the server takes of so much noise has to be little.
+        # With client-level noise the server's learning rate has to be small.
         noisy("DP-FedAvg", "dp_fedavg")._replace(
             scale=0.1, tuned="server_learning_rate"
         ),
@@ -195,7 +195,7 @@ OVER_ROUNDS = (
     *("FedAvg", "FedPer", "ClusterFL"),
     *("Atlas, no noise", "Atlas, no noise, 3 layers", "Atlas"),
 )
-# Whose step size depends on how much noise is left in what clients send together.
+# Entries whose learning rate depends on the noise in the aggregate.
 TUNED_APART = ("FedSGD-LDP", "Atlas")
 JOINING = ("FedAvg", "FedPer", "Atlas, no noise", "Atlas")
 SMOKE = (

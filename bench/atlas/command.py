@@ -1,26 +1,27 @@
-"""Atlas beside what it is compared with: python bench atlas [--smoke] [options].
+"""Compares Atlas with other federated learners on five questions.
 
-Answers the five questions of the Atlas chapter (figures 3.9 to 3.13) on real data that
-stand for the chapter's: how well clients predict by each method, by how many clients,
-over ε, what people who join later get, and what is sent. ε is of an example of a
-client, by privacy loss distributions, δ 1e-5; "Atlas, as claimed" adds the noise that
-the published text describes, and its guarantee does not hold.
+Example: ``python bench atlas --only "FedAvg;Atlas" --question methods --smoke``.
 
-``--json F`` writes the rows to F, beside those there that were not found anew, tables
-as F with .md and .html, figures as F with the question and .png. What was found is kept
-in ``--folder`` (runs/atlas), so that the same command goes on where it was stopped;
-``--hours`` says when to begin nothing new. ``--case`` names one application, and
-Photographs (CIFAR-10, work for a GPU) is run only so; ``--only`` names methods, with
-semicolons between; ``--question`` one of methods, clients, epsilon, joining, traffic;
-``--seeds`` how many seeds, 1 by default; ``--model lstm`` trains the chapter's network
-in place of a CNN.
+Answers the questions of the Atlas chapter (figures 3.9 to 3.13) on substitute data: the
+score of each method, the effect of the number of clients and of ε, the score of clients
+that join later, and the traffic. ε protects an example of a client and is computed from
+privacy loss distributions with δ = 1e-5. "Atlas, as claimed" adds the noise that the
+published text describes; its guarantee does not hold.
 
-Each method's step size is the one of a grid by which the last fifth of each client's
-training windows, class by class, are told best after all rounds, by the first seed and
-at ε = 2 (FedSGD-LDP's and Atlas's: for each ε and number of clients); where it diverges
-later, the one below. Last fits have no larger one than training alone: nothing is
-clipped in them. ``--step-sizes F`` takes them from the rows of an earlier run, which
-saves most of the time, and tunes what these do not tell.
+``--json F`` merges the rows into F and writes tables (.md, .html) and figures (.png,
+one per question) with the same name. ``--folder`` (runs/atlas) saves answers, so that
+the same command resumes; ``--hours`` limits the time in which new jobs start.
+``--case`` selects an application; Photographs (CIFAR-10, needs a GPU) runs only if
+named. ``--only`` selects methods, separated by semicolons; ``--question`` one of
+methods, clients, epsilon, joining, traffic. ``--seeds`` is the number of seeds (default
+1). ``--model lstm`` trains the chapter's network instead of a CNN.
+
+Each method's learning rate is tuned on a grid. It maximizes the score on the last fifth
+of each client's training windows per class after all rounds, for the first seed and ε =
+2 (FedSGD-LDP and Atlas: for each ε and number of clients). If it diverges later, the
+next lower one is used. Fine-tuning uses at most the learning rate of training alone,
+because it does not clip. ``--learning-rates F`` reads learning rates from the rows of
+an earlier run, which saves most of the time, and tunes the missing ones.
 """
 
 import dataclasses
@@ -46,7 +47,7 @@ QUESTIONS = ("methods", "epsilon", "joining", "traffic", "clients")
 
 
 def main():
-    """Trains and evaluates what is missing, then writes all that there is."""
+    """Trains and evaluates missing entries, then writes all results."""
     args = timing.arguments(
         __doc__,
         folder="atlas",
@@ -54,9 +55,9 @@ def main():
         case=f"one of {[each.name for each in applications.APPLICATIONS]}",
         only=timing.one_of(applications.ENTRIES, apart=";"),
         question=timing.one_of(QUESTIONS),
-        seeds=timing.number(1, "how many seeds"),
-        model="cnn by default; lstm is the chapter's",
-        learning_rates="an earlier run's JSON, to take them from; tuned by default",
+        seeds=timing.number(1, "number of seeds"),
+        model="network, cnn by default; the chapter uses lstm",
+        learning_rates="JSON of an earlier run with tuned learning rates",
     )
     chosen = applications.SMOKE if args.smoke else applications.APPLICATIONS
     timing.among("case", args.case, [each.name for each in chosen])
@@ -68,15 +69,15 @@ def main():
         if args.case == each.name or (args.case is None and not each.only_named):
             if args.model:
                 more = {"model": args.model}
-                if args.model == "lstm":  # And three dense layers, as the chapter's.
-                    more["hidden"] = (64, 64)
+                if args.model == "lstm":  # The chapter adds three dense layers.
+                    more["hidden_sizes"] = (64, 64)
                 each = each._replace(settings=each.settings | more)
             try:
                 benches.append(
                     Bench(each, args.folder, args.smoke, json.loads(earlier))
                 )
             except OSError as error:
-                print(f"{each.name} is left out: {error}")
+                print(f"Skipping {each.name}: {error}")
     failed = results.go_through(jobs(args, benches), args.end)
     found = [row for bench in benches for row in bench.rows()]
     rows = results.with_earlier(args, found)
@@ -87,7 +88,7 @@ def main():
 
 
 def jobs(args, benches):
-    """``(name, what to do)`` for each answer."""
+    """Yields ``(name, function)`` for each answer."""
     for seed in range(args.seeds):
         for question in [args.question] if args.question else QUESTIONS:
             for bench in benches:
@@ -97,7 +98,7 @@ def jobs(args, benches):
 
 
 class Bench(Tuned):
-    """An application in the making. A class, for its data are read once."""
+    """An application with its data, which are loaded once."""
 
     def __init__(self, application, folder, smoke, earlier=()):
         self.application, self.smoke = application, smoke
@@ -110,7 +111,7 @@ class Bench(Tuned):
         )
 
     def jobs(self, question, only):
-        """Keywords of ``answer`` for each answer to a question."""
+        """Yields keyword arguments of ``answer`` for each answer to a question."""
         names = [name for name in applications.ENTRIES if name in only]
         within = lambda listed: [name for name in names if name in listed]
         if question == "clients":
@@ -129,7 +130,7 @@ class Bench(Tuned):
         return [{"name": name} for name in within(listed[question])]
 
     def answer(self, question, seed, name, clients=None, epsilon=None):
-        """Finds and keeps one answer, unless that was done."""
+        """Computes and saves an answer unless it exists."""
         path = self.folder / question / file_name(name, clients, epsilon, seed)
         entry = applications.ENTRIES[name]
         apart = clients
@@ -147,7 +148,7 @@ class Bench(Tuned):
         find = ask.get(question, self.once)
         try:
             found = find(entry, data, seed, learning_rate, more)
-        except FloatingPointError:  # Fast at first, and then too fast.
+        except FloatingPointError:  # The tuned learning rate diverges here.
             learning_rate = self.lower(entry, learning_rate)
             found = find(entry, data, seed, learning_rate, more)
         row = {
@@ -163,7 +164,7 @@ class Bench(Tuned):
             "epsilon": epsilon if more else entry.settings.get("epsilon") or None,
             "rounds": self.rounds(),
             "learning_rate": learning_rate,
-            "tuned": tuned,  # It was, but for what diverged.
+            "tuned": tuned,  # False only for diverging learning rates.
             "model": self.application.settings["model"],
             "seconds": time.monotonic() - start,
             **found,
@@ -173,11 +174,11 @@ class Bench(Tuned):
         print(f"{self.application.name}, {question}: {name} {told(row)}", flush=True)
 
     def rounds(self):
-        """Rounds of every run."""
+        """Returns the number of rounds of every run."""
         return 2 if self.smoke else self.application.rounds
 
     def learner(self, entry, spec, learning_rate, more):
-        """The learner of an entry."""
+        """Builds the learner of an entry."""
         offered = learners.config_class(entry.learner).__dataclass_fields__
         settings = self.application.settings
         given = {name: settings[name] for name in settings if name in offered}
@@ -189,13 +190,13 @@ class Bench(Tuned):
         return learners.build(entry.learner, spec, **given)
 
     def train(self, entry, data, seed, learning_rate, more, **options):
-        """A run of an entry."""
+        """Trains a run of an entry."""
         learner = self.learner(entry, data.spec, learning_rate, more)
         options = {"epochs": self.rounds(), "progress": False} | options
         return ja.train(learner, data, seed=seed, **options)
 
     def once(self, entry, data, seed, learning_rate, more):
-        """What its clients predict after the last round."""
+        """Returns the scores of its clients after the last round."""
         run = self.train(entry, data, seed, learning_rate, more)
         if entry.last_fit:
             alone = self.learning_rate(applications.ENTRIES["localized"])
@@ -203,7 +204,7 @@ class Bench(Tuned):
         return self.scores(run, data)
 
     def scores(self, run, data):
-        """What a report says that the tables need."""
+        """Returns the scores of a report that the tables use."""
         try:
             report = federated.evaluate(run, data)
         except ValueError as error:
@@ -225,7 +226,7 @@ class Bench(Tuned):
         }
 
     def over_rounds(self, entry, data, seed, learning_rate, more):
-        """The same after every few rounds."""
+        """Returns the scores at intervals of a few rounds."""
         last = self.rounds()
         marks = sorted({max(1, round(last * part / 10)) for part in range(1, 11)})
         curve = []
@@ -238,15 +239,15 @@ class Bench(Tuned):
         return {"curve": curve, **curve[-1]}
 
     def joining(self, entry, data, seed, learning_rate, more):
-        """What people get who join after training, beside training alone."""
+        """Returns the scores of clients that join later, joined and alone."""
         return people.joining(self, entry, data, seed, learning_rate, more)
 
     def rows(self):
-        """Every answer that there is."""
+        """Returns all saved answers."""
         return results.answers(self.folder, QUESTIONS)
 
 
 def told(row):
-    """A row in a few words."""
+    """Returns a short description of a row."""
     score = f"{row['metric']} {row['value']:.3f} ± {row['spread']:.3f}"
     return f"({row['clients']} clients, ε {row['epsilon']}): {score}"

@@ -1,4 +1,4 @@
-"""Data of fewer people or windows, people who join later, and a last fit."""
+"""Subsets of clients or windows, clients that join later, and local fine-tuning."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ from jaxanon.learners.learner import loss_of
 
 
 def some(data: Data, count: int, seed: int) -> Data:
-    """The windows of so many people, drawn by ``seed``, as a data set of their own."""
+    """Returns the windows of ``count`` random people as a data set."""
     people = np.unique(data.train.labels["subject"])
     if count >= len(people):
         return data
@@ -26,7 +26,7 @@ def some(data: Data, count: int, seed: int) -> Data:
 
 
 def of_people(data: Data, people: np.ndarray) -> Data:
-    """The windows of some people, who are all the people of the new data set."""
+    """Returns the windows of the given people as a data set without other people."""
 
     def side(windows):
         kept = take(windows, np.isin(windows.labels["subject"], people))
@@ -52,10 +52,10 @@ def of_people(data: Data, people: np.ndarray) -> Data:
 def joining(
     bench, entry, data: Data, seed: int, learning_rate: float, more: dict
 ) -> dict:
-    """What people get who join when the others have trained, and what they get alone.
+    """Returns scores of clients that join after training, joined and alone.
 
-    Three in ten are newcomers. They fit to their own training windows for as many
-    rounds as alone, from what is shared or from scratch, and send nothing.
+    Three in ten clients join later. They train on their own windows from the shared
+    model or from scratch, for the same number of rounds, and send nothing.
     """
     everybody = np.unique(data.train.labels["subject"])
     new = draw_test_subjects(everybody, 0.3, seed)
@@ -65,7 +65,7 @@ def joining(
     joined = _joined(bench, entry, others, fresh, seed, learning_rate, more, rounds)
     local = applications.ENTRIES["localized"]
     own_size = bench.learning_rate(local)
-    options = {"epochs": 1}  # Nothing of it is anybody's but theirs.
+    options = {"epochs": 1}  # Training of other clients has no effect here.
     alone = _joined(bench, local, others, fresh, seed, own_size, {}, rounds, **options)
     return {
         "value": float(np.mean(joined)),
@@ -77,7 +77,7 @@ def joining(
 
 
 def number_of_first(data) -> int:
-    """How many train before others join."""
+    """Returns the number of clients that train before others join."""
     everybody = np.unique(data.train.labels["subject"])
     return len(everybody) - len(draw_test_subjects(everybody, 0.3, 0))
 
@@ -89,9 +89,9 @@ def _joined(bench, entry, others, fresh, seed, learning_rate, more, rounds, **op
 
 
 def fifth_apart(data):
-    """Training windows alone: the last fifth of each client's class is the test side.
+    """Splits training windows: the last fifth per client and class is for testing.
 
-    Of a continuous attribute, the last fifth of each client's windows.
+    For a continuous attribute, it is the last fifth of each client's windows.
     """
     labels = data.train.labels
     groups = labels["subject"].astype(np.int64)
@@ -105,15 +105,15 @@ def fifth_apart(data):
 
 
 def fitted(run, num_steps: int, learning_rate: float):
-    """The run, whose clients predict after so many steps on their own windows.
+    """Returns the run with local fine-tuning of each client before it predicts.
 
-    Batches are as large as in training; whatever a client would have predicted with is
-    where it begins. Nothing is sent, and no budget spent.
+    Batches are as large as in training and each client starts from the model that it
+    would predict with. Clients send nothing and spend no privacy budget.
 
     Args:
-      run: ``jaxanon.Run`` of a learner, kept in no folder.
-      num_steps: at least 1.
-      learning_rate: of them.
+      run: ``jaxanon.Run`` of a learner without a folder.
+      num_steps: number of steps, at least 1.
+      learning_rate: learning rate of these steps.
     """
     learner = run.method
     steps = Steps(num_steps=num_steps, batch_size=learner.config.batch_size)

@@ -1,4 +1,4 @@
-"""The comparison with Atlas as tables, a page and figures."""
+"""Tables, a page and figures of the comparison with Atlas."""
 
 import functools
 
@@ -22,7 +22,7 @@ LOWEST = -1.0  # Smallest R² that is drawn.
 
 
 def panels(rows, width=4.4, height=3.3):
-    """``(figure, {application: axis})``, a panel for each application."""
+    """Returns ``(figure, {application: axis})`` with a panel per application."""
     places = by(rows, tables.PLACE)
     drawn, axes = pages.panels(list(places), width, height)
     for name, axis in axes.items():
@@ -77,7 +77,7 @@ def methods(rows):
 
 
 def over(what, x, log=False):
-    """A figure of lines over ``what``, a line for each method."""
+    """Returns a figure of lines over ``what``, a line per method."""
 
     def draw(rows):
         drawn, axes = panels(rows)
@@ -101,7 +101,7 @@ def over(what, x, log=False):
 
 
 def joining(rows):
-    """Figure 3.12: each new client by a method, over what it gets alone."""
+    """Draws figure 3.12: score of each new client, joined over alone."""
     drawn, axes = panels(rows, 3.6, 3.6)
     for place, axis in axes.items():
         own = [row for row in by(rows, tables.PLACE)[place] if not row["seed"]]
@@ -122,7 +122,7 @@ def joining(rows):
 
 
 def traffic(rows):
-    """Figure 3.13: the score over all bytes sent both ways."""
+    """Draws figure 3.13: score over bytes sent both ways."""
     drawn, axes = panels(rows)
     names = [n for n in applications.OVER_ROUNDS if any(r["name"] == n for r in rows)]
     for place, axis in axes.items():
@@ -163,13 +163,13 @@ QUESTIONS = {
 
 
 def sections(rows) -> list[Section]:
-    """The chapter's words, and every question."""
+    """Returns the chapter's results and all questions."""
     asked = lambda rows, name: tables.asked(
         rows, "methods" if name == "differences" else name
     )
-    about = Section("Beside the chapter", tuple(tables.about(rows)))
+    about = Section("Comparison with the chapter", tuple(tables.about(rows)))
     return [about, *pages.answered(QUESTIONS, rows, asked)]
 
 
-PAGE = pages.Page("Atlas beside its rivals", sections)
+PAGE = pages.Page("Atlas compared with its rivals", sections)
 markdown, write = PAGE.markdown, PAGE.write

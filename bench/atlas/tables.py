@@ -1,4 +1,4 @@
-"""The comparison with Atlas as tables."""
+"""Tables of the comparison with Atlas."""
 
 import statistics
 
@@ -42,7 +42,7 @@ MARGINS = (
 
 
 def asked(rows, question):
-    """Rows that answer a question; ε = 2 and all clients are of the first one's."""
+    """Returns rows of a question; includes ε = 2 and all clients of the first one."""
     own = pages.asked(rows, question)
     listed = {
         "epsilon": applications.OVER_EPSILON,
@@ -60,7 +60,7 @@ def asked(rows, question):
 
 
 def over_seeds(rows):
-    """Rows of one question and application, by method, their values averaged."""
+    """Averages rows of a question and application over seeds, by method."""
     mean = lambda name, own: statistics.fmean(row[name] for row in own)
     return {
         name: oldest(own)
@@ -70,12 +70,12 @@ def over_seeds(rows):
 
 
 def oldest(rows):
-    """The row of several that ``mark`` marks, if there is one: so is their mean."""
+    """Returns the row that ``mark`` marks, if any, else the first."""
     return max(rows, key=mark)
 
 
 def line(rows, name, what):
-    """``(x, y)``: values of a method over ``what``, averaged over seeds."""
+    """Returns ``(x, y)``: scores of a method over ``what``, averaged over seeds."""
     found = {}
     for row in rows:
         if row["name"] == name and not row.get("reference"):
@@ -85,7 +85,7 @@ def line(rows, name, what):
 
 
 def score(row):
-    """A value as its metric is told."""
+    """Formats a value by its metric."""
     if row is None:
         return ""
     if row["metric"] == "r2":
@@ -94,17 +94,17 @@ def score(row):
 
 
 def mark(row):
-    """What tells ``OLDER`` rows, in which nobody wrote down what was tuned."""
+    """Returns the mark of ``OLDER`` rows, which do not record what was tuned."""
     return " *" if row is not None and "tuned" not in row else ""
 
 
 def about(rows) -> list[str]:
-    """What there is to say before the tables, a paragraph each."""
+    """Returns the paragraphs that precede the tables."""
     return [PAPER, *([OLDER] if any(map(mark, rows)) else [])]
 
 
 def methods_table(rows):
-    """A row a method, a column an application."""
+    """Returns a row per method and a column per application."""
     places = by(rows, PLACE)
     means = [over_seeds(own) for own in places.values()]
     lines = []
@@ -116,9 +116,9 @@ def methods_table(rows):
 
 
 def margins_table(rows):
-    """A row an application: by how much methods that were to be compared differ.
+    """Returns a row per application: score differences between pairs of methods.
 
-    The chapter's text tells of +7 points (+0.1 R²) over what else hides as much.
+    The chapter claims +7 points (+0.1 R²) over methods with the same privacy.
     """
     lines = []
     for place, each in by(rows, PLACE).items():
@@ -136,7 +136,7 @@ def margins_table(rows):
 
 
 def over_table(rows, what):
-    """A row an application and method, a column a number of clients or an ε."""
+    """Returns a row per application and method, a column per value of ``what``."""
     columns = sorted({row[what] for row in rows if row[what] is not None})
     lines = []
     for place, own in by(rows, PLACE).items():
@@ -157,7 +157,7 @@ def over_table(rows, what):
 
 
 def joining_table(rows):
-    """A row an application and method: new clients alone, and joined."""
+    """Returns a row per application and method: new clients alone and joined."""
 
     def better(row):
         pairs = zip(row["joined"], row["alone"], strict=True)
@@ -175,7 +175,7 @@ def joining_table(rows):
 
 
 def bytes_until(row, round_):
-    """Bytes of a client both ways until a round, by what it sent at each mark."""
+    """Returns bytes per client, both ways, until a round, from recorded traffic."""
     total, before = 0.0, 0
     for mark in row["curve"]:
         if before >= round_:
@@ -187,9 +187,9 @@ def bytes_until(row, round_):
 
 
 def traffic_table(rows):
-    """A row an application and method: bytes of all rounds, and until FedAvg's score.
+    """Returns a row per application and method: total bytes, and until FedAvg's score.
 
-    FedAvg's bytes are those until it was first as good as it is in the end.
+    FedAvg's bytes end at the first round with its final score.
     """
     lines = []
     for place, own in by((row for row in rows if not row["seed"]), PLACE).items():
@@ -215,7 +215,7 @@ def traffic_table(rows):
 
 
 def first_round(row, value):
-    """The first round that was looked at in which a row is as good, or None."""
+    """Returns the first evaluated round with at least ``value``, or None."""
     rounds = [mark["round"] for mark in row["curve"] if mark["value"] >= value]
     return rounds[0] if rounds else None
 

@@ -1,4 +1,4 @@
-"""Step sizes of what is compared with Atlas, chosen by held-back training windows."""
+"""Tuning of learning rates for the comparison with Atlas."""
 
 import json
 
@@ -10,16 +10,15 @@ from harness import results
 
 
 class Tuned:
-    """What a bench knows of step sizes: of an ``application``, in its ``folder``.
+    """Tuned learning rates of an ``application``, saved in its ``folder``.
 
-    ``earlier`` holds those that need not be found again (``earlier_learning_rates``).
+    ``earlier`` holds the results of an earlier run (``earlier_learning_rates``).
     """
 
     def learning_rate(self, entry, clients=None, epsilon=None):
-        """Of the grid, the one by which held-back training windows are told best.
+        """Returns the learning rate with the best score on held-out training windows.
 
-        By all clients and at the entry's own ε, or, where that matters, by so many and
-        at that one.
+        Uses all clients and the entry's ε, or the given ones where they matter.
         """
         entry = applications.ENTRIES[entry.tuned_as]
         if entry.name not in applications.TUNED_APART:
@@ -42,7 +41,7 @@ class Tuned:
                 shorter = [
                     value for size, value in found.items() if size < learning_rate
                 ]
-                if -np.inf in shorter:  # What is longer diverges, too.
+                if -np.inf in shorter:  # Larger learning rates diverge, too.
                     found[learning_rate] = -np.inf
                     continue
                 try:
@@ -58,11 +57,11 @@ class Tuned:
         return json.loads(path.read_text())["learning_rate"]
 
     def learning_rates(self, entry):
-        """The grid of an entry, upwards."""
+        """Returns the grid of an entry in ascending order."""
         return [each * entry.scale for each in self.application.learning_rates]
 
     def lower(self, entry, learning_rate):
-        """The step size of the grid below one that diverged."""
+        """Returns the next lower learning rate after divergence."""
         below = [each for each in self.learning_rates(entry) if each < learning_rate]
         if not below:
             raise FloatingPointError(f"{entry.name} diverges at every step size.")
@@ -70,14 +69,14 @@ class Tuned:
 
 
 def earlier_learning_rates(rows, application, rounds, first):
-    """What an earlier run tuned, by the arguments of ``Tuned.learning_rate``.
+    """Returns learning rates of an earlier run by ``Tuned.learning_rate`` arguments.
 
     Args:
-      rows: of its JSON; those that do not say what was tuned tell nothing. Where they
-        differ, what was tuned goes before what takes its step size from that.
-      application: whose.
-      rounds: of every run; what was tuned for another number of them is left out.
-      first: how many people train before others join.
+      rows: rows of its JSON; rows without tuning information are ignored. A tuned row
+        takes precedence over one that uses its learning rate.
+      application: name of the application.
+      rounds: number of rounds; rows with another number are ignored.
+      first: number of clients that train before others join.
     """
     taken, own = {}, {}
     for row in rows:

@@ -1,1 +1,1 @@
-"""What a federation's server sees, attacked."""
+"""Attacks on the messages that a federated server receives."""

@@ -1,4 +1,4 @@
-"""Noise that hides clients, or scores: the ε that is counted beside the one claimed."""
+"""Client-level noise and noisy scores: measured and claimed ε."""
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +9,8 @@ from jaxanon.federated import PoissonSampling, Steps
 from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
 
 DELTA = 1e-3
-# Of all of these together: LDP-FL loses just what is accounted, and one bound in twenty
-# is above what it bounds.
+# Joint confidence of all bounds. LDP-FL spends exactly its accounted ε, so a separate
+# bound of 95 % would exceed it once in twenty.
 TOGETHER = 0.95
 EVERY = PoissonSampling(
     sampling_probability=1.0, expected_batch_size=2.0, max_examples=2
@@ -23,7 +23,7 @@ NOTHING = jnp.zeros(1)
 
 
 def cases():
-    """Name, what is audited, ε claimed, whether that holds."""
+    """Yields name, audit, claimed ε, and whether the claim holds."""
     yield "Atlas, of clients, z* of 2", atlas(), epsilon(1.0), True
     twice = atlas(num_rounds=3)
     yield "Atlas, of clients, z* of 2, 3 rounds", twice, epsilon(1.0, 3), True
@@ -54,7 +54,7 @@ def cases():
 
 
 def found(given, runs):
-    """``attacks.Membership`` of which of two worlds a client is in."""
+    """Runs ``attacks.Membership`` on which of two worlds contains a client."""
     algorithm, worlds, options, hyper = given
     state = algorithm.init(jax.random.key(0), **hyper)
     see = auditing.client_observer(algorithm, state, worlds, **options)
@@ -67,28 +67,28 @@ def found(given, runs):
 
 
 def loss_fn(params, x, key):
-    """Of a row x: x times the sum of all three weights."""
+    """Returns x times the sum of all three weights for a row x."""
     return x * (params["a"].sum() + params["b"].sum())
 
 
 def start(key):
-    """A model of three numbers, in two layers."""
+    """Returns a model of three numbers in two layers."""
     return {"a": jnp.ones(2), "b": jnp.ones(1)}
 
 
 def _opposite():
-    """A client whose rows pull all weights one way, or the other."""
+    """Returns a client whose rows pull all weights in one of two directions."""
     return [federated.stack([jnp.array([x])]) for x in (-9.0, 9.0)]
 
 
 def _there_or_not():
-    """A row that is clipped, of a client's two or of none."""
+    """Returns a client with a clipped row, or without it."""
     clients = federated.stack([jnp.array([0.0, 9.0])])
     return [clients._replace(mask=clients.mask.at[0, 1].set(False)), clients]
 
 
 def atlas(num_rounds=1, score_multiplier=1.0, **settings):
-    """A client that sends its way, clipped: its rows lead one way or the other."""
+    """A client sends a clipped update in one of two opposite directions."""
     algorithm = federated.atlas(
         start, loss_fn, ONE, num_clients=1, privacy_unit="client", **settings
     )
@@ -108,14 +108,14 @@ def _examples(score_multiplier):
 
 
 def ldp_fl():
-    """A client whose three weights are at one end of their range or at the other."""
+    """A client has three weights at the lower or upper end of their range."""
     algorithm = federated.ldp_fl(start, loss_fn, ONE, radii=1.0, num_clients=1)
     hyper = {"learning_rate": 1.0, "weight_epsilon": 1.0}
     return algorithm, _opposite(), {"num_rounds": 1}, hyper
 
 
 def dp_fedavg(cohorts=EVERY, num_rounds=1, noise_multiplier=1.0, count_stddev=2.0):
-    """Of two clients one moves by nothing, the other is there or not."""
+    """One of two clients sends a zero update, the other participates or not."""
     algorithm = federated.dp_fedavg(
         start, loss_fn, ONE, cohorts=cohorts, count_stddev=count_stddev
     )
@@ -126,7 +126,7 @@ def dp_fedavg(cohorts=EVERY, num_rounds=1, noise_multiplier=1.0, count_stddev=2.
 
 
 def epsilon(multiplier, steps=1, lots=EVERY):
-    """What is claimed of so many steps."""
+    """Returns the ε claimed for a number of steps."""
     return _spent([federated.sampled_gaussian(lots, multiplier, steps)])
 
 

@@ -1,18 +1,19 @@
-"""What a federation's server sees, attacked: python bench audit [--smoke].
+"""Compares the ε that attacks on federated messages measure with the claimed ε.
 
-Membership inference (LiRA) and gradient inversion against the messages of one client,
-of learners with and without noise, beside the ε that is accounted for:
+Example: ``python bench audit --part members --dataset smartwatch --smoke``.
 
-- ``mechanisms``: the worst example, or client, that there can be, on models of three
-  numbers: ε as it is counted in 40,000 runs a side, of noise that keeps its claim and
-  of noise that does not;
-- ``members``: three people's windows, one of which is in question, in or out of a
+Runs membership inference (LiRA) and gradient inversion on the messages of one client,
+for learners with and without noise:
+
+- ``mechanisms``: the worst-case example or client on models of three numbers; measures
+  ε from 40,000 runs per side for correct noise and for noise with planted bugs;
+- ``members``: windows of three people; the attacker infers whether a window is among a
   client's rows;
-- ``inversion``: a window rebuilt from the message of a client that has no other.
+- ``inversion``: reconstructs a window from the message of a client with one window.
 
-``--part`` names one of them, ``--dataset`` the windows (uci_hapt by default, for
-``members`` its magnitudes). ``--json F`` writes the rows to F, and F with .md, .html
-and .png beside; with ``--part``, F keeps its rows of other parts.
+``--part`` selects a part. ``--dataset`` selects the windows (default: uci_hapt; its
+magnitudes for ``members``). ``--json F`` writes the rows to F, and a table, page and
+figure to .md, .html and .png; with ``--part``, F keeps its rows of other parts.
 """
 
 from audit import (
@@ -33,12 +34,12 @@ SHORT = "LDP-FL, 3 weights, ε of one"
 
 
 def main():
-    """Measures, prints, writes."""
+    """Runs the parts, prints and writes the rows."""
     args = timing.arguments(
         __doc__,
         part=timing.one_of(PARTS),
-        dataset="uci_hapt by default, smartwatch with --smoke",
-        runs=timing.number(128, "of each example and side"),
+        dataset="data set, uci_hapt by default (smartwatch with --smoke)",
+        runs=timing.number(128, "runs per example and side"),
     )
     name = args.dataset or ("smartwatch" if args.smoke else "uci_hapt")
     found = []
@@ -54,16 +55,16 @@ def main():
 
 
 def beside(args, found):
-    """All rows of the file, those of this part anew."""
+    """Returns the rows of the file with those of this part replaced."""
     before = results.kept(args.json) if args.part else []
     rows = [row for row in before if row["kind"] != args.part] + found
     return sorted(rows, key=lambda row: list(PARTS).index(row["kind"]))
 
 
 def mechanisms(dataset, smoke, runs):
-    """The ε that is counted of every mechanism, beside the one claimed, and by bugs.
+    """Measures ε of every mechanism, as implemented and with planted bugs.
 
-    ``holds`` is what its mathematics says.
+    ``holds`` states whether the claim is mathematically correct.
     """
     del dataset, runs
     count = 400 if smoke else RUNS
@@ -83,7 +84,7 @@ def mechanisms(dataset, smoke, runs):
 
 
 def _planted(smoke, count):
-    """Rows of mechanisms as they are, and by the bugs planted in them."""
+    """Yields rows of mechanisms as implemented and with planted bugs."""
     cases = [*releases.cases(), *deeprotect.cases()]
     each = 1 - (1 - clients.TOGETHER) / len(cases)
     for case in cases[:1] if smoke else cases:

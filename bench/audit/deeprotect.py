@@ -1,4 +1,4 @@
-"""DEEProtect's release as a whole, window to window, with bugs planted and without."""
+"""DEEProtect's complete release of windows, with and without planted bugs."""
 
 import functools
 from unittest import mock
@@ -20,7 +20,7 @@ SETTINGS = {"low": (0.0,), "high": (1.0,), "hidden_sizes": (FEATURES,)}
 
 
 def cases():
-    """What ``anonymize`` makes of two windows, of any or of those that are named."""
+    """Yields releases of two windows that differ anywhere or in named directions."""
     everything = {"mode": "everything", "radius": NEAR}
     few = "noise × 0.5", "one left bare"
     for name, mechanism, bugs in (
@@ -41,7 +41,7 @@ def cases():
 
 
 def _sent(key, settings, bug, window, directions, apart):
-    """Less a half; features are the first numbers of a window, so each can be seen."""
+    """Returns the release minus 0.5; the first numbers of a window are its features."""
     method = methods.deeprotect(SPEC, epsilon=1.0 / bug.noise, **SETTINGS | settings)
     state = jax.eval_shape(method.init, key)
     kernel = jnp.eye(FEATURES, TIME)
@@ -53,7 +53,7 @@ def _sent(key, settings, bug, window, directions, apart):
 
 
 def _everything(settings, key, world, bug):
-    """Features further from the middle than the radius, on either side."""
+    """Releases features that lie beyond the radius on either side of the midpoint."""
     side = 2.0 * world - 1
     window = 0.5 + 0.5 * side * (jnp.arange(TIME) < FEATURES)
     hidden, bring_in = releasing._clip_and_add_noise, releasing.bring_in
@@ -80,7 +80,7 @@ def _everything(settings, key, world, bug):
 
 
 def _named(settings, key, world, bug):
-    """From corner to corner along both directions that are named."""
+    """Releases features at opposite corners along both named directions."""
     directions = jnp.eye(2, TIME)
     apart = releasing.NeighborDistance(2**0.5 / bug.reach, 2 / TIME)
     if bug.bare:

@@ -1,4 +1,4 @@
-"""Noise against the worst example: messages of a model of three numbers, counted."""
+"""Example-level noise: ε measured on messages of a model of three numbers."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ ATLAS = {"threshold": 0.58, "mask_learning_rate": 0.5, "noise_multiplier": 1.0}
 
 
 def cases():
-    """Name, algorithm, rounds, hyper-parameters, ε claimed, whether that holds."""
+    """Yields name, algorithm, rounds, hyperparameters, claimed ε, whether it holds."""
     once, often = epsilon(1.0), epsilon(1.0, 6, SOME)
     b = epsilon(noise_multiplier_of_layers([2**0.5] * 2, [0.6] * 2, reading="B"))
     few = {"first_score": 0.3, "threshold": 0.2, "noise_multiplier": 2.0}
@@ -65,12 +65,12 @@ def cases():
 
 
 def atlas(runs):
-    """``found`` of Atlas's one step, at a noise multiplier of 1."""
+    """Runs ``found`` on one step of Atlas with noise multiplier 1."""
     return found(_atlas(EVERY, 1), 1, ATLAS, runs)
 
 
 def found(algorithm, num_rounds, hyper, runs):
-    """``attacks.Membership`` of the example that is clipped, by its messages."""
+    """Runs ``attacks.Membership`` on a clipped example from its messages."""
     state = algorithm.init(jax.random.key(0), **hyper)
     see = auditing.observer(
         algorithm,

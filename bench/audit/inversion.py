@@ -1,4 +1,4 @@
-"""Gradient inversion of the one message of a client that has one window."""
+"""Gradient inversion of the message of a client that has one window."""
 
 import dp_accounting
 import jax
@@ -15,7 +15,7 @@ ALONE = PoissonSampling(
     sampling_probability=1.0, expected_batch_size=1.0, max_examples=1
 )
 VICTIMS = 4
-# Learner and noise multiplier; None neither clips nor adds noise.
+# Learner and noise multiplier; None disables clipping and noise.
 SETTINGS = (
     ("FedAvg", None),
     ("FedSGD-LDP", 0.0),
@@ -30,7 +30,7 @@ SETTINGS = (
 
 
 def rows(dataset, smoke, runs):
-    """A row of each learner and multiplier, of all victims together."""
+    """Returns a row per learner and noise multiplier, averaged over victims."""
     del runs
     data = ja.load(dataset, private=["subject"])
     spec, count = data.spec, 1 if smoke else VICTIMS
@@ -56,7 +56,7 @@ def rows(dataset, smoke, runs):
                 restarts=1 if smoke else 2,
             )
             alike.append(abs(float(attacks.correlation(window, found.window))))
-            # Of what is left when scale and offset are the best there are.
+            # Error that remains with the best scale and offset.
             ratios.append(-10 * np.log10(max(1 - alike[-1] ** 2, 1e-9)))
             if victim == 0:
                 shown = window, rescaled(window, found.window)
@@ -77,27 +77,27 @@ def rows(dataset, smoke, runs):
 
 
 def moving(windows, count):
-    """So many windows of the half that moves most, evenly over time."""
+    """Returns ``count`` windows, evenly spaced, of the half with the most motion."""
     moves = windows.std(axis=1).mean(axis=-1)
     places = np.flatnonzero(moves >= np.median(moves))
     return places[np.linspace(0, len(places) - 1, count + 2).round().astype(int)[1:-1]]
 
 
 def shown_of(window, rebuilt):
-    """The channel of a window that varies most, for the figure."""
+    """Returns the channel of a window with the largest variance, for the figure."""
     channel = window.std(axis=0).argmax()
     sides = {"window": window, "rebuilt": rebuilt}
     return {name: np.round(x[:, channel], 3).tolist() for name, x in sides.items()}
 
 
 def rescaled(window, found):
-    """What was rebuilt, at the scale, sign and offset at which it is nearest."""
+    """Returns the reconstruction with the scale, sign and offset that fit best."""
     slope, offset = np.polyfit(np.ravel(found), np.ravel(window), 1)
     return slope * np.asarray(found) + offset
 
 
 def begin(inputs, classes):
-    """A network with a second derivative, which deep leakage needs."""
+    """Returns a twice differentiable network, which deep leakage requires."""
     keys = jax.random.split(jax.random.key(0))
     return {
         "first": {
@@ -112,25 +112,25 @@ def begin(inputs, classes):
 
 
 def logits(params, x):
-    """``float[B, time, channels] -> float[B, classes]``."""
+    """Returns logits: ``float[B, time, channels] -> float[B, classes]``."""
     x = x.reshape(len(x), -1)
     x = jnp.tanh(x @ params["first"]["kernel"] + params["first"]["bias"])
     return x @ params["last"]["kernel"] + params["last"]["bias"]
 
 
 def loss_of_one(params, window, label):
-    """Cross-entropy of one window."""
+    """Returns the cross-entropy of one window."""
     return -jnp.sum(label * jax.nn.log_softmax(logits(params, window[None])[0]))
 
 
 def loss_fn(params, batch, key):
-    """Cross-entropy of every row, as clients have it."""
+    """Returns the mean cross-entropy of a batch, as clients compute it."""
     del key
     return jax.vmap(loss_of_one, in_axes=(None, 0, 0))(params, batch["x"], batch["y"])
 
 
 def message(learner, multiplier, start, key, window, label):
-    """The gradient that the server reads off what the client sends."""
+    """Returns the gradient that the server recovers from the client's message."""
     init = lambda key: jax.tree.map(jnp.copy, start)
     own = {"num_clients": 1}
     hyper = {"learning_rate": STEP_SIZE, "noise_multiplier": multiplier}

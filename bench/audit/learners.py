@@ -1,4 +1,4 @@
-"""Learners of which many runs are seen, with bugs planted and without."""
+"""Learners audited over many runs, with and without planted bugs."""
 
 import contextlib
 import importlib
@@ -15,16 +15,16 @@ DELTA = clients.DELTA
 
 
 class Learner(NamedTuple):
-    """A learner that is run many times, and what it claims of its worst neighbours."""
+    """A learner that is run many times, and its claimed ε for worst-case neighbours."""
 
     name: str
     claimed: float
-    count: Callable  # runs -> ``attacks.Membership``, traced anew
+    count: Callable  # runs -> ``attacks.Membership``, retraced in each call
     bugs: tuple[str, ...] = PLANTED
 
 
 def counted(learner: Learner, runs: int) -> dict[str, float]:
-    """The ε that so many runs a side prove, as it is, and with each bug."""
+    """Returns the ε measured from ``runs`` runs per side, without and with each bug."""
     found = {}
     for name, bug in BUGS.items():
         if name in PLANTED and name not in learner.bugs:
@@ -35,7 +35,7 @@ def counted(learner: Learner, runs: int) -> dict[str, float]:
 
 
 def cases():
-    """What is released of an example, of a client, and of each weight."""
+    """Yields learners that protect an example, a client, or each weight."""
     claimed = clients.epsilon(1.0)
     yield Learner("Atlas, many runs", claimed, examples.atlas)
     of_clients = lambda given: lambda runs: clients.found(given(), runs)
@@ -43,7 +43,7 @@ def cases():
     average = of_clients(clients.dp_fedavg)
     yield Learner("DP-FedAvg, many runs", claimed, average)
     weights = responses_spent(1.0, 3, DELTA)
-    # Nothing is clipped in it: weights are kept within their range.
+    # LDP-FL does not clip; its weights stay within their range.
     yield Learner(
         "LDP-FL, 3 weights, many runs",
         weights,
@@ -54,13 +54,13 @@ def cases():
 
 @contextlib.contextmanager
 def _answers(bug: Bug):
-    """LDP-FL's answers by twice their ε, or of one layer by one that hides nothing."""
-    # Of that name the package has the function.
+    """Patches LDP-FL to double its ε, or to send a layer of one weight unprotected."""
+    # The package attribute of that name is the function.
     module = importlib.import_module("jaxanon.federated.private.ldp_fl")
     honest = module.two_points
 
     def told(key, weights, radius, epsilon):
-        bare = bug.bare and weights.size == 1  # Of the layer of one weight.
+        bare = bug.bare and weights.size == 1  # The layer with one weight.
         return honest(key, weights, radius, 30.0 if bare else epsilon / bug.noise)
 
     with mock.patch.object(module, "two_points", told):

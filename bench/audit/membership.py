@@ -1,4 +1,4 @@
-"""Membership inference against learners of a data set's windows."""
+"""Membership inference against learners on windows of a data set."""
 
 import dataclasses
 
@@ -12,13 +12,13 @@ from jaxanon.attacks import auditing
 from jaxanon.learners.learner import loss_of
 
 DELTA = 1e-4
-CLIENTS, ROUNDS, EXAMPLES = 3, 3, 8  # Examples of either kind.
+CLIENTS, ROUNDS, EXAMPLES = 3, 3, 8  # Examples per kind.
 NETWORK = {
     **{"model": "mlp", "hidden_sizes": (16,), "local_steps": 4, "batch_size": 16},
     "learning_rate": 0.3,
 }
-# Learner, what its clients send, who sees it, and its ε.
-NOISY = ("fedsgd_ldp", "params", "each", 8.0)  # What noise does, and no masks to learn.
+# Learner, content of messages, observer, and ε.
+NOISY = ("fedsgd_ldp", "params", "each", 8.0)  # Shows noise without learned masks.
 SETTINGS = (
     ("fedavg", "moves", "each", None),
     ("fedavg", "moves", "mean", None),
@@ -32,7 +32,7 @@ PRESETS = {"uci_hapt": "mag3"}
 
 
 def rows(dataset, smoke, runs):
-    """Two kinds of examples and two statistics, for each setting."""
+    """Returns rows for two kinds of examples and two statistics per setting."""
     data = few(
         ja.load(dataset, preset=PRESETS.get(dataset), private=["subject"]), smoke
     )
@@ -75,7 +75,7 @@ def rows(dataset, smoke, runs):
 
 
 def few(data, smoke):
-    """The first people's windows alone; of many, some."""
+    """Keeps windows of the first people, thinned if they are many."""
     spec, names = data.spec, data.spec.classes["subject"][:CLIENTS]
     spec = dataclasses.replace(spec, classes=spec.classes | {"subject": names})
 
@@ -88,7 +88,7 @@ def few(data, smoke):
 
 
 def begun(name, epsilon, data):
-    """A learner, its clients' windows, and the state in which training begins."""
+    """Returns a learner, its clients' windows and the initial state."""
     clients = datasets.by_client(data.train)
     budget = {}
     if epsilon is not None:
@@ -100,7 +100,7 @@ def begun(name, epsilon, data):
 
 
 def with_canaries(population, spec, examples):
-    """So many windows of the first client, and as many whose label is made wrong."""
+    """Returns windows of the first client, and as many copies with wrong labels."""
     count = int(population.mask[0].sum())
     chosen = np.linspace(0, count - 1, 2 * examples).round().astype(int)
     chosen = np.concatenate([chosen[::2], chosen[1::2]])
@@ -113,9 +113,9 @@ def with_canaries(population, spec, examples):
 
 
 def accuracy(learner, state, data):
-    """Of clients' own models on their test windows, after the rounds watched."""
+    """Returns the accuracy of personal models on test windows after the rounds."""
     population = learner.prepare(datasets.by_client(data.train))
-    state = jax.tree.map(jnp.copy, state)  # Which simulate gives away.
+    state = jax.tree.map(jnp.copy, state)  # simulate donates its input.
     key = jax.random.key(2)
     algorithm = federated.FederatedAlgorithm(learner.init, learner.update)
     state, _ = federated.simulate(algorithm, key, state, population, ROUNDS)
@@ -131,7 +131,7 @@ def accuracy(learner, state, data):
 
 
 def told_of(told):
-    """What a row has of ``attacks.Membership``."""
+    """Returns the fields of a row from ``attacks.Membership``."""
     flat = told.evidence.reshape(-1)
     member = np.repeat([False, True], len(flat) // 2)
     false, true = metrics.roc(member, flat)
@@ -146,7 +146,7 @@ def told_of(told):
 
 
 def corners(false, true):
-    """The points of a staircase at which it turns upwards, the later ones thinned."""
+    """Returns the upper corners of a ROC staircase, thinned towards the end."""
     turns = np.flatnonzero(np.diff(false, append=2.0) > 0)
     turns = turns[np.unique(np.geomspace(1, len(turns), 60).astype(int)) - 1]
     return false[turns], true[turns]

@@ -1,4 +1,4 @@
-"""Rows of the audit as tables, a page and a figure."""
+"""Tables, a page and a figure of the audit."""
 
 import functools
 from collections.abc import Callable
@@ -14,21 +14,21 @@ BUGS = ("noise × 0.5", "clip × 2", "one left bare")
 SEES = {"each": "each message", "mean": "the mean"}
 KINDS = {"own": "windows as they are", "wrong": "windows of a wrong label"}
 CAPTION = (
-    "Above: what a server that keeps one client's messages tells of its windows (true "
-    "over false positives, dotted: guessing), and the ε that is counted on the worst "
-    "example over the ε that is claimed: no mechanism that keeps its word is above the "
-    "line. Below: a window (blue) and what deep leakage rebuilds of it (orange) from "
-    "the one message of a client that has no other."
+    "Above: true over false positive rates of a server that infers membership from one "
+    "client's messages (dotted: chance level), and measured over claimed ε for the "
+    "worst-case example; correct mechanisms stay below the line. Below: a window "
+    "(blue) and its reconstruction by deep leakage (orange) from the message of a "
+    "client that has no other window."
 )
 
 
 def line(row) -> str:
-    """One row in words."""
+    """Returns a row as text."""
     return f"{row['kind']}: " + ", ".join(TABLES[row["kind"]].cells(row))
 
 
 def planted(row) -> list[str]:
-    """Of a row with bugs: ε claimed, counted, and counted by each, or nothing."""
+    """Returns claimed ε, measured ε, and measured ε per bug; empty without bugs."""
     told = [row["planted"].get(bug) for bug in BUGS]
     told = ["" if x is None else f"{x:.2f}" for x in told]
     return [row["name"], f"{row['claimed']:.2f}", f"{row['counted']:.2f}", *told]
@@ -70,14 +70,14 @@ def _inversion(row):
 
 
 def told_epsilon(value):
-    """An ε as tables tell it; "none" of None."""
+    """Formats an ε; "none" for None."""
     if value is None:
         return "none"
     return f"{value:,.0f}" if value >= 100 else f"{round(value, 1):g}"
 
 
 def draw(rows):
-    """ROC curves and counted ε above, windows and what was rebuilt below."""
+    """Draws ROC curves and measured ε above, windows and reconstructions below."""
     of = lambda kind: [row for row in rows if row["kind"] == kind]
     rebuilt = [row for row in of("inversion") if row["learner"] != "Atlas"]
     columns = max(3, len(rebuilt))
@@ -140,7 +140,7 @@ def _counted(axis, rows):
 
 
 class Table(NamedTuple):
-    """Of a kind of rows."""
+    """A table for one kind of rows."""
 
     title: str
     head: tuple[str, ...]
@@ -179,7 +179,7 @@ TABLES = {
 
 
 def sections(rows) -> list[Section]:
-    """The figure, and a table for each kind of rows."""
+    """Returns the figure and a table per kind of rows."""
     if not rows:
         return []
     found = [Section("At a glance", pictures={"": functools.partial(draw, rows)})]
@@ -190,5 +190,5 @@ def sections(rows) -> list[Section]:
     return found
 
 
-PAGE = pages.Page("What the server of a federation sees", sections, indent=None)
+PAGE = pages.Page("Attacks on the messages of a federation", sections, indent=None)
 markdown, write = PAGE.markdown, PAGE.write

@@ -1,4 +1,4 @@
-"""Single releases of the worst neighbours there are, with bugs planted and without."""
+"""Single releases of worst-case neighbours, with and without planted bugs."""
 
 import dataclasses
 import functools
@@ -14,20 +14,20 @@ from jaxanon import kernels, metrics
 from jaxanon.kernels.mechanisms import choice
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 
-DELTA = 1e-3  # Of Gaussian noise.
+DELTA = 1e-3  # For Gaussian noise.
 NUMBERS, CLASSES = 3, 4
 
 
 class Bug(NamedTuple):
-    """What a mechanism does otherwise than it claims."""
+    """A deviation of an implementation from its claim."""
 
-    noise: float = 1.0  # over what is claimed
-    reach: float = 1.0  # of values, over the bound that noise is made from
-    bare: bool = False  # the first of several parts leaves as it is
+    noise: float = 1.0  # noise scale relative to the claim
+    reach: float = 1.0  # range of values relative to the bound of the noise
+    bare: bool = False  # whether the first of several parts is unprotected
 
 
 HONEST = "as it is"
-SIZES = "noise", "reach"  # Of a bug.
+SIZES = "noise", "reach"  # Fields of a bug with a size.
 BUGS = {
     HONEST: Bug(),
     "noise × 0.5": Bug(noise=0.5),
@@ -38,18 +38,18 @@ PLANTED = tuple(BUGS)[1:]
 
 
 class Release(NamedTuple):
-    """A mechanism that is called once, and what it claims."""
+    """A mechanism that is called once, and its claim."""
 
     name: str
     claimed: float
     delta: float
-    send: Callable  # (key, world, bug) -> float[], evidence of the second world
+    send: Callable  # (key, world, bug) -> float[], evidence for the second world
     bugs: tuple[str, ...] = PLANTED
-    static: tuple[str, ...] = ()  # what of a bug must be known when it is traced
+    static: tuple[str, ...] = ()  # fields of a bug that must be static when traced
 
 
 def counted(release: Release, runs: int, confidence: float) -> dict[str, float]:
-    """The ε that so many calls in either of two worlds prove: as it is, by each bug."""
+    """Returns the ε measured in ``runs`` calls per world, without and with bugs."""
 
     @functools.partial(jax.jit, static_argnames=release.static)
     def seen(key, noise, reach, bare):
@@ -69,7 +69,7 @@ def counted(release: Release, runs: int, confidence: float) -> dict[str, float]:
 
 
 def cases():
-    """Every mechanism of the kernels that takes its noise from a bound."""
+    """Yields every mechanism of the kernels that derives its noise from a bound."""
     yield Release("Laplace noise, 3 numbers", 1.0, 0.0, _laplace)
     yield Release("Laplace noise on the grid", 1.0, 0.0, _grid, static=SIZES)
     yield Release("noise in a ball", 1.0, 0.0, _in("l2"))
@@ -90,7 +90,7 @@ def cases():
 
 
 def _vector(world, reach):
-    """Numbers at one end of their range, or at the other, and bounds for reach 1."""
+    """Returns numbers at one end of their range, and the bounds for reach 1."""
     far = jnp.full(NUMBERS, 9.0) * (2 * world - 1)
     value = kernels.clip_to_range(far, -0.5 * reach, 0.5 * reach)
     fields = ("l1_sensitivity", "l2_sensitivity", "linf_sensitivity")
@@ -99,14 +99,14 @@ def _vector(world, reach):
 
 
 def _told(sent, value, bug, norm, power=1):
-    """How much nearer it is to the second end; a number at an end says it all."""
+    """Returns how much closer a release is to the second end; exact ends are proof."""
     sent = jnp.where(bug.bare & (jnp.arange(NUMBERS) == 0), value, sent)
     end = 0.5 * bug.reach
     far, near = jnp.linalg.norm(sent + end, norm), jnp.linalg.norm(sent - end, norm)
     sure = 100.0 * jnp.any(sent == end) - 100.0 * jnp.any(sent == -end)
     return (
         jnp.round(far**power - near**power, 3) + sure
-    )  # Ties stay ties, whatever rounds.
+    )  # Rounding keeps equal values equal.
 
 
 def _laplace(key, world, bug):
@@ -140,7 +140,7 @@ def _gaussian(key, world, bug):
 
 
 def _priv_unit(key, world, bug):
-    """What is longer than the radius is shortened inside: no clip can be wrong."""
+    """Releases a vector; the mechanism shortens long ones, so no clip can be wrong."""
     x = jnp.full(NUMBERS, 0.5) * (2 * world - 1)
     sent = kernels.priv_unit(key, x, 0.5 * NUMBERS**0.5, 1.0 / bug.noise)
     sent = jnp.where(bug.bare & (jnp.arange(NUMBERS) == 0), x, sent)
@@ -156,13 +156,13 @@ def _response(key, world, bug):
 
 
 def _scores(world, bug):
-    """One score goes up where all others go down."""
+    """Returns scores of which one increases while all others decrease."""
     moved = jnp.where(jnp.arange(CLASSES) == 0, world, 1 - world)
     return kernels.bounded_value(1.0 * bug.reach * moved, linf=1.0)
 
 
 def _bare(bug, draw):
-    """The same draw, but none for the first score where the bug has it so."""
+    """Returns the draw, without noise on the first score if the bug says so."""
     return lambda key, shape, *args, **named: jnp.where(
         bug.bare & (jnp.arange(CLASSES) == 0), 0, draw(key, shape, *args, **named)
     )
@@ -191,7 +191,7 @@ def _bounds(reach):
 
 
 def _along(sent, clipped, bug, other=0.0):
-    """How far it went the row's way; a leaf that is what it was says it all."""
+    """Returns the distance along the row's direction; an unprotected leaf is proof."""
     sent = sent | {"b": jnp.where(bug.bare, clipped["b"], sent["b"])}
     told = jnp.sum(sent["a"]) / 2**0.5 + 0.5 * jnp.sum(sent["b"])
     sure = jnp.sum(sent["b"] == 0.5) - 1.0 * jnp.sum(sent["b"] == other)
@@ -216,7 +216,7 @@ def _ghost(key, world, bug):
 
 
 def _client(key, world, bug):
-    """Which of two updates was sent, for which half the multiplier counts."""
+    """Sends one of two updates, which counts as half the noise multiplier."""
     side = 2 * world - 1
     rows = jax.tree.map(lambda leaf: leaf * side, ROWS)
     bounds = _bounds(bug.reach)
@@ -228,7 +228,7 @@ def _client(key, world, bug):
 
 
 def _drawn_once(key, world, bug):
-    """A client sends its update, or zeros; noise of a half from each of four."""
+    """A client sends its update or zeros; each of four clients adds half the noise."""
     four = jax.tree.map(lambda leaf: jnp.concatenate([leaf] * 2), ROWS)
     rows = jax.tree.map(lambda leaf: leaf.at[1].multiply(world).at[3].set(0), four)
     total = kernels.clipped_sum(rows, _bounds(bug.reach))

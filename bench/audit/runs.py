@@ -1,4 +1,4 @@
-"""Whole trainings, each audited in one run of many canaries, with bugs and without."""
+"""Audits of whole trainings in one run with many canaries, with and without bugs."""
 
 import contextlib
 import dataclasses
@@ -24,12 +24,12 @@ from jaxanon.methods.privatehub.config import PrivateHubConfig, guarantee_of
 from jaxanon.privacy import epsilon_spent
 
 DELTA = 1e-5
-SIDE = 128  # Of a square of numbers, one for each canary.
-FAR = 1e3  # Norm of what a canary asks for, beyond the clip norm of 1.
+SIDE = 128  # Side length of a square of numbers, one per canary.
+FAR = 1e3  # Norm of a canary's gradient; the clip norm is 1.
 
 
 class Training(NamedTuple):
-    """A training of which every step is seen, and what it claims of a canary."""
+    """A training with observed steps, and its claimed ε for a canary."""
 
     name: str
     claimed: float
@@ -38,18 +38,18 @@ class Training(NamedTuple):
 
 
 def counted(training: Training) -> dict[str, float]:
-    """The ε that one run proves, as it is, and with each bug in its kernels."""
+    """Returns the ε measured in one run, without and with each bug in its kernels."""
     key, count = lambda: jax.random.key(3), training.canaries
     how = {"guesses": count // 20, "delta": DELTA}
     found = {HONEST: attacks.one_run(key(), training.observe, count, **how).epsilon}
 
-    @jax.jit  # Once for all bugs.
+    @jax.jit  # Compiled once for all bugs.
     def evidence(key, inside, noise, reach, bare):
         with planted(Bug(noise, reach, bare)):
             return training.observe(key, inside)
 
     for name in PLANTED:
-        coin_key, run_key = jax.random.split(key())  # As ``one_run`` has them.
+        coin_key, run_key = jax.random.split(key())  # As in ``one_run``.
         inside = jax.random.bernoulli(coin_key, shape=(count,))
         told = evidence(run_key, inside, **BUGS[name]._asdict())
         found[name] = attacks.guess_canaries(told, inside, **how).epsilon
@@ -58,8 +58,8 @@ def counted(training: Training) -> dict[str, float]:
 
 @contextlib.contextmanager
 def planted(bug: Bug):
-    """Kernels that clip too late, add too little noise, or none to the largest leaf."""
-    if bug is BUGS[HONEST]:  # Sizes of others may be traced.
+    """Patches kernels to clip late, add too little noise, or skip the largest leaf."""
+    if bug is BUGS[HONEST]:  # Other bugs may have traced sizes.
         yield
         return
     sum_up, ghost = kernels.clipped_sum, kernels.clipped_gradient_sum
@@ -98,7 +98,7 @@ def planted(bug: Bug):
 
 
 def _bare_if(bare, clipped, noisy):
-    """All that is noisy, but for the largest leaf if ``bare``: canaries are in it."""
+    """Returns noisy leaves; the largest, which holds the canaries, without if bare."""
     leaves, treedef = jax.tree.flatten(noisy)
     place = max(range(len(leaves)), key=lambda n: leaves[n].size)
     leaf = jax.tree.leaves(clipped)[place]
@@ -107,18 +107,18 @@ def _bare_if(bare, clipped, noisy):
 
 
 def _told(seen, gap):
-    """Log ratio of densities, of what canaries move by ``gap``, behind the noise seen.
+    """Returns the log density ratio for canaries that move a noisy value by ``gap``.
 
-    A leaf without noise has two values, and says all.
+    A leaf without noise takes one of two values and is proof.
     """
     noise = jnp.maximum(jnp.var(seen) - gap**2 / 4, 1e-3 * gap**2)
     return (seen - gap / 2) * gap / noise
 
 
 def cases(side: int = SIDE):
-    """What claims an ε of every training example, or of every home.
+    """Yields trainings that claim an ε for every training example or home.
 
-    Of examples there are ``side ** 2``, of homes, in streets of 64, twice as many:
+    There are ``side ** 2`` examples and twice as many homes, in neighbourhoods of 64.
     ``side`` is a multiple of 8.
     """
     yield _fedsgd_ldp(side)
@@ -127,7 +127,7 @@ def cases(side: int = SIDE):
 
 
 def _fedsgd_ldp(side):
-    """Two rounds of two steps; half of the canaries pull at either of two layers."""
+    """Two rounds of two steps; each half of the canaries moves one of two layers."""
     canaries = side**2
     lots = PoissonSampling(
         sampling_probability=1.0, expected_batch_size=canaries, max_examples=canaries
@@ -168,7 +168,7 @@ def _fedsgd_ldp(side):
 
 
 def _privatehub(canaries):
-    """A lot of all windows; each window's loss is a number of the networks."""
+    """A batch of all windows; each window's loss selects one number of the networks."""
     classes = {"activity": ("a", "b"), "gender": ("f", "m"), "subject": ("1",)}
     spec = made_spec(
         *("numbers", 8), std=(float(canaries),), rate_hz=1.0, classes=classes
@@ -181,7 +181,7 @@ def _privatehub(canaries):
             "num_inference_steps": 5,
         },
         classifier_filters=(8,),
-        classifier_features=canaries // 68,  # So there is a number for each canary.
+        classifier_features=canaries // 68,  # One number per canary.
         batch_size=canaries,
         max_examples=canaries,
         delta=DELTA,
@@ -225,14 +225,14 @@ def _privatehub(canaries):
 
 
 def _numbers(windows, canaries):
-    """Whose windows they are, which each says in its first number."""
+    """Returns windows that carry their index in the first number."""
     return jnp.rint(windows[:, 0, 0] * canaries).astype(jnp.int32)
 
 
 def _pfdrl(canaries):
-    """Streets of 64 homes, each of which learns all it can or sends noise alone.
+    """Neighbourhoods of 64 homes, which each learn at full range or send only noise.
 
-    Two broadcasts of a forecaster's layers, two of a controller's.
+    Homes broadcast a forecaster's layers twice and a controller's twice.
     """
     config = energy.PFDRLConfig(noise_multiplier=3.0)
     homes, slots = 64, 24

@@ -1,1 +1,1 @@
-"""Blinder: its variants, the flip of its shown class, its front, its meta-gradient."""
+"""Blinder: variants, flips of the shown class, Pareto front, meta-gradient."""

@@ -1,11 +1,13 @@
-"""How well Blinder anonymizes: python bench blinder [--smoke] [--json F] [options].
+"""Compares the utility and privacy of Blinder's variants with published results.
 
-Trains Blinder on MotionSense (4 activities, hiding gender), ten seeds in one program,
-evaluates every seed honestly, and prints the published figures beside. Without
-MotionSense the same runs on the smartwatch recordings. ``--experiment`` is table,
-attributes (smartwatch, side and subject at once), imbalance (R_D), unseen (R_U, and
-personalisation) and communication (windows per round); ``--epochs`` and ``--seeds``
-shorten each.
+Example: ``python bench blinder --experiment unseen --epochs 2 --smoke``.
+
+Trains Blinder on MotionSense (4 activities, hiding gender) with ten seeds in one
+program, evaluates every seed with retrained attackers, and prints published figures for
+comparison. Without MotionSense it uses the smartwatch recordings. ``--experiment`` is
+one of table, attributes (smartwatch, side and subject together), imbalance (R_D),
+unseen (R_U and personalization) and communication (windows per round). ``--epochs`` and
+``--seeds`` shorten each experiment.
 """
 
 import dataclasses
@@ -53,14 +55,14 @@ def main():
     args = timing.arguments(
         __doc__,
         experiment=timing.one_of(("table", *EXPERIMENTS), "table by default"),
-        epochs=timing.number(12, "passes of training"),
-        seeds=timing.number(10, "seeds trained together"),
-        variant=timing.one_of(VARIANTS, "of the table; all by default"),
+        epochs=timing.number(12, "training epochs"),
+        seeds=timing.number(10, "number of seeds trained together"),
+        variant=timing.one_of(VARIANTS, "for the table; all by default"),
     )
     report = timing.Report(args.json, smoke=args.smoke)
     sizes = (1, 2, True) if args.smoke else (args.epochs, args.seeds, False)
     variants = [args.variant] if args.variant else list(VARIANTS)
-    variants = variants[-1:] if args.smoke else variants  # What compiles soonest.
+    variants = variants[-1:] if args.smoke else variants  # Compiles fastest.
     if args.experiment in (None, "table"):
         table(report, *sizes, variants)
     else:
@@ -69,7 +71,7 @@ def main():
 
 
 def table(report, epochs, seeds, smoke, variants):
-    """Variants on the same data, under the same judges and attackers."""
+    """Evaluates variants on the same data with the same attackers."""
     data = load(smoke)
     print(PUBLISHED)
     judges = anonymizers.train_raw_classifiers(data)
@@ -80,22 +82,21 @@ def table(report, epochs, seeds, smoke, variants):
 
 
 def attributes(report, epochs, seeds, smoke):
-    """Two private attributes at once: the side and the wearer."""
+    """Hides two private attributes together: side and wearer."""
     data = ja.load("smartwatch", private=["side", "subject"])
     data = thin(data) if smoke else data
     judges = anonymizers.train_raw_classifiers(data)
-    # The demo's inner steps, for its data: by those of 1e-4 the loss of seed 2 leapt to
-    # a million in round 774, and to 130,000 in 1,198.
+    # The demo's inner learning rate for these data. With 1e-4 the loss of seed 2 spiked
+    # to a million in round 774 and to 130,000 in round 1,198.
     settings = VARIANTS["guided"] | {"inner_learning_rate": 3e-5}
     compare(report, "side and subject", data, settings, epochs, seeds, smoke, judges)
 
 
 def imbalance(report, epochs, seeds, smoke):
-    """R_D: every client has one activity so many times as often as the others.
+    """R_D: one activity per client is this many times as frequent as the others.
 
-    Blinder's draws fill the classes up to equal numbers again, so its batches are
-    balanced at every ratio: what a larger one costs is the variety of the few windows
-    that the rarer classes are filled up from.
+    Blinder resamples the classes to equal numbers, so its batches are balanced at every
+    ratio. A larger ratio costs variety among the windows of the rarer classes.
     """
     data = load(smoke)
     judges = anonymizers.train_raw_classifiers(data)
@@ -108,7 +109,7 @@ def imbalance(report, epochs, seeds, smoke):
 
 
 def unseen(report, epochs, seeds, smoke):
-    """R_U: a share of the subjects trains, all others are anonymized."""
+    """R_U: trains on a fraction of the subjects and anonymizes the others."""
     data = load(smoke)
     for share in (0.5,) if smoke else (0.9, 0.5):
         held = datasets.hold_out_subjects(data, 1 - share, seed=0)
@@ -120,7 +121,7 @@ def unseen(report, epochs, seeds, smoke):
 
 
 def personal(report, name, run, data, judges):
-    """Every unseen subject's own anonymizer, from 5 % of each of its classes."""
+    """Adapts the anonymizer to each unseen subject with 5 % of each of its classes."""
     subjects, public = data.test.labels["subject"], data.test.labels[data.spec.public]
     few, rest = [], []
     for subject in np.unique(subjects):
@@ -130,7 +131,7 @@ def personal(report, name, run, data, judges):
             few.append(own[taken])
             rest.append(own[left])
     pick = lambda part, which: jax.tree.map(lambda leaf: leaf[which], part)
-    # Stacked first, so that all subjects have one shape and one program.
+    # Stack first, so that all subjects share one shape and one program.
     clients = datasets.by_client(pick(data.test, np.concatenate(few)))
     hits = {}
     for index, own in enumerate(rest):
@@ -154,9 +155,9 @@ def personal(report, name, run, data, judges):
 
 
 def divide(windows, classes):
-    """Which of a subject's windows to adapt on and which to test on, as two masks.
+    """Returns two masks: a subject's windows for adaptation and for testing.
 
-    The first 5 % of every class, and whatever shares no sample with them.
+    Adaptation uses the first 5 % of every class; test windows share no sample with it.
     """
     taken = np.zeros(len(windows), bool)
     for name in np.unique(classes):
@@ -175,7 +176,7 @@ def divide(windows, classes):
 
 
 def communication(report, epochs, seeds, smoke):
-    """More windows per round and fewer rounds per epoch, one local step in each."""
+    """Varies windows per round at a constant epoch, with one local step per round."""
     data = load(smoke)
     judges = anonymizers.train_raw_classifiers(data)
     for size in (16,) if smoke else (16, 64, 256):
@@ -188,7 +189,7 @@ def communication(report, epochs, seeds, smoke):
 
 
 def compare(report, name, data, settings, epochs, seeds, smoke, judges):
-    """Trains all seeds in one program, evaluates each, adds the rows; the sweep."""
+    """Trains all seeds in one program, evaluates each, adds rows; returns the sweep."""
     settings = settings | (SMOKE if smoke else {})
     start = time.monotonic()
     found = ja.sweep(
@@ -216,11 +217,11 @@ def compare(report, name, data, settings, epochs, seeds, smoke, judges):
         say(f"{data.spec.public}, {kind}", scores["accuracy"])
         for private in data.spec.private:
             if whole["intrusive"][private] is None:
-                continue  # Unseen subjects cannot be named.
+                continue  # Unseen subjects have no class.
             scores = whole["intrusive"][private][kind]
             say(f"{private} intrusive, {kind}", scores["accuracy"])
             say(f"{private} intrusive balanced, {kind}", scores["balanced_accuracy"])
-    # Of few seeds one that learned less hides in a mean.
+    # A mean over few seeds can hide one that failed.
     each = [100 * one["utility"]["anonymized"]["accuracy"] for one in reports]
     what = f"{name}: {data.spec.public}, anonymized, worst seed"
     report.add(what, min(each), "%", shapes, each=each)
@@ -231,7 +232,7 @@ def compare(report, name, data, settings, epochs, seeds, smoke, judges):
 
 
 def figure(report, name, value, shapes):
-    """One figure in percent, with its standard deviation over seeds."""
+    """Adds a figure in percent with its standard deviation over seeds."""
     spread = value["std"] or 0.0
     shown = f"{shapes}; standard deviation {100 * spread:.2f}"
     report.add(name, 100 * value["mean"], "%", shown, std=100 * spread)

@@ -1,12 +1,13 @@
-"""How often Blinder shows another private class: python bench blinder.flip [--smoke].
+"""Compares flip probabilities of one Blinder model by privacy and utility.
 
-Trains Blinder, guided, on MotionSense (``mag5``, hiding gender) to show the class after
-the predicted one in a share of windows, and tries that with several shares of the same
-model. What a classifier of raw windows reads of anonymized *training* windows is told
-first, by which a share may be chosen; then what is read of test windows. ``--json F``
-writes a row for every share to F, where rows of other settings stay: those of
-``blinder.front``. The model is kept in ``--folder`` (runs/flip), and trained no more
-where it is there.
+Example: ``python bench blinder.flip --smoke``.
+
+Trains Blinder, guided, on MotionSense (``mag5``, hiding gender). The model then shows
+the class after the predicted one in a fraction of the windows, for several fractions.
+Prints accuracies of raw-data classifiers on anonymized *training* windows, by which a
+fraction may be chosen, then those on test windows. ``--json F`` writes a row per
+fraction to F and keeps rows of other settings, such as those of ``blinder.front``.
+``--folder`` (runs/flip) saves the model, and later calls load it.
 """
 
 import dataclasses
@@ -27,16 +28,16 @@ from jaxanon.metrics import balanced_accuracy, confusion_matrix
 from jaxanon.sweeps.summary import scores
 
 SHARES = (0.5, 0.51, 0.52)
-# Of those in front_motion_sense.json, the one that is nearest to what is asked for.
+# The setting in front_motion_sense.json that is closest to the requirement.
 WEIGHTS = {"beta": 0.5, "output_discriminator_weight": 60.0, "utility": 30.0}
 EPOCHS = 14
 ATTACKERS = ("mlp", "forest")
-THIN = 5  # Every so many training windows are looked at.
+THIN = 5  # Use every fifth training window.
 COMMAND = "python bench blinder.flip"
 
 
 def main():
-    """Trains one model, and tries every share."""
+    """Trains one model and evaluates every fraction."""
     args = timing.arguments(__doc__, folder="flip")
     report = timing.Report(smoke=args.smoke)
     smoke = args.smoke
@@ -74,14 +75,14 @@ def main():
 
 
 def flipping(run, share):
-    """The run, without a folder, showing another class in a share of windows."""
+    """Returns the run without a folder, with a fraction of windows flipped."""
     config = dataclasses.asdict(run.method.config) | {"flip_probability": share}
     method = methods.build("blinder", run.spec, **config)
     return dataclasses.replace(run, method=method, folder=None)
 
 
 def read_of_training(run, data, judges) -> dict[str, float]:
-    """Balanced accuracies of judges in per cent, on anonymized training windows."""
+    """Returns balanced accuracies in percent on anonymized training windows."""
     spec, part = data.spec, jax.tree.map(lambda rows: rows[::THIN], data.train)
     safe = run.anonymize(protocol.root(0), part.windows)
     found = {}

@@ -1,11 +1,13 @@
-"""What Blinder, guided, keeps over what it leaks: python bench blinder.front [options].
+"""Maps the trade-off of Blinder, guided: utility over leakage for a grid of weights.
 
-Trains a grid of its weights on MotionSense (``--preset``: mag4, 4 activities, or mag5,
-with the statistics of 5), hiding gender, tries all members with the same judges and
-attackers, and prints activity, gender and distortion. The front is drawn into
-``--folder``, as ``jaxanon sweep`` draws it: by default one of each preset, epochs and
-seeds (runs/front-mag4-12-epochs-1-seeds). With ``--json F`` a row for every setting
-goes to F, where rows of other settings stay, and the figure beside.
+Example: ``python bench blinder.front --preset mag4 --epochs 2 --smoke``.
+
+Trains all members of the grid on MotionSense, hiding gender (``--preset``: mag4 with 4
+activities, or mag5 with the statistics of 5), evaluates them with the same classifiers
+and attackers, and prints activity, gender and distortion. Draws the Pareto front into
+``--folder`` as ``jaxanon sweep`` does; the default folder depends on preset, epochs and
+seeds (runs/front-mag4-12-epochs-1-seeds). ``--json F`` writes a row per setting to F,
+keeps rows of other settings, and writes the figure next to F.
 """
 
 import json
@@ -20,8 +22,8 @@ from harness import data as shared
 from harness import timing
 from jaxanon import methods
 
-# Weights of the information in the latent, of the critic of what leaves, and of the
-# public attribute in it.
+# Weights of the information in the latent, of the output discriminator, and of the
+# public attribute in the output.
 GRID = {
     "beta": [0.6, 2.0, 6.0],
     "output_discriminator_weight": [90.0, 180.0],
@@ -36,26 +38,26 @@ WEIGHTS = (
     "output_discriminator_weight",
     "utility",
     "epochs",
-)  # That tell settings apart.
+)  # Identify a setting.
 
 
 def main():
-    """Trains, tries and draws the grid."""
+    """Trains, evaluates and draws the grid."""
     args = timing.arguments(
         __doc__,
         folder=timing.Option(
-            "where the members are kept, by default "
+            "folder of the members; by default "
             "runs/front-PRESET-EPOCHS-epochs-SEEDS-seeds"
         ),
-        epochs=timing.number(12, "passes of training"),
-        seeds=timing.number(1, "seeds trained together"),
-        preset=timing.one_of(PRESETS, "of MotionSense, mag4 by default"),
+        epochs=timing.number(12, "training epochs"),
+        seeds=timing.number(1, "number of seeds trained together"),
+        preset=timing.one_of(PRESETS, "preset of MotionSense, mag4 by default"),
     )
     report = timing.Report(smoke=args.smoke)
     base = blinder.VARIANTS["guided"] | (shared.SMOKE if args.smoke else {})
     data = load(args.smoke, args.preset)
     epochs, seeds = 1 if args.smoke else args.epochs, args.seeds
-    # A folder holds one sweep, and another setting of these is another sweep.
+    # A folder holds one sweep; other values of these settings are another sweep.
     default = f"runs/front-{data.spec.preset}-{epochs}-epochs-{seeds}-seeds"
     folder = pathlib.Path(args.folder or default + "-smoke" * args.smoke)
     found = ja.sweep(
@@ -83,19 +85,19 @@ def main():
 
 
 def load(smoke, preset):
-    """What Blinder's benchmark loads, or MotionSense as ``preset`` cuts it."""
+    """Loads the data of Blinder's benchmark, or MotionSense with ``preset``."""
     if smoke or preset is None:
         return shared.load(smoke)
     return ja.load("motion_sense", preset=preset, private=["gender"])
 
 
 def settled(found, base, how) -> list[dict]:
-    """A row for every setting that there is a report of, over its seeds.
+    """Returns a row per evaluated setting, averaged over its seeds.
 
     Args:
-      found: of ``jaxanon.sweep``.
-      base: the settings of all members, and their epochs.
-      how: what all rows say.
+      found: result of ``jaxanon.sweep``.
+      base: settings and epochs shared by all members.
+      how: fields that all rows share.
     """
     rows = []
     for one in found.summary:
@@ -114,13 +116,13 @@ def settled(found, base, how) -> list[dict]:
 
 
 def row(settings, told, reports, how) -> dict:
-    """Of one setting.
+    """Returns the row of one setting.
 
     Args:
-      settings: that tell it from others.
-      told: ``seeds``, ``diverged`` and ``scores`` of it.
-      reports: of ``evaluate``, one a seed.
-      how: what all rows say.
+      settings: settings that identify it.
+      told: its ``seeds``, ``diverged`` and ``scores``.
+      reports: reports of ``evaluate``, one per seed.
+      how: fields that all rows share.
     """
     warping = [each["distortion"]["warping"]["mean"] for each in reports]
     return {
@@ -133,7 +135,7 @@ def row(settings, told, reports, how) -> dict:
 
 
 def retrained(reports) -> dict[str, float]:
-    """Balanced accuracies of retrained attackers on the private attribute, on the mean.
+    """Returns mean balanced accuracies of retrained attackers on the private attribute.
 
     Example:
       >>> one = lambda x: {"attackers": {"mlp": {"balanced_accuracy": x}}}
@@ -152,7 +154,7 @@ def retrained(reports) -> dict[str, float]:
 
 
 def together(path, rows) -> list[dict]:
-    """Rows, before them those of ``path`` that are of another preset or setting."""
+    """Returns rows after those of ``path`` with another preset or setting."""
     which = lambda row: (row["preset"], row["settings"])
     before = json.loads(path.read_text()) if path.is_file() else []
     now = [which(row) for row in rows]

@@ -1,11 +1,13 @@
-"""How fast meta-gradients are: python bench blinder.meta_gradient [--smoke].
+"""Compares meta-gradients with copied weights, factored updates and PyTorch.
 
-Blinder's client update at its MobiAct sizes (768 numbers a window, latent 25, support 1
-and query 15, 5 discriminator steps, second order, server's Adam included), with each
-client's weights copied, and with every client's update kept as factors; beside it the
-same update in PyTorch, where that is installed. Each figure is measured in a process of
-its own, whose peak memory is noted. ``--clients`` names some sizes of cohorts, with
-commas between: on a GPU each line compiles for a minute.
+Example: ``python bench blinder.meta_gradient --clients 14 --smoke``.
+
+Times Blinder's client update at MobiAct's sizes (768 numbers per window, latent 25,
+support 1, query 15, 5 discriminator steps, second order, with the server's Adam): with
+weights copied per client, with every client's update kept as factors, and in PyTorch if
+it is installed. Each figure is measured in a separate process, whose peak memory is
+recorded. ``--clients`` selects sizes of cohorts, separated by commas; on a GPU each
+line compiles for a minute.
 """
 
 import importlib.util
@@ -15,7 +17,7 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-# Each line's process needs the GPU's memory, this one does not.
+# The process of each line needs the GPU's memory; this process does not.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
@@ -33,12 +35,12 @@ HIDDEN, SMOKE_HIDDEN = (512, 512, 256, 128), (16,)
 STEP_SIZE = 1e-4
 SCALE = (0.9, 2.0, 0.2)
 SUPPORT, QUERY = 1, 15
-MATERIALISED_UP_TO = 64  # Above it every client's weights do not fit.
-TORCH_AT = 14  # The paper's cohort.
+MATERIALISED_UP_TO = 64  # Copied weights of more clients do not fit in memory.
+TORCH_AT = 14  # Cohort size of the paper.
 
 
 def draw(key, clients, rows) -> blinder.BlinderBatch:
-    """Random batches of ``rows`` windows for each client."""
+    """Returns random batches with ``rows`` windows per client."""
     keys = jax.random.split(key, 5)
 
     def one_hot(key, classes):
@@ -59,7 +61,7 @@ def draw(key, clients, rows) -> blinder.BlinderBatch:
 
 
 def problem(clients, hidden):
-    """Networks' parameters and both batches of every client."""
+    """Returns the networks' parameters and both batches of every client."""
     networks = blinder.networks(TIME, CHANNELS, [PRIVATE], latent=LATENT, hidden=hidden)
     keys = jax.random.split(jax.random.key(0), 3)
     init = jax.jit(networks.init, static_argnums=(1, 2, 3))
@@ -69,7 +71,7 @@ def problem(clients, hidden):
 
 
 def gradient_fn(networks, implementation, steps, chunk=None, second_order=True):
-    """``(params, support, query) -> gradient`` of the cohort."""
+    """Returns ``(params, support, query) -> gradient`` of the cohort."""
     scale = blinder.LossScale(*SCALE)
     phases = blinder.phases(networks, scale, STEP_SIZE, discriminator_steps=steps)
     objectives = (blinder.joint_objective(networks, scale),)
@@ -92,11 +94,12 @@ def gradient_fn(networks, implementation, steps, chunk=None, second_order=True):
 
 
 def flops_per_update(params) -> float:
-    """Products that one update cannot do without, in floating-point operations.
+    """Returns the minimum number of floating-point operations of one update.
 
-    A window forward costs 2 operations a weight, and a gradient twice that again, less
-    the input of the encoder. The support window is passed forward and back once, and
-    each of these once more in second order; its shadow is decoded and encoded.
+    A forward pass costs 2 operations per weight and window, and a gradient twice that,
+    without the input gradient of the encoder. The support window passes forward and
+    backward once, and each pass doubles in second order; its shadow sample is decoded
+    and encoded.
     """
     count = lambda tree: sum(
         leaf.size for leaf in jax.tree.leaves(tree) if leaf.ndim == 2
@@ -104,12 +107,12 @@ def flops_per_update(params) -> float:
     weights = count(params["encoder"]) + count(params["decoder"])
     first = params["encoder"]["MultiLayer_0"]["Dense_0"]["kernel"].size
     forward, back = 2 * weights, 4 * weights - 2 * first
-    inner = 2 * weights - 2 * first  # Cotangents; their products are never taken.
+    inner = 2 * weights - 2 * first  # Cotangents only, without weight gradients.
     return QUERY * (forward + back) + 3 * (forward + inner) + forward
 
 
 def ours(case, implementation, second_order, repeats):
-    """Seconds per round of scanned rounds with the server's Adam, and a check value."""
+    """Returns seconds per scanned round with the server's Adam, and a check value."""
     networks, params, batches = problem(case.clients, case.hidden)
     optimizer = optax.adam(1e-3)
     gradient = gradient_fn(
@@ -134,10 +137,10 @@ def ours(case, implementation, second_order, repeats):
 
 
 def check(steps, hidden):
-    """All implementations, PyTorch's too, give one gradient on four clients."""
+    """Checks that all implementations give the same gradient on four clients."""
     networks, params, batches = problem(4, hidden)
     names = ("materialised", "factored")
-    with jax.default_matmul_precision("highest"):  # As PyTorch's on a GPU.
+    with jax.default_matmul_precision("highest"):  # As PyTorch on a GPU.
         grads = [
             jax.jit(gradient_fn(networks, name, steps))(params, *batches)
             for name in names
@@ -157,7 +160,7 @@ def check(steps, hidden):
 
 
 def has_torch() -> bool:
-    """Whether the rival is installed."""
+    """Returns whether PyTorch is installed."""
     return importlib.util.find_spec("torch") is not None
 
 
@@ -170,7 +173,7 @@ def _torch(rival, params, batches, steps, repeats):
 
 
 def one(case, repeats):
-    """Measures one line of the table in this process; prints it as JSON."""
+    """Measures one line of the table in this process and prints it as JSON."""
     if case.name in ("reference", "materialised", "factored", "first order"):
         second_order = case.name != "first order"
         implementation = case.name if second_order else "factored"
@@ -189,14 +192,14 @@ class Case(NamedTuple):
 
     name: str
     clients: int
-    steps: int = 5  # of the discriminator
+    steps: int = 5  # discriminator steps
     chunk: int | None = None
     rounds: int = 1
     hidden: tuple[int, ...] = HIDDEN
 
 
 def cases(smoke) -> list[Case]:
-    """What the table has."""
+    """Returns the lines of the table."""
     rivals = []
     if has_torch():
         from blinder import torch_rival
@@ -205,7 +208,7 @@ def cases(smoke) -> list[Case]:
     if smoke:
         rows = [Case("materialised", 2), Case("factored", 5, chunk=2), *rivals[-1:]]
         return [row._replace(steps=1, hidden=SMOKE_HIDDEN) for row in rows]
-    rows = [Case("reference", 2)]  # It is unrolled, and compiles for long.
+    rows = [Case("reference", 2)]  # It is unrolled and compiles slowly.
     for clients in (14, 16, MATERIALISED_UP_TO):
         rows.append(Case("materialised", clients, rounds=2))
         rows.append(Case("factored", clients, rounds=max(2, 512 // clients)))
@@ -220,7 +223,7 @@ def cases(smoke) -> list[Case]:
 
 
 def chosen(table, clients) -> list[Case]:
-    """The lines of the cohorts that ``--clients`` asks for, all where it does not."""
+    """Returns the lines with the cohort sizes of ``--clients``, or all lines."""
     if clients is None:
         return table
     asked = clients.split(",")
@@ -229,19 +232,19 @@ def chosen(table, clients) -> list[Case]:
 
 
 def main():
-    """Prints the table, and the ratios that it is for."""
+    """Prints the table and its ratios."""
     if sys.argv[1:2] == ["--one"]:
         fields, repeats = json.loads(sys.argv[2])
         case = Case(**fields)
         return one(case._replace(hidden=tuple(case.hidden)), repeats)
     args = timing.arguments(
         __doc__,
-        clients="sizes of cohorts, with commas between; all by default",
+        clients="sizes of cohorts, separated by commas; all by default",
     )
     table = chosen(cases(args.smoke), args.clients)
     report = timing.Report(args.json, smoke=args.smoke)
     check(table[0].steps, table[0].hidden)
-    print("all implementations give one gradient")
+    print("all implementations give the same gradient")
     rates = {}
     for case in table:
         settings = json.dumps([case._asdict(), 1 if args.smoke else 3])
@@ -268,7 +271,7 @@ def main():
 
 
 def ratios(report, rates):
-    """Factored over materialised, and over each rival, on the same cohort."""
+    """Adds the speedup of factored over copied weights and over each rival."""
     for (name, steps), by_clients in rates.items():
         for clients, rate in by_clients.items():
             fast = rates.get(("factored", steps), {}).get(clients)

@@ -1,4 +1,4 @@
-"""Blinder's client update in plain PyTorch: the rival of our meta-gradient."""
+"""Blinder's client update in plain PyTorch, a rival of our meta-gradient."""
 
 import statistics
 import time
@@ -51,7 +51,7 @@ def _descend(tree, grads, learning_rate):
 
 
 def meta_loss(params, support, query, grad_fn, *, scale, learning_rate, steps):
-    """One client's adapted losses, ready to be differentiated."""
+    """Returns one client's adapted losses as a differentiable value."""
     with torch.no_grad():
         mean, log_variance = _encode(params, support["windows"])
         z = _sample(mean, log_variance, support["noise"])
@@ -90,7 +90,7 @@ def _by_func(loss_fn, tree):
 
 
 def serial(params, support, query, **options):
-    """The mean gradient over clients, one client after another."""
+    """Returns the mean gradient over clients, computed one after another."""
     leaves = [leaf for tree in params.values() for pair in tree for leaf in pair]
     for leaf in leaves:
         leaf.requires_grad_(True)
@@ -105,7 +105,7 @@ def serial(params, support, query, **options):
 
 
 def vmapped(params, support, query, **options):
-    """The mean gradient over clients by ``torch.func.vmap(grad)``."""
+    """Returns the mean gradient over clients by ``torch.func.vmap(grad)``."""
 
     def loss(params, support, query):
         return meta_loss(params, support, query, _by_func, **options)
@@ -118,7 +118,7 @@ RIVALS = {"PyTorch, one after another": serial, "torch.func.vmap": vmapped}
 
 
 def to_torch(params, batches, device):
-    """Our parameters and batches as the rival's: ``(params, batches)``."""
+    """Converts our parameters and batches to ``(params, batches)`` of the rival."""
     tensor = lambda leaf: torch.tensor(leaf, device=device)
 
     def layers(tree):
@@ -148,11 +148,11 @@ def to_torch(params, batches, device):
 
 
 def measure(rival, params, batches, *, repeats, **options):
-    """Seconds for one cohort's gradient, and that of the encoder's first kernel."""
+    """Returns seconds of a cohort's gradient, and the encoder's first kernel of it."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     params, (support, query) = to_torch(params, batches, device)
     took = []
-    for _ in range(repeats + 1):  # The first one warms up.
+    for _ in range(repeats + 1):  # The first one is a warm-up.
         start = time.perf_counter()
         grads = RIVALS[rival](params, support, query, **options)
         if device == "cuda":

@@ -1,1 +1,1 @@
-"""DEEProtect over its budget."""
+"""DEEProtect's accuracy over its privacy budget."""

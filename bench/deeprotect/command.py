@@ -1,19 +1,20 @@
-"""DEEProtect's tables and curves: python bench deeprotect [--smoke] [options].
+"""Compares DEEProtect's mechanisms with Laplace noise on raw windows, over ε.
 
-Trains DEEProtect on windows of a second at 10 Hz, as published, for three case studies
-on three data sets, and finds
+Example: ``python bench deeprotect --part features --seeds 1 --smoke``.
 
-- how much of the useful inference few features keep, by every extractor (``features``);
-- what is read of the useful and of the sensitive inference over ε (``budgets``), by
-  mechanisms on features and by Laplace noise on raw windows, and the ε at which the
-  useful one comes within 10 points of what raw windows tell;
-- what training and releasing take (``speed``).
+Trains DEEProtect on windows of one second at 10 Hz, as published, for three case
+studies on three data sets. ``--part`` selects one of these parts:
 
-``--part`` names one of them. ``--json F`` writes the rows to F, beside those there that
-were not found anew, and F with .md, .html and .png beside. What was found is kept in
-``--folder`` (runs/deeprotect): the same command goes on where it was stopped;
-``--hours`` says when to begin nothing new. A reader of an inference is a random forest
-that is taught on released training windows, and says it of released test windows.
+- ``features``: useful accuracy over the number of features, for every extractor;
+- ``budgets``: useful and sensitive accuracy over ε, for mechanisms on features and for
+  Laplace noise on raw windows, and the ε at which useful accuracy is within 10 points
+  of that on raw windows;
+- ``speed``: time of training and of releases.
+
+Accuracies are of random forests trained on released training windows and tested on
+released test windows. ``--json F`` merges the rows into F and writes .md, .html and
+.png with the same name. ``--folder`` (runs/deeprotect) saves answers, so that the same
+command resumes; ``--hours`` limits the time in which new jobs start.
 """
 
 import dataclasses
@@ -34,12 +35,12 @@ from jaxanon.methods.deeprotect.config import in_range
 from jaxanon.models import deeprotect
 
 PARTS = ("features", "budgets", "speed")
-EPOCHS, MOST = 80, 8000  # Windows of training that a reader is taught on.
+EPOCHS, MOST = 80, 8000  # Epochs, and maximum training windows of a forest.
 COUNTS = (3, 7, 15, 30)
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0)
 RAW_EPSILONS = (5.0, 20.0, 80.0, 160.0, 320.0, 640.0, 1280.0, 2560.0)
 EXTRACTORS = ("autoencoder", "pca", "dct", "dft", "haar", "dictionary")
-# Names of curves, and the settings of their release.
+# Names of curves and settings of their release.
 RELEASES = {
     "everything, PrivUnit": {"mechanism": "privunit", "radius": 0.35},
     "everything, L2": {"mechanism": "l2", "radius": 0.35},
@@ -48,18 +49,18 @@ RELEASES = {
     "named, within the span": {"mechanism": "span", "mode": "named", "radius": 0.35},
     "named, L2": {"mechanism": "l2", "mode": "named", "radius": 0.35},
 }
-# With more features, and budgets beyond what the paper tries.
+# Settings with more features and with budgets beyond the paper's.
 WIDER = {
     f"{name}, 15 features": RELEASES[name]
     for name in ("everything, PrivUnit", "named, within the span")
 }
 WIDER_EPSILONS = (5.0, 10.0, 20.0, 40.0, 80.0)
-SPAN_EPSILONS = (5.0, 10.0, 20.0, 30.0)  # PrivUnit of a number or two refuses more.
+SPAN_EPSILONS = (5.0, 10.0, 20.0, 30.0)  # PrivUnit in 1 or 2 dimensions rejects more.
 RAW = {
     "everything, Laplace on raw windows": {"mechanism": "laplace"},
     "named, Laplace on raw windows": {"mechanism": "laplace", "mode": "named"},
 }
-# A useful inference, others beside it, a sensitive one.
+# A useful inference, further useful ones, a sensitive one.
 CASES = {
     "motion_sense": (
         ("1 identity / activity", "subject", (), "activity"),
@@ -76,7 +77,7 @@ CASES = {
         ("2 activity / identity", "activity", (), "subject"),
     ),
 }
-# Those whose features are compared.
+# Studies whose features are compared.
 EXTRACTED = {
     "motion_sense": ("1 identity / activity", "2 activity / gender"),
     "smartwatch": ("1 identity / exercise",),
@@ -85,23 +86,23 @@ EXTRACTED = {
 
 
 def main():
-    """Measures what is missing, then writes all that there is."""
+    """Measures missing rows, then writes all results."""
     args = timing.arguments(
         __doc__,
         folder="deeprotect",
         hours=True,
         part=timing.one_of(PARTS),
-        seeds=timing.number(3, "of the features"),
+        seeds=timing.number(3, "number of seeds of the features"),
     )
     args.folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for dataset, cases in list(CASES.items())[1 if args.smoke else 0 :]:
-        # Two classes are told apart along one direction, whose polytope is soon walked.
+        # Two classes give one direction, whose polytope is quick to sample.
         for case in cases[1:2] if args.smoke else cases:
             try:
                 study = Study(dataset, *case, args)
             except OSError as error:
-                print(f"{dataset} is left out: {error}")
+                print(f"Skipping {dataset}: {error}")
                 continue
             extracted = args.smoke or case[0] in EXTRACTED[dataset]
             if args.part in (None, "features") and extracted:
@@ -119,7 +120,7 @@ def main():
 
 
 class Study:
-    """A case study in the making. A class, for it keeps what it trains."""
+    """A case study that keeps its trained runs."""
 
     def __init__(self, dataset, name, public, also, private, args):
         load = {"preset": "acc10", "public": public, "private": [private]}
@@ -134,7 +135,7 @@ class Study:
         self.rows = np.arange(0, len(self.data.train.windows), every)
 
     def train(self, seed=0, **settings):
-        """A run of the case that adds no noise yet."""
+        """Trains a run of the study that does not add noise yet."""
         given = {"mechanism": "none", "radius": None, "mode": "named"}
         given |= {"extra_public": self.also}
         method = methods.deeprotect(self.data.spec, **given | settings)
@@ -143,7 +144,7 @@ class Study:
         return ja.train(method, self.data, epochs=epochs, seed=seed, progress=False)
 
     def read(self, train, test, attribute):
-        """Accuracy of a forest that is taught on ``train`` and tried on ``test``."""
+        """Returns the accuracy of a forest trained on ``train``, tested on ``test``."""
         forest = RandomForestClassifier(
             50, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=0
         )
@@ -153,14 +154,14 @@ class Study:
         return float(forest.score(flat(test), self.data.test.labels[attribute]))
 
     def told(self, release):
-        """Accuracy of every inference from what ``release(key, windows)`` sends."""
+        """Returns the accuracy of every inference on ``release(key, windows)``."""
         sides = zip(jax.random.split(jax.random.key(7)), self.data[1:], strict=True)
         sent = [release(key, side.windows) for key, side in sides]
         names = (*self.useful, self.sensitive)
         return {name: self.read(*sent, name) for name in names}
 
     def kept(self, kind, of, make):
-        """A row that was found before, or is found and kept now; None after the end."""
+        """Returns a saved row, or computes and saves it; None after the end."""
         words = f"{self.dataset} {self.name} {kind} {of}"
         name = "".join(x if x.isalnum() else "_" for x in words)
         path = self.folder / f"{name}.json"
@@ -174,7 +175,7 @@ class Study:
         return json.loads(path.read_text())
 
     def features(self):
-        """Rows of what extractors keep without noise, by their number of features."""
+        """Yields rows of useful accuracy without noise, by number of features."""
         rows = []
         for extractor in EXTRACTORS[: 1 if self.smoke else None]:
             for count in COUNTS[1:2] if self.smoke else COUNTS:
@@ -187,7 +188,7 @@ class Study:
         return rows
 
     def discriminating(self, name, count):
-        """What so many features tell that are chosen by labels, themselves read."""
+        """Returns accuracies on features chosen by labels."""
         train, test = (side.windows for side in self.data[1:])
         labels = self.data.train.labels[self.useful[0]][self.rows]
         see = supervised(name, count, train[self.rows], labels)
@@ -202,7 +203,7 @@ class Study:
         }
 
     def extracted(self, extractor, count):
-        """What windows tell that are rebuilt from so many features."""
+        """Returns accuracies on windows rebuilt from ``count`` features."""
         found, informative = [], []
         hidden = (count,) if count >= 15 else (15, count)
         for seed in range(self.seeds if extractor == "autoencoder" else 1):
@@ -221,7 +222,7 @@ class Study:
         }
 
     def budgets(self):
-        """Rows of what is read over ε, for every mechanism."""
+        """Yields rows of accuracy over ε for every mechanism."""
         untouched = lambda: {"told": self.told(lambda key, windows: windows)}
         rows = [self.kept("raw", "raw windows", untouched)]
         few, more, raw = {}, {"hidden_sizes": (15,)}, {"features": "window"}
@@ -236,10 +237,10 @@ class Study:
         return rows
 
     def released(self, name, trained, epsilon):
-        """What is read of releases at one ε, and how much noise they have.
+        """Returns accuracies and noise of releases at one ε.
 
-        Noise is the mean L1 distance of a released window from the one without noise,
-        in parts of the public range.
+        Noise is the mean L1 distance between released windows with and without noise,
+        relative to the public range.
         """
         if str(trained) not in self.trained:
             self.trained[str(trained)] = self.train(**trained)
@@ -258,7 +259,7 @@ class Study:
 
 
 def noisy(run, name, epsilon):
-    """``(key, windows) -> windows`` that leave by a release of this name."""
+    """Returns the release of this name: ``(key, windows) -> windows``."""
     config = dataclasses.asdict(run.method.config) | {"mode": "everything"}
     config |= (RELEASES | WIDER | RAW)[name] | {"epsilon": epsilon}
     method = methods.deeprotect(run.spec, **config)
@@ -266,7 +267,7 @@ def noisy(run, name, epsilon):
 
 
 def features(run, windows):
-    """Features of windows, without noise."""
+    """Returns features of windows without noise."""
     spec, config = run.spec, run.method.config
     standard = (windows - np.float32(spec.mean)) / np.float32(spec.std)
     names = sorted(name for name in run.state.params if name.startswith("layer"))
@@ -277,20 +278,20 @@ def features(run, windows):
 
 
 def over_seeds(fold, found):
-    """Of dicts of numbers, the dict of what ``fold`` makes of each name's."""
+    """Folds dicts of numbers name by name."""
     return {name: float(fold([one[name] for one in found])) for name in found[0]}
 
 
 def supervised(name, count, windows, labels):
-    """``windows -> features`` that are learned from windows with labels.
+    """Returns ``windows -> features``, linear features learned with labels.
 
-    Labels choose these linear features, as they do not choose DEEProtect's.
+    DEEProtect's own features do not use labels.
 
     Args:
       name: one of ``PROJECTIONS``.
-      count: how many features, fewer than classes.
-      windows: ``float[N, time, channels]`` to learn from.
-      labels: ``int[N]``, the classes of the useful inference.
+      count: number of features, smaller than the number of classes.
+      windows: ``float[N, time, channels]`` training windows.
+      labels: ``int[N]``, classes of the useful inference.
     """
     flat = lambda windows: windows.reshape(len(windows), -1)
     learned = PROJECTIONS[name](count).fit(flat(windows), labels)

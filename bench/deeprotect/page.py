@@ -1,4 +1,4 @@
-"""DEEProtect's tables as a page, with its curves."""
+"""DEEProtect's tables and curves as a page."""
 
 import functools
 
@@ -14,19 +14,19 @@ QUESTIONS = {
     "Speed": tables.speed_table,
 }
 CAPTION = (
-    "Accuracy of the useful inference (whole lines) and of the sensitive one (dashed) "
-    "over the ε of a window; dotted: what raw windows tell of either."
+    "Accuracy of the useful inference (solid) and of the sensitive one (dashed) over "
+    "the ε of a window; dotted: accuracy on raw windows."
 )
 
 
 def sections(rows) -> list[Section]:
-    """The paper's words, the curves, and a table for each question."""
+    """Returns the paper's results, the curves, and a table per question."""
     pictures = {"": functools.partial(curves, rows)}
     own = [row for row in rows if row["kind"] == "budget"]
     drawn = [Section("Useful and sensitive over ε", pictures=pictures)] if own else []
     made = {title: make(rows) for title, make in QUESTIONS.items()}
     told = [Section(title, table=table) for title, table in made.items() if table]
-    return [Section("Beside the paper", (tables.PAPER,)), *drawn, *told]
+    return [Section("Comparison with the paper", (tables.PAPER,)), *drawn, *told]
 
 
 PAGE = pages.Page("DEEProtect over its budget", sections)
@@ -34,7 +34,7 @@ markdown, write = PAGE.markdown, PAGE.write
 
 
 def curves(rows):
-    """Useful (whole) and sensitive (dashed) accuracy over ε, a panel for each study."""
+    """Draws useful and sensitive accuracy over ε, a panel per study."""
     own = [row for row in rows if row["kind"] == "budget"]
     places = list(dict.fromkeys(map(tables.place, own)))
     drawn, axes = pages.panels(places, height=3.4)

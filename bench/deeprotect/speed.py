@@ -1,4 +1,4 @@
-"""What training DEEProtect for one user and releasing windows take."""
+"""Time of training DEEProtect for one user and of releasing windows."""
 
 import dataclasses
 import json
@@ -18,7 +18,7 @@ from harness import rivals, timing
 from jaxanon import methods
 
 EPOCHS, BATCH, SINGLE = 80, 1 << 14, 3000
-TRAINING_S, WINDOW_US, BATCHED = 20.0, 50.0, 1e5  # Asked: at most, at most, at least.
+TRAINING_S, WINDOW_US, BATCHED = 20.0, 50.0, 1e5  # Maximum, maximum, minimum.
 RELEASES = {
     "everything": {"mechanism": "privunit"},
     "named": {"mechanism": "span", "mode": "named"},
@@ -26,11 +26,12 @@ RELEASES = {
 
 
 def rows(smoke):
-    """Rows of seconds, microseconds and windows a second.
+    """Returns rows in seconds, microseconds and windows per second.
 
-    One person's windows train the autoencoder, compiled program included. A window
-    leaves through a compiled program whose weights are constants of it, as after an
-    export: once for itself, by a process on one core, and once as one of a batch.
+    Training uses one person's windows and includes compilation. A release uses a
+    compiled program with constant weights, as after an export: for a single window, in
+      a
+    process on one core, and for a window of a batch.
     """
     data = ja.load("smartwatch", preset="acc10", public="exercise", private=["side"])
     own = data.train.labels["subject"] == data.train.labels["subject"][0]
@@ -63,14 +64,14 @@ def rows(smoke):
 
 
 def sender(run, name):
-    """A compiled release with the weights in it."""
+    """Returns a compiled release with constant weights."""
     config = dataclasses.asdict(run.method.config) | RELEASES[name]
     release = methods.deeprotect(run.spec, **config).anonymize
     return jax.jit(lambda key, x: release(key, run.state, x))
 
 
 def single(folder, repeats) -> dict:
-    """Seconds of one window's release, medians; every release has its own key."""
+    """Returns median seconds of a window's release; each has a new key."""
     run = ja.open_run(pathlib.Path(folder))
     keys = list(jax.random.split(jax.random.key(0), repeats))
     window = jnp.zeros((1, run.spec.time, len(run.spec.channels)))
@@ -84,7 +85,7 @@ def single(folder, repeats) -> dict:
 
 
 def row(of, value, unit, asked, windows):
-    """One figure, as the table has it."""
+    """Returns a row of the table of speed."""
     return {
         "kind": "speed",
         "of": of,

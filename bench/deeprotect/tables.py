@@ -1,13 +1,13 @@
-"""DEEProtect's rows as tables, beside the paper's numbers."""
+"""Tables of DEEProtect's rows, with the paper's numbers."""
 
 from harness.pages import columns_table, table
 from jaxanon.privacy import raw_error, rebuilt_error
 
-WITHIN = 0.10  # Points of accuracy below what raw windows tell.
+WITHIN = 0.10  # Accuracy below that on raw windows.
 LAPLACE = "everything, Laplace on raw windows"
 NAMED = "named, Laplace on raw windows"
-INPUTS, FEATURES, RADIUS = 30, 7, 0.35  # Of all studies.
-# Expected L1 error of Laplace noise, or a bound on it, by ε: theorems 6 and 7.
+INPUTS, FEATURES, RADIUS = 30, 7, 0.35  # In all studies.
+# Expected L1 error of Laplace noise, or its bound, by ε: theorems 6 and 7.
 PREDICTED = {
     LAPLACE: lambda epsilon: raw_error(INPUTS, 1.0, epsilon),
     "everything, Laplace": lambda epsilon: rebuilt_error(
@@ -17,28 +17,28 @@ PREDICTED = {
         INPUTS, FEATURES, INPUTS * FEATURES**0.5, epsilon
     ),
 }
-# Liu et al. 2017: figures 7, 9 and 10 and what is said of them in section VIII.
+# Liu et al. 2017: figures 7, 9 and 10, and text of section VIII.
 PAPER = (
-    "The paper, of its own 20 people: identity 86.13 % from 7 features and 88.39 % "
-    "from all 30, from other extractors below 41.02 %; at ε = 5 in mode 2 identity "
-    "79.58 % and activity about 5 %, transport above 78 %, entered text below 10 %. "
-    "Its own scale of noise, √k d ΔQ / ε, leaves none of that: the release 'as "
-    "published' adds it to our features. Inferences are read here by forests that are "
-    "taught on released windows. A secret of more classes than can be searched (24 "
-    "people) is bounded as any two windows are. UCI HAPT has no third attribute for a "
-    "case 3."
+    "The paper reports for its own 20 people: identity accuracy 86.13 % from 7 "
+    "features and 88.39 % from all 30 (other extractors: below 41.02 %). At ε = 5 in "
+    "mode 2 it reports identity 79.58 %, activity about 5 %, transport above 78 %, "
+    "entered text below 10 %. The release 'as published' adds the paper's noise of "
+    "scale √k d ΔQ / ε to our features, which preserves none of this accuracy. "
+    "Accuracies here are of forests trained on released windows. A secret with too "
+    "many classes to search (24 people) uses the bound for any two windows. UCI HAPT "
+    "has no third attribute for case 3."
 )
 
 
 def line(row) -> str:
-    """One row in words."""
+    """Returns a row as text."""
     told = ", ".join(f"{k} {100 * v:.1f}" for k, v in row.get("told", {}).items())
     where = f"{row.get('dataset', '')} {row.get('case', '')}".strip()
     return f"{where}: {row['kind']}, {row['of']}: {told}"
 
 
 def features_table(rows) -> str:
-    """Useful accuracy by extractor and number of features, without noise."""
+    """Returns useful accuracy by extractor and number of features, without noise."""
     rows = [row for row in rows if row["kind"] == "features"]
     counts = sorted({row["count"] for row in rows})
     told = ("7 of the most, %", "informativeness of 7")
@@ -54,9 +54,9 @@ def features_table(rows) -> str:
 
 
 def _of_seven(found):
-    """How much 7 features keep of what most do, and how much each of them tells.
+    """Returns accuracy of 7 features relative to the most, and their informativeness.
 
-    Nothing of the former where no more than 7 were tried.
+    The former is empty if at most 7 features were evaluated.
     """
     if 7 not in found:
         return "", ""
@@ -67,7 +67,7 @@ def _of_seven(found):
 
 
 def needed_table(rows) -> str:
-    """The ε at which the useful inference is within 10 points of raw windows."""
+    """Returns the ε at which useful accuracy is within 10 points of raw windows."""
     lines = []
     for where, own in needed(rows).items():
         for release, (epsilon, reached) in own.items():
@@ -82,10 +82,10 @@ def needed_table(rows) -> str:
 
 
 def needed(rows) -> dict:
-    """By study and release, ``(ε, "≤" or "")``: the least that is enough, or None.
+    """Returns the least sufficient ``(ε, "≤" or "")`` by study and release, or None.
 
-    Between two that were tried the accuracy is taken to grow with the logarithm; where
-    the least that was tried is enough, less may be.
+    Interpolates accuracy linearly in log ε. If the smallest evaluated ε suffices, a
+    smaller one may suffice, too.
     """
     found: dict = {}
     for row in (row for row in rows if row["kind"] == "raw"):
@@ -106,7 +106,7 @@ def needed(rows) -> dict:
 
 
 def crossing(curve, goal):
-    """Where a curve of ``(ε, accuracy)`` reaches ``goal`` first; None: nowhere.
+    """Returns the first x where a curve of ``(ε, accuracy)`` reaches ``goal``, or None.
 
     Example:
       >>> round(crossing([(1.0, 0.2), (4.0, 0.4)], 0.3), 3)
@@ -124,9 +124,9 @@ def crossing(curve, goal):
 
 
 def noise_table(rows) -> str:
-    """Measured and predicted L1 noise of released windows, of Laplace noise.
+    """Returns measured and predicted L1 noise of releases with Laplace noise.
 
-    Windows are cut to the public range, which takes large noise away; predictions of
+    Windows are clipped to the public range, which reduces large noise. Predictions for
     windows rebuilt from features are upper bounds.
     """
     lines = []
@@ -141,7 +141,7 @@ def noise_table(rows) -> str:
 
 
 def budgets_table(rows) -> str:
-    """What is read of the useful and of the sensitive inference, over ε."""
+    """Returns useful and sensitive accuracy over ε."""
     columns = {
         "data": lambda row: row["dataset"],
         "case": lambda row: row["case"],
@@ -155,7 +155,7 @@ def budgets_table(rows) -> str:
 
 
 def speed_table(rows) -> str:
-    """What training and releasing take, and what is asked."""
+    """Returns times of training and releasing, and the requirements."""
     columns = {
         "what": lambda row: row["of"],
         "took": lambda row: f"{row['value']:,.1f} {row['unit']}",
@@ -165,7 +165,7 @@ def speed_table(rows) -> str:
 
 
 def shown(row) -> str:
-    """Accuracy of the useful inferences in percent, with deviations over seeds."""
+    """Returns useful accuracies in percent, with std over seeds."""
     told = [row["told"][name] for name in row["useful"]]
     spreads = row.get("std", {})
     cells = []
@@ -176,5 +176,5 @@ def shown(row) -> str:
 
 
 def place(row):
-    """Which study a row is of."""
+    """Returns the study of a row."""
     return row["dataset"], row["case"]

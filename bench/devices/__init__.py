@@ -1,1 +1,1 @@
-"""Rounds on several devices and processes, and clients on disk."""
+"""Rounds on several devices and processes, and clients stored on disk."""

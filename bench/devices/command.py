@@ -1,12 +1,16 @@
-"""What sharing out costs and gains: python bench devices [--smoke] [--json F].
+"""Compares rounds on one device with two workers and two processes.
 
-The same rounds of FedAvg (federated's work over 256 clients) and of Blinder's
-client update (MobiAct's sizes, second order) in one program on one device, by a worker
-on each of two cores, and by two processes with a reduction between them: equal work,
-equal results. ``--part`` is one of: overhead; stream, clients on disk beside clients in
-memory, up to a million of them; many, Blinder's update over as many clients as
-``--clients`` says (100,000 on a GPU), with its share of the machine's limits; costs,
-what README's formulas say of three rounds beside what the compiler counts.
+Example: ``python bench devices --part overhead --smoke``.
+
+``--part`` selects one of these parts:
+
+- ``overhead``: FedAvg (the work of ``federated`` with 256 clients) and Blinder's client
+  update (MobiAct's sizes, second order) on one device, on two workers with a core each,
+  and on two processes with a reduction between them. Work and results are equal.
+- ``stream``: clients on disk compared with clients in memory, up to a million clients.
+- ``many``: Blinder's update for ``--clients`` clients (100,000 on a GPU), with its
+  share of the machine's limits.
+- ``costs``: README's formulas for three rounds compared with the compiler's counts.
 """
 
 import json
@@ -30,15 +34,15 @@ from jaxanon import federated
 from jaxanon.federated.engine import algorithm as engine_algorithm
 from jaxanon.federated.engine import layout
 
-NUM = 2  # Workers and processes.
+NUM = 2  # Number of workers and of processes.
 
 
 def main():
-    """Runs the parts that were asked for."""
+    """Runs the selected parts."""
     args = timing.arguments(
         __doc__,
         part=timing.one_of(PARTS),
-        clients=timing.Option("of the part many", type=int),
+        clients=timing.Option("number of clients in the part many", type=int),
     )
     report = timing.Report(args.json, smoke=args.smoke)
     for part in [args.part] if args.part else PARTS:
@@ -48,7 +52,7 @@ def main():
 
 
 def overhead(report, smoke):
-    """One device, two workers and two processes, at equal work."""
+    """Compares one device, two workers and two processes on the same work."""
     for name in ("FedAvg", "Blinder"):
         algorithm, clients, operations = work.case(name, smoke)
         num = engine_algorithm.count_clients(clients)
@@ -84,7 +88,7 @@ def overhead(report, smoke):
 
 
 def in_processes(name, rounds, smoke):
-    """What the first of several processes measured."""
+    """Returns the measurement of the first of several processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -111,7 +115,7 @@ def in_processes(name, rounds, smoke):
 
 
 def stream(report, smoke):
-    """Clients on disk: those of a memory's size beside it, and a million small ones."""
+    """Compares clients on disk with clients in memory; streams a million small ones."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="clients"))
     try:
         # (clients, rows of each, numbers of a row, clients of a round)
@@ -124,7 +128,7 @@ def stream(report, smoke):
 
 
 def one_population(report, folder, num, rows, width, cohort, smoke):
-    """Writes a population, streams rounds of it, reads it, takes it into memory."""
+    """Writes a population, streams rounds, reads it, and loads it into memory."""
     draws = np.random.default_rng(0)
     pool = draws.standard_normal((64, rows, width), np.float32)
     start = time.perf_counter()
@@ -145,7 +149,7 @@ def one_population(report, folder, num, rows, width, cohort, smoke):
     run = lambda: jax.block_until_ready(
         federated.stream(algorithm, key, begin(), stored, rounds)
     )
-    memory.forget_held()  # What other parts and populations held.
+    memory.forget_held()  # Ignore memory of other parts and populations.
     run()
     streamed = timing.timed_once(run) / rounds
     held = memory.held_mib()
@@ -166,7 +170,7 @@ def one_population(report, folder, num, rows, width, cohort, smoke):
     )
     report.add("reading a cohort, one thread", cohort / read, "clients/s", shapes)
     if num * stored.client_bytes > 4 << 30:
-        return  # No memory for both.
+        return  # Memory does not suffice for both.
     everyone = stored.read(np.arange(num))
     clients = federated.population(everyone.rows, everyone.mask)
     del everyone
@@ -188,10 +192,10 @@ def one_population(report, folder, num, rows, width, cohort, smoke):
 
 
 def many(report, smoke, clients=None):
-    """Blinder's update over a large cohort, in one program."""
+    """Runs Blinder's update over a large cohort in one program."""
     large = 100_000 if jax.default_backend() != "cpu" else 2_048
     num = int(clients or (8 if smoke else large))
-    memory.forget_held()  # What other parts held.
+    memory.forget_held()  # Ignore memory of other parts.
     algorithm, data, operations = work.blinder_update(smoke, num)
     seconds, params = work.one_program(algorithm, data, 2)
     assert all(np.isfinite(np.asarray(x)).all() for x in jax.tree.leaves(params))
@@ -206,7 +210,7 @@ def many(report, smoke, clients=None):
 
 
 def counted(report, smoke):
-    """Three rounds on paper, beside what the compiler counts of their programs."""
+    """Compares the formulas for three rounds with the compiler's counts."""
     for row in costs.rows(smoke):
         report.add(**row)
 

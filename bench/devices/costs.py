@@ -1,4 +1,4 @@
-"""What a round costs on paper, and what the compiler counts of its program."""
+"""Cost of a round by formula and by the compiler's counts."""
 
 import itertools
 import re
@@ -12,28 +12,28 @@ from jaxanon import federated
 
 
 class Round(NamedTuple):
-    """A round of FedAvg with a dense network, all clients alike."""
+    """A round of FedAvg with a dense network and identical client sizes."""
 
-    clients: int  # of the population
+    clients: int  # size of the population
     cohort: int
-    rows: int  # of a client
+    rows: int  # rows per client
     widths: tuple[int, ...]
     steps: int
     batch: int
-    chunk: int  # clients side by side on a device
+    chunk: int  # clients that a device runs in parallel
 
     @property
     def weights(self) -> int:
-        """Of the network, biases too."""
+        """Returns the number of weights, including biases."""
         return sum((a + 1) * b for a, b in itertools.pairwise(self.widths))
 
 
 def operations(case: Round) -> int:
-    """Of products, and of weights that move.
+    """Returns the operations of products and of weight updates.
 
-    A row of a step costs two operations a weight forward and four back, less the two of
-    the first layer's input, whose gradient nobody wants. A step moves every weight by
-    two, and a client's are then taken from the first ones, weighed and added up.
+    A row costs two operations per weight forward and four backward, minus two for the
+    gradient of the first layer's input, which is not computed. A step updates a weight
+    with two operations; each client's update is then subtracted, weighted and summed.
     """
     kernels = sum(a * b for a, b in itertools.pairwise(case.widths))
     first = case.widths[0] * case.widths[1]
@@ -42,10 +42,10 @@ def operations(case: Round) -> int:
 
 
 def memory_bytes(case: Round) -> int:
-    """Clients' rows, the state, and what clients side by side hold.
+    """Returns bytes of clients' rows, the state, and clients in parallel.
 
-    A client that trains has a gradient, from its second step on weights of its own,
-    too, and what its layers made of a batch; the state is read and written.
+    A training client holds a gradient, its own weights from the second step on, and the
+    activations of a batch. The state is read and written.
     """
     data = case.clients * case.rows * (4 * case.widths[0] + 1)
     own = min(case.steps, 2) * case.weights + case.batch * sum(case.widths)
@@ -61,7 +61,7 @@ SMOKE = (Round(8, 4, 8, (32, 16, 32), 2, 4, 4),)
 
 
 def rows(smoke):
-    """Rows of a report: on paper, over what the compiler counts."""
+    """Returns rows of formulas relative to the compiler's counts."""
     for case in SMOKE if smoke else POINTS:
         found = compiled(case)
         shapes = (
@@ -84,9 +84,9 @@ def rows(smoke):
 
 
 def compiled(case: Round) -> dict:
-    """What XLA counts: operations of products, bytes of memory, bytes that are summed.
+    """Returns XLA's counts: operations of products, bytes of memory, bytes summed.
 
-    The loop over steps is written out, since XLA counts a loop's body once.
+    The loop over steps is unrolled because XLA counts the body of a loop once.
     """
     pairs = itertools.pairwise(case.widths)
     layers = [(np.zeros((a, b), np.float32), np.zeros(b, np.float32)) for a, b in pairs]
@@ -117,7 +117,7 @@ def compiled(case: Round) -> dict:
 
 
 def reduced(text) -> int:
-    """Bytes of all float32 arrays that a program sums over devices."""
+    """Returns the bytes of all float32 arrays that a program sums over devices."""
     found = re.findall(
         r'all_reduce"?.*?\}\) : \(tensor<(\d+)xf32>\)', text, flags=re.DOTALL
     )

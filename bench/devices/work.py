@@ -1,7 +1,7 @@
-"""Two algorithms to be timed: in a program, by workers, by processes.
+"""Two algorithms timed in one program, by workers and by processes.
 
-As a script it is one of several processes: ``INDEX NUM PORT CASE ROUNDS``
-and ``smoke`` or ``full`` are its words.
+As a script, runs one of several processes with the arguments ``INDEX NUM PORT CASE
+ROUNDS`` and ``smoke`` or ``full``.
 """
 
 import json
@@ -22,12 +22,12 @@ from jaxanon.models import blinder
 
 
 def case(name, smoke):
-    """``(algorithm, clients, operations of a client)``: FedAvg, or Blinder's update."""
+    """Returns ``(algorithm, clients, operations per client)`` of a case."""
     return {"FedAvg": fedavg, "Blinder": blinder_update}[name](smoke)
 
 
 def fedavg(smoke):
-    """Of ``federated``, over 256 clients."""
+    """FedAvg of the benchmark ``federated``, with 256 clients."""
     sizes = fed_work.SMOKE if smoke else fed_work.Sizes()._replace(clients=256)
     made = fed_work.make(sizes)
     algorithm, _ = ours.fedavg(made)
@@ -36,7 +36,7 @@ def fedavg(smoke):
 
 
 def blinder_update(smoke, clients=None):
-    """Blinder's at MobiAct's sizes, second order, over 256 clients or so many."""
+    """Blinder's update at MobiAct's sizes, second order, by default 256 clients."""
     clients = clients or (6 if smoke else 256)
     hidden = meta_gradient.SMOKE_HIDDEN if smoke else meta_gradient.HIDDEN
     networks, params, (support, query) = meta_gradient.problem(clients, hidden)
@@ -59,9 +59,9 @@ def blinder_update(smoke, clients=None):
 
 
 def one_program(algorithm, clients, rounds):
-    """Seconds of a round in one program, and the parameters.
+    """Returns seconds per round in one program, and the parameters.
 
-    On one device, or on those of ``federated.shard_clients``.
+    Uses one device, or those of ``federated.shard_clients``.
     """
     placed = isinstance(clients, federated.ShardedClients)
     put = clients.replicated if placed else lambda tree: tree
@@ -75,7 +75,7 @@ def one_program(algorithm, clients, rounds):
 
 
 def by_workers(algorithm, clients, rounds, devices):
-    """The same by ``federated.shard``."""
+    """Returns the same as ``one_program``, using ``federated.shard``."""
     sharded, key = federated.shard(algorithm, devices), jax.random.key(1)
     placed, state = sharded.shard_clients(clients), algorithm.init(jax.random.key(0))
     for index in range(2 * rounds):
@@ -88,12 +88,12 @@ def by_workers(algorithm, clients, rounds, devices):
 
 
 def checksum(params) -> list[float]:
-    """A few numbers that two routes to the same parameters must share."""
+    """Returns a few numbers that must agree between two routes."""
     return [float(np.abs(np.asarray(x)).mean()) for x in jax.tree.leaves(params)[:4]]
 
 
 def main():
-    """Is one of several processes; the first prints what it measured."""
+    """Runs one of several processes; the first prints the measurement."""
     from jaxanon.training import processes
 
     index, num, port = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]

@@ -1,1 +1,1 @@
-"""What an exported model costs on a device."""
+"""Cost of exported models on a device."""

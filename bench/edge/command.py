@@ -1,11 +1,13 @@
-"""What a device pays: python bench edge [--smoke] [--json F].
+"""Compares exported models on one core with JAX, and weight formats with float32.
 
-Blinder and ObscureNet of 768 numbers a window (MobiAct's size), trained on the
-smartwatch recordings, exported in float32, float16 and int8 and run by ONNX Runtime on
-one core: milliseconds a window, bytes, and what is still read of the windows. Beside
-them JAX, compiled for the same single window; DySan's choice among 36 models;
-PrivateHub in 20 steps; how long the runtime takes to start; and a day of samples,
-replayed. ``--part`` is one of windows, choice, privatehub, start, stream.
+Example: ``python bench edge --part windows --smoke``.
+
+Blinder and ObscureNet with 768 numbers per window (MobiAct's size) are trained on the
+smartwatch recordings, exported in float32, float16 and int8, and run by ONNX Runtime.
+The benchmark measures milliseconds per window, bytes, and the accuracy of raw-data
+classifiers on the output. JAX runs the same single window, compiled. ``--part`` selects
+windows, choice (DySan's choice among 36 models), privatehub (20 sampling steps), start
+(startup of the runtime) or stream (a replayed day of samples).
 """
 
 import json
@@ -30,7 +32,7 @@ from jaxanon.exporting import agreement, onnx_graph, quantization
 from jaxanon.exporting.exporter import WEIGHTS
 from jaxanon.methods.dysan import online_selection
 
-METHODS = {"blinder": 8, "obscurenet": 40}  # And epochs.
+METHODS = {"blinder": 8, "obscurenet": 40}  # Epochs of each method.
 FULL = {"blinder": methods.recipes("blinder")["paper"].settings, "obscurenet": {}}
 TINY = {"latent_dim": 4, "hidden_sizes": (16,)}
 TINY_OWN = {
@@ -51,12 +53,12 @@ HUB_TINY = {
     "num_inference_steps": 2,
 }
 HUB_TINY |= {"classifier_filters": (4,), "classifier_features": 4}
-HUB_TINY |= {"strength": 1.0}  # From noise alone, as windows to hide are made.
+HUB_TINY |= {"strength": 1.0}  # From pure noise, as for windows to hide.
 DYSAN_TINY = {"filters": (2, 3), "hidden_sizes": (4, 3), "predictor_filters": (3,)}
 
 
 def main():
-    """Runs the parts that were asked for, on one core."""
+    """Runs the selected parts on one core."""
     args = timing.arguments(__doc__, part=timing.one_of(PARTS))
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     report = timing.Report(args.json, smoke=args.smoke)
@@ -70,7 +72,7 @@ def main():
 
 
 def windows(report, data, folder, smoke):
-    """Each method by each kind of weights."""
+    """Measures each method with each format of weights."""
     judges = _judges(data, "tree" if smoke else "mlp")
     for name, epochs in METHODS.items():
         settings = TINY | TINY_OWN[name] if smoke else FULL[name]
@@ -84,7 +86,7 @@ def _one_method(report, run, data, judges, folder, smoke):
     name, count = run.method.name, 20 if smoke else 1000
     rows = np.linspace(0, len(data.test.windows) - 1, count).astype(int)
     shown = data.test.windows[rows]
-    # Of the models that there are for each public class, one is used.
+    # Use one of the models for the public classes.
     share = 1 if name == "blinder" else 1 / data.spec.num_classes(data.spec.public)
     used = sum(leaf.size for leaf in jax.tree.leaves(run.state.params)) * share
     shape = f"one window of {data.spec.time} x {len(data.spec.channels)}"
@@ -124,7 +126,7 @@ def _one_method(report, run, data, judges, folder, smoke):
 
 
 def _judges(data, attacker):
-    """Readers of both attributes, trained on raw windows."""
+    """Trains raw-data classifiers of both attributes."""
     spec = data.spec
     flat = lambda part: datasets_spec.standardise(spec, part.windows)
     names = {name: spec.num_classes(name) for name in (spec.public, *spec.private)}
@@ -136,7 +138,7 @@ def _judges(data, attacker):
 
 
 def read(data, judges, path, which):
-    """Balanced accuracies, in %, of what an exported file made of test windows."""
+    """Returns balanced accuracies in % on test windows from an exported file."""
     spec = data.spec
     facts = edge.load(path).metadata
     drawn = [
@@ -157,7 +159,7 @@ def read(data, judges, path, which):
 
 
 def choice(report, data, folder, smoke):
-    """One window tried by 36 models of DySan, sanitizer and judges, in int8."""
+    """Times the choice among 36 DySan models for one window, in int8."""
     models = 3 if smoke else 36
     method = methods.dysan(data.spec, **(DYSAN_TINY if smoke else {}))
     state = method.init(jax.random.key(0))
@@ -191,7 +193,7 @@ def choice(report, data, folder, smoke):
 
 
 def privatehub(report, data, folder, smoke):
-    """One window made anew in 20 steps; the network's weights change no time."""
+    """Times one window in 20 steps; random weights do not affect the time."""
     settings = HUB_TINY if smoke else HUB
     hidden = (data.spec.classes[data.spec.public][0],)
     method = methods.privatehub(data.spec, classes_to_hide=hidden, **settings)
@@ -216,7 +218,7 @@ def privatehub(report, data, folder, smoke):
 
 
 def start(report, data, folder, smoke):
-    """From nothing to a loaded model, in a process of its own."""
+    """Measures startup until a model is loaded, in a new process."""
     path = _blinder(data, folder, smoke)
     tried = [device("load", path) for _ in range(3 if smoke else 9)]
     seconds = float(np.median([one["seconds"] for one in tried]))
@@ -226,7 +228,7 @@ def start(report, data, folder, smoke):
 
 
 def stream(report, data, folder, smoke):
-    """A day at 50 and at 200 samples a second."""
+    """Replays a day at 50 and at 200 samples per second."""
     path = _blinder(data, folder, smoke)
     hours = 0.05 if smoke else 24
     for rate in (50, 200):
@@ -253,7 +255,7 @@ def _blinder(data, folder, smoke):
 
 
 def device(*words):
-    """What ``edge.device`` measured, in a process without JAX."""
+    """Returns the measurement of ``edge.device`` in a process without JAX."""
     command = rivals.call("edge.device", *words)
     begin = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
-"""A device without JAX: python bench edge.device WHAT FILE ...
+"""Measures a device without JAX: python bench edge.device PART FILE ...
 
-A process of its own, which prints what it measured as one line of JSON.
+Runs in a separate process and prints the measurement as a line of JSON.
 """
 
 import json
@@ -12,14 +12,14 @@ START = time.perf_counter()
 
 
 def main():
-    """Does what the command line says: load, windows, choice or stream."""
+    """Runs the part named on the command line: load, windows, choice or stream."""
     what, path, *rest = sys.argv[1:]
     found = {"load": load, "windows": windows, "choice": choice, "stream": stream}
     print(json.dumps(found[what](path, *rest)))
 
 
 def load(path):
-    """Seconds to import the runtime and load a model, and the memory after it."""
+    """Measures seconds to import the runtime and load a model, and memory after it."""
     from jaxanon import edge
 
     edge.load(path)
@@ -27,7 +27,7 @@ def load(path):
 
 
 def windows(path, count):
-    """Milliseconds of windows one by one, drawing and checking and all."""
+    """Measures milliseconds of single windows, including random draws and checks."""
     import numpy as np
 
     from jaxanon import edge
@@ -46,7 +46,7 @@ def windows(path, count):
 
 
 def choice(path, models, count):
-    """Milliseconds of one window tried by so many models, weights of their own each."""
+    """Measures milliseconds of one window for several models with separate weights."""
     import numpy as np
     import onnxruntime
 
@@ -74,7 +74,7 @@ def choice(path, models, count):
 
 
 def stream(path, rate_hz, hours):
-    """So many hours of samples at a rate, in chunks of a second: what came out."""
+    """Replays hours of samples at a rate, in chunks of a second; counts the output."""
     import numpy as np
 
     from jaxanon import edge
@@ -113,8 +113,8 @@ def stream(path, rate_hz, hours):
 
 
 def _resident():
-    """The most memory that this process had, in MB."""
-    # Not getrusage's: that begins with what the process had that started this one.
+    """Returns the peak memory of this process in MB."""
+    # getrusage would start at the memory of the parent process.
     with open("/proc/self/status", encoding="ascii") as file:
         (line,) = (line for line in file if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024 / 1e6

@@ -1,1 +1,1 @@
-"""Rounds of federated training, ours and rivals'."""
+"""Rounds of federated training by our library and by rivals."""

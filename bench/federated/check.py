@@ -1,4 +1,4 @@
-"""Are the weights of a measured process those that it had to end with?"""
+"""Checks of the final weights of a measured process."""
 
 import functools
 import math
@@ -7,8 +7,8 @@ import numpy as np
 
 from federated import work as fed_work
 
-NOISE_MULTIPLIER = 4.0  # Of Atlas: noise is most of what moves, and can be measured.
-RADIUS, EPSILON = 0.25, 5.0  # Of LDP-FL.
+NOISE_MULTIPLIER = 4.0  # For Atlas: noise dominates the updates, so it can be measured.
+RADIUS, EPSILON = 0.25, 5.0  # For LDP-FL.
 
 
 @functools.cache
@@ -17,29 +17,29 @@ def _reference(path):
 
 
 def same(path, layers) -> float:
-    """How far from the reference, as a share of the way that it went.
+    """Returns the distance from the reference, relative to the reference's update.
 
     Raises:
-      AssertionError: if that is more than rounding. A ReLU may flip with that, so
-        single weights are not compared.
+      AssertionError: if it exceeds rounding. Single weights are not compared, because
+        rounding may flip a ReLU.
     """
     expected = _reference(path)
     way = fed_work.distance(expected, fed_work.load_once(path).layers)
     apart = fed_work.distance(layers, expected) / way
     if not apart < 1e-3:
-        raise AssertionError(f"the weights are {apart:.1e} away from the reference.")
+        raise AssertionError(f"weights differ from the reference by {apart:.1e}.")
     return apart
 
 
 def noisy(path, layers) -> float:
-    """How far Atlas's weights went, over how far its noise alone takes them.
+    """Returns the distance that Atlas's weights moved over that expected from noise.
 
-    Every step of a client adds ``NOISE_MULTIPLIER / batch`` times the step size to
-    every weight, and the server takes the mean over clients; clipped examples add a
-    few hundredths to the root of the sum of the squares.
+    Every client step adds noise of ``NOISE_MULTIPLIER / batch`` times the learning rate
+    to every weight, and the server averages clients. Clipped examples add a few
+    percent.
 
     Raises:
-      AssertionError: if that is not about 1.
+      AssertionError: if the ratio is not about 1.
     """
     work = fed_work.load_once(path)
     sizes = work.sizes
@@ -48,15 +48,15 @@ def noisy(path, layers) -> float:
     expected = stddev * math.sqrt(steps * fed_work.num_weights(sizes))
     ratio = fed_work.distance(layers, work.layers) / expected
     if not abs(ratio - 1) < 0.1:
-        raise AssertionError(f"noise should have moved the weights, {ratio:.3f} of it.")
+        raise AssertionError(f"weights moved by {ratio:.3f} of the expected noise.")
     return ratio
 
 
 def two_points(path, layers) -> float:
-    """How far LDP-FL's weights are from means of two values, in their distances.
+    """Returns the distance of LDP-FL's weights from means of two values.
 
     Raises:
-      AssertionError: if that is more than rounding, or only one of the values came.
+      AssertionError: if it exceeds rounding, or if only one of the values occurs.
     """
     clients = fed_work.load_once(path).sizes.clients
     value = RADIUS / math.tanh(EPSILON / 2)
@@ -64,5 +64,5 @@ def two_points(path, layers) -> float:
     ups = (np.asarray(flat, np.float64) / value + 1) / 2 * clients
     apart = float(np.abs(ups - np.round(ups)).max())
     if not (apart < 1e-2 and 0 < ups.mean() < clients):
-        raise AssertionError(f"weights are {apart:.1e} off means of two values.")
+        raise AssertionError(f"weights are {apart:.1e} off the means of two values.")
     return apart

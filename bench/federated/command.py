@@ -1,15 +1,16 @@
-"""Federated rounds beside rivals: python bench federated [--rivals DIR] [--smoke].
+"""Compares federated rounds with those of rival frameworks.
+
+Example: ``python bench federated --rivals DIR --passes 1 --smoke``.
 
 64 clients of 64 windows (768 numbers each) train the autoencoder 768-256-128-25-128-
-256-768 for 5 steps of 16 windows in a fixed order, and the server takes their mean: the
-same rounds by our FedAvg, FedJAX, Apple's pfl, Flower and TFF, whose weights after
-three rounds have to be those of plain loops in NumPy. Beside them Atlas and LDP-FL on
-the same work, and a thousand clients of an LSTM in one program. Every figure is
-measured in processes of its own, turn by turn, and the most memory that these held is
-noted.
+256-768 for 5 steps of 16 windows in a fixed order, and the server averages. The same
+rounds run in our FedAvg, FedJAX, Apple's pfl, Flower and TFF; after three rounds the
+weights must equal those of NumPy loops. Also measures Atlas and LDP-FL on the same
+work, and a thousand clients with an LSTM in one program. Every figure is measured in
+separate processes in turn, with their peak memory.
 
-Rivals live in virtual environments of their own below DIR; those that are missing are
-listed with the commands that make them. On a GPU ours have 1,000 clients as well.
+Rivals have virtual environments below DIR; for missing ones, the benchmark prints the
+commands that create them. On a GPU, ours also run with 1,000 clients.
 """
 
 import os
@@ -20,7 +21,7 @@ import tempfile
 from collections.abc import Callable
 from typing import NamedTuple
 
-# The processes that measure need the GPU's memory, this one does not.
+# The measuring processes need the GPU's memory; this process does not.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
@@ -40,19 +41,19 @@ SPLIT = f"--xla_force_host_platform_device_count={os.cpu_count()}"
 
 
 class Entry(NamedTuple):
-    """What is measured: a line of the table."""
+    """A line of the table."""
 
     name: str
     sizes: work.Sizes | many_clients.Many
     command: tuple[str, ...]
-    check: Callable | None  # of the layers; raises
+    check: Callable | None  # layers -> number; raises if they are wrong
     passes: int = PASSES
-    flags: str = ""  # of XLA
+    flags: str = ""  # XLA flags
     ours: bool = True
 
 
 def ours(folder, smoke) -> list[Entry]:
-    """Our entries on the common work, and on more clients where there is a GPU."""
+    """Returns our entries, on a GPU also with more clients."""
     on_cpu = jax.default_backend() == "cpu"
     sizes = work.SMOKE if smoke else work.Sizes()
     entries = []
@@ -73,12 +74,12 @@ def ours(folder, smoke) -> list[Entry]:
 
 
 def our_command(path, folder, name, blocks) -> tuple[str, ...]:
-    """What measures one of our cases."""
+    """Returns the command that measures one of our cases."""
     return bench_rivals.call("federated.ours", path, folder / OUT, blocks, name)
 
 
 def many(folder, smoke) -> list[Entry]:
-    """A thousand clients of the LSTM."""
+    """Returns the entries with a thousand clients of the LSTM."""
     names = [name for name in many_clients.CASES if name.endswith("smoke") == smoke]
     return [
         Entry(
@@ -93,7 +94,7 @@ def many(folder, smoke) -> list[Entry]:
 
 
 def rivals(folder, environments, sizes) -> list[Entry]:
-    """Rivals that are installed; tells of the others."""
+    """Returns the installed rivals; prints how to install the others."""
     path = folder / f"work_{sizes.clients}.npz"
     check = lambda layers: fed_check.same(path, layers)
     entries, absent = [], {}
@@ -107,12 +108,12 @@ def rivals(folder, environments, sizes) -> list[Entry]:
         passes = rival.passes or PASSES
         entries.append(Entry(rival.name, sizes, command, check, passes, ours=False))
     for name, commands in absent.items():
-        print(f"{name} is absent; install it by\n  " + "\n  ".join(commands))
+        print(f"{name} is not installed; install it with\n  " + "\n  ".join(commands))
     return entries
 
 
 def measure(entries, passes, out, n):
-    """``({entry: [Measured]}, rates, failures)``: passes over all entries."""
+    """Runs all passes; returns ``({entry: [Measured]}, rates, failures)``."""
     found, rates, failed = {}, [], {}
     for number in range(passes):
         rates.append(timing.matmul_rate(n))
@@ -121,7 +122,7 @@ def measure(entries, passes, out, n):
                 continue
             flags = f"{os.environ.get('XLA_FLAGS', '')} {entry.flags}".strip()
             environment = os.environ | {"XLA_FLAGS": flags}
-            if not entry.ours:  # Our path holds nothing for them.
+            if not entry.ours:  # Our PYTHONPATH is of no use to them.
                 environment.pop("PYTHONPATH", None)
             measured = processes.run(entry.command, out, environment)
             if isinstance(measured, str):
@@ -137,7 +138,7 @@ def measure(entries, passes, out, n):
 
 
 def tell(report, found, in_cache):
-    """Rates of all, what FedAvg is over rivals, what others are over FedAvg."""
+    """Adds rates, and ratios of FedAvg to rivals and of others to FedAvg."""
     for entry, measured in found.items():
         rows.add_rate(report, entry.name, entry.sizes, measured, in_cache)
     by = {(entry.name, entry.sizes): measured for entry, measured in found.items()}
@@ -159,11 +160,11 @@ def tell(report, found, in_cache):
 
 
 def main():
-    """Measures, checks that all do the same work, and prints the table."""
+    """Measures, checks that all results agree, and prints the table."""
     args = timing.arguments(
         __doc__,
         rivals="folder of the rivals' virtual environments",
-        passes=timing.number(PASSES, "over all entries"),
+        passes=timing.number(PASSES, "passes over all entries"),
     )
     report = timing.Report(args.json, smoke=args.smoke)
     in_cache = jax.default_backend() == "cpu"
@@ -176,7 +177,7 @@ def main():
         large = timing.FILLS[in_cache][0]
         passes, n = (1, 256) if args.smoke else (args.passes, large)
         found, rates, failed = measure(entries, passes, folder / OUT, n)
-    print("all that is compared ended in the same weights")
+    print("all frameworks end in the same weights")
     report.flops = statistics.median([report.flops, *rates])
     report.add_work(
         "matmul rate, median of the passes",

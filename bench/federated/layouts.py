@@ -1,13 +1,15 @@
-"""Which layout runs FedAvg fastest here: python bench federated.layouts [--smoke].
+"""Compares layouts of FedAvg by speed on this machine.
+
+Example: ``python bench federated.layouts --smoke``.
 
 64 clients of 64 windows (768 numbers each) train the autoencoder 768-256-128-25-128-
-256-768 for 5 steps of 16 windows: the same rounds side by side, one after another, in
-chunks, and with one shard of the clients per device (per core, on a CPU).
+256-768 for 5 steps of 16 windows. The clients of a round run in parallel, one after
+another, in chunks, or with one shard per device (per core on a CPU).
 """
 
 import os
 
-# One device per core, which has to be said before JAX is imported.
+# Create one device per core; XLA reads this when JAX is imported.
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} "
     f"--xla_force_host_platform_device_count={os.cpu_count()}"
@@ -26,7 +28,7 @@ SMOKE = work.Sizes(6, 8, (24, 8, 3, 8, 24), batch=2)
 
 
 def main():
-    """Times every layout, checks that all end in the same weights."""
+    """Times every layout and checks that all end in the same weights."""
     args = timing.arguments(__doc__)
     rounds, repeats = (2, 1) if args.smoke else (10, 5)
     sizes = SMOKE if args.smoke else work.Sizes()
@@ -51,15 +53,15 @@ def main():
     expected = None
     for name, (place, layout) in choices.items():
         state, block = place(*ours.fedavg(made, layout), clients, rounds)
-        # Programs may take the state for their own.
+        # Programs may donate the state.
         run = lambda state=state, block=block: block(jax.tree.map(jnp.copy, state))
         took = timing.timed(run, repeats=repeats)
         layers = ours.layers_of(took.result.params)
         expected = layers if expected is None else expected
-        # A ReLU may flip with rounding, so single weights are not compared.
+        # Single weights are not compared, because rounding may flip a ReLU.
         apart = work.distance(layers, expected) / work.distance(expected, made.layers)
         if not apart < 1e-3:
-            raise AssertionError(f"{name} ends {apart:.1e} away from side by side")
+            raise AssertionError(f"{name} differs from side by side by {apart:.1e}")
         rate = rounds * sizes.clients / took.seconds
         more = {"compile_s": took.compile_s, "relative_distance": apart}
         rate_of = "client updates/s"

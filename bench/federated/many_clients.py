@@ -1,4 +1,4 @@
-"""A thousand clients of an LSTM, 8 layers and 3 dense ones, in one program."""
+"""A thousand clients with an LSTM of 8 layers and 3 dense layers, in one program."""
 
 import time
 from typing import NamedTuple
@@ -16,7 +16,7 @@ CLASSES = 6
 
 
 class Many(NamedTuple):
-    """A case: how many clients of which network, and what they do in a round."""
+    """A case: number of clients, network, and work per round."""
 
     clients: int = 1000
     rows: int = 32
@@ -41,7 +41,7 @@ CASES = {name + suffix: (name, SIZES[suffix]) for suffix in SIZES for name in NA
 
 
 def flops_per_update(many: Many) -> int:
-    """Two products forward and four back for each weight that a sample meets."""
+    """Returns two products forward and four backward per weight and sample."""
     weights, width = 0, many.channels
     for features in many.features:
         weights += many.time * 4 * features * (width + features)
@@ -54,7 +54,7 @@ def flops_per_update(many: Many) -> int:
 
 
 def measure(out, case):
-    """Seconds of a round, compiled before; its weights are checked to be numbers."""
+    """Measures seconds per compiled round; checks that the weights are finite."""
     name, many = CASES[case]
     net = predictor(
         "lstm",
@@ -87,13 +87,13 @@ def measure(out, case):
         seconds.append(time.perf_counter() - began)
     moved = jax.tree.map(lambda a, b: np.abs(a - b).max(), start, state.params)
     if not all(0 < leaf < np.inf for leaf in jax.tree.leaves(moved)):
-        raise AssertionError(f"{case}: a weight did not move, or not to a number.")
+        raise AssertionError(f"{case}: a weight did not move or is not finite.")
     size = sum(leaf.size for leaf in jax.tree.leaves(start))
     work.write(out, seconds[1:], [], seconds[0], jax=jax.__version__, num_weights=size)
 
 
 def algorithm_of(name, many: Many, init_fn, loss_fn):
-    """FedAvg, or Atlas without and with noise."""
+    """Returns FedAvg, or Atlas with or without noise."""
     steps = Steps(num_steps=many.steps, batch_size=many.batch)
     if name.startswith("FedAvg"):
         return federated.fedavg(

@@ -1,6 +1,6 @@
-"""Ours on federated's work: python bench federated.ours WORK OUT BLOCKS CASE.
+"""Runs our FedAvg and others: python bench federated.ours WORK OUT BLOCKS CASE.
 
-A case of many clients has no WORK: -; it makes its own.
+For a case of many clients, WORK is ``-`` and the case creates its data.
 """
 
 import sys
@@ -21,7 +21,7 @@ KEYS = {"init": 0, "run": 1}
 
 
 def loss_fn(layers, x, key):
-    """Mean squared error of every row."""
+    """Returns the mean squared error of every row."""
     del key
     h = x
     for i in range(len(layers)):
@@ -32,7 +32,7 @@ def loss_fn(layers, x, key):
 
 
 def tree_of(layers):
-    """Layers as a dict of dicts."""
+    """Converts layers to a dict of dicts."""
     return {
         f"layer_{i}": {"kernel": jnp.asarray(kernel), "bias": jnp.asarray(bias)}
         for i, (kernel, bias) in enumerate(layers)
@@ -40,14 +40,14 @@ def tree_of(layers):
 
 
 def layers_of(tree):
-    """The reverse of ``tree_of``."""
+    """Inverts ``tree_of``."""
     tree = jax.device_get(tree)
     layers = (tree[f"layer_{i}"] for i in range(len(tree)))
     return [(layer["kernel"], layer["bias"]) for layer in layers]
 
 
 def fedavg(work, layout=None):
-    """FedAvg over all clients, rows in the order that they stand in."""
+    """Returns FedAvg over all clients with rows in their given order."""
     sizes = work.sizes
     algorithm = federated.fedavg(
         lambda key: tree_of(work.layers),
@@ -61,12 +61,12 @@ def fedavg(work, layout=None):
 
 
 def steps_of(sizes):
-    """The same steps, for algorithms whose clients keep something."""
+    """Returns the same steps for algorithms whose clients have a state."""
     return Steps(num_steps=sizes.steps, batch_size=sizes.batch, shuffle=False)
 
 
 def lots_of(sizes):
-    """Poisson lots of as many rows on average as a batch has."""
+    """Returns Poisson sampling with the same mean batch size."""
     probability = sizes.batch / sizes.rows
     return PoissonSampling(
         sampling_probability=probability,
@@ -76,7 +76,7 @@ def lots_of(sizes):
 
 
 def atlas(work, noisy, layout=None):
-    """Atlas by plain steps, or by clipped examples of Poisson lots with noise."""
+    """Returns Atlas with plain steps, or with Poisson sampling, clipping and noise."""
     sizes = work.sizes
     algorithm = federated.atlas(
         lambda key: tree_of(work.layers),
@@ -91,7 +91,7 @@ def atlas(work, noisy, layout=None):
 
 
 def ldp_fl(work):
-    """LDP-FL: the same steps, then one of two values for every weight."""
+    """Returns LDP-FL: the same steps, then one of two values for every weight."""
     sizes = work.sizes
     algorithm = federated.ldp_fl(
         lambda key: tree_of(work.layers),
@@ -99,13 +99,13 @@ def ldp_fl(work):
         steps_of(sizes),
         radii=RADIUS,
         num_clients=sizes.clients,
-        cut_mean=False,  # The check tells two values by their means.
+        cut_mean=False,  # The check distinguishes two values by their means.
     )
     return algorithm, {"learning_rate": sizes.learning_rate, "weight_epsilon": EPSILON}
 
 
 def simulated(algorithm, hyper, clients, rounds=fed_work.COMPARED):
-    """``(state, block)``: a block of rounds is one program on one device."""
+    """Returns ``(state, block)``; a block of rounds is one program on one device."""
     state = algorithm.init(jax.random.key(KEYS["init"]), **hyper)
     key = jax.random.key(KEYS["run"])
 
@@ -116,7 +116,7 @@ def simulated(algorithm, hyper, clients, rounds=fed_work.COMPARED):
 
 
 def sharded(algorithm, hyper, clients, rounds=fed_work.COMPARED):
-    """The same with a shard of the clients on each device."""
+    """Returns the same as ``simulated`` with a shard of clients per device."""
     state = algorithm.init(jax.random.key(KEYS["init"]), **hyper)
     key = jax.random.key(KEYS["run"])
     shards = federated.shard(algorithm)
@@ -150,7 +150,7 @@ def main():
     mask = np.ones(work.rows.shape[:2], bool)
     state, block = run(*make(work), federated.population(work.rows, mask))
     seconds, layers = [], None
-    for _ in range(int(blocks) + 1):  # The first compiles, and is compared.
+    for _ in range(int(blocks) + 1):  # The first compiles and is checked.
         start = time.perf_counter()
         state = jax.block_until_ready(block(state))
         seconds.append((time.perf_counter() - start) / fed_work.COMPARED)

@@ -1,4 +1,4 @@
-"""Runs one measurement as processes of its own, and notes the most memory they held."""
+"""Runs a measurement in separate processes and records their peak memory."""
 
 import os
 import pathlib
@@ -13,21 +13,21 @@ import numpy as np
 
 from federated import work
 
-EVERY_S = 2.0  # Looking costs milliseconds of a core.
+EVERY_S = 2.0  # Reading /proc costs milliseconds of a core.
 
 
 class Measured(NamedTuple):
-    """What a process wrote, and what it held."""
+    """Output and memory of a process."""
 
-    seconds: float  # of a round, the median
-    first_s: float  # of the first round or block, with what it compiled
+    seconds: float  # median per round
+    first_s: float  # first round or block, including compilation
     layers: list
     versions: str
-    peak_mib: float  # of the process and its children together
+    peak_mib: float  # process and children together
 
 
 def run(command, out, environment) -> Measured | str:
-    """Runs a command that writes ``out``; where it fails, its last words."""
+    """Runs a command that writes ``out``; if it fails, returns its last output."""
     out.unlink(missing_ok=True)
     with tempfile.TemporaryFile("w+") as told:
         process = subprocess.Popen(
@@ -44,7 +44,7 @@ def run(command, out, environment) -> Measured | str:
         told.seek(0)
         words = told.read().strip().splitlines()
     if process.returncode or not out.exists():
-        return " ".join(words[-1:]) or f"ended with {process.returncode}"
+        return " ".join(words[-1:]) or f"exited with {process.returncode}"
     with np.load(out) as written:
         return Measured(
             float(np.median(written["seconds"])),
@@ -56,19 +56,19 @@ def run(command, out, environment) -> Measured | str:
 
 
 def _end(leader, seen):
-    """Ends what a framework has left behind, such as TFF's workers."""
+    """Terminates processes that a framework leaves behind, such as TFF's workers."""
     for pid in [*seen]:
         status = _read(f"/proc/{pid}/stat")
-        # Only what is still of the session that we began; numbers are used again.
+        # Check the session, since process ids may be reused.
         if status and int(status.rsplit(")", 1)[1].split()[3]) == leader:
             os.kill(pid, signal.SIGKILL)
 
 
 class Peak:
-    """Watches a process and its children from a thread; Linux only, else 0.
+    """Thread that watches the memory of a process and its children; Linux only, else 0.
 
-    Shared pages are counted once (proportional set size), for frameworks whose
-    processes share what they load.
+    Counts shared pages once (proportional set size), because the processes of some
+    frameworks share memory.
     """
 
     def __init__(self, pid):
@@ -78,7 +78,7 @@ class Peak:
         self.thread.start()
 
     def stop(self) -> float:
-        """KiB."""
+        """Stops the thread and returns the peak in KiB."""
         self.ended.set()
         self.thread.join()
         return self.kib
@@ -93,7 +93,7 @@ class Peak:
 
 
 def descendants(pid) -> set[int]:
-    """The process and all that it began, and they."""
+    """Returns the process and all its descendants."""
     children = {}
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         status = _read(folder / "stat")

@@ -1,4 +1,4 @@
-"""The rows of bench/federated: rates, shares of the machine's limits, ratios."""
+"""Rows of bench/federated: rates, shares of the machine's limits, ratios."""
 
 import statistics
 from typing import NamedTuple
@@ -9,15 +9,15 @@ from harness.timing import NORMAL, RANDOM_WORD
 
 
 class Cost(NamedTuple):
-    """What a round cannot do without."""
+    """Minimum cost of a round."""
 
     operations: float
-    bytes: float  # with clients' own weights in no cache
-    least_bytes: float  # with them in one: rows in, weights in and out
+    bytes: float  # if clients' weights do not fit in a cache
+    least_bytes: float  # if they fit: rows in, weights in and out
 
 
 def cost(name, sizes) -> Cost:
-    """Of one round; masks and clipping are left out, and of LSTMs noise, too."""
+    """Returns the cost of one round without masks, clipping and an LSTM's noise."""
     if isinstance(sizes, many_clients.Many):
         flops = many_clients.flops_per_update(sizes)
         numbers = sizes.batch * sizes.steps * sizes.time * sizes.channels
@@ -31,16 +31,16 @@ def cost(name, sizes) -> Cost:
         operations += weights * RANDOM_WORD
     seen = min(sizes.rows, sizes.batch * sizes.steps)
     rows = 4 * sizes.clients * seen * sizes.widths[0]
-    # Atlas keeps its clients' weights and masks from round to round.
+    # Atlas stores its clients' weights and masks between rounds.
     kept = 4 * 4 * sizes.clients * weights if "Atlas" in name else 0
     least = rows + kept + 2 * 4 * weights
-    # A step reads weights forward and back, and reads and writes them to move them.
+    # A step reads weights in both directions, and reads and writes them to update.
     streamed = 4 * 4 * weights * sizes.steps * sizes.clients
     return Cost(sizes.clients * operations, least + streamed, least)
 
 
 def add_rate(report, name, sizes, measured, in_cache):
-    """Client updates a second, the median over passes, and what they took."""
+    """Adds client updates per second as the median over passes, and their time."""
     seconds = statistics.median(one.seconds for one in measured)
     needed = cost(name, sizes)
     moved = needed.least_bytes if in_cache else needed.bytes
@@ -60,7 +60,7 @@ def add_rate(report, name, sizes, measured, in_cache):
 
 
 def add_ratio(report, fast, slow, sizes, ours, theirs, unit, in_cache):
-    """``theirs / ours``, pass by pass; the median."""
+    """Adds the median over passes of ``theirs / ours``."""
     pairs = list(zip(ours, theirs, strict=False))
     ratio = statistics.median(b.seconds / a.seconds for a, b in pairs)
     seconds = statistics.median(a.seconds for a, _ in pairs)

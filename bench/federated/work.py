@@ -1,4 +1,4 @@
-"""Federated training's work, in NumPy alone: rivals read it where JAX is not."""
+"""Work of federated training in NumPy, so that rivals can import it without JAX."""
 
 import functools
 import itertools
@@ -10,11 +10,11 @@ import numpy as np
 
 from harness import memory
 
-COMPARED = 3  # Rounds after which everybody's weights are compared; they warm up too.
+COMPARED = 3  # Rounds before the comparison of weights; they are also the warm-up.
 
 
 class Sizes(NamedTuple):
-    """Clients, their rows, and an autoencoder of ReLUs that they train."""
+    """Number of clients and rows, and the ReLU autoencoder to train."""
 
     clients: int = 64
     rows: int = 64
@@ -35,15 +35,15 @@ SMOKE = Sizes(6, 8, (24, 8, 24), batch=2, steps=2)
 
 
 class Work(NamedTuple):
-    """What every framework starts from."""
+    """Initial state of every framework."""
 
     sizes: Sizes
     rows: np.ndarray  # float32[clients, rows, widths[0]]
-    layers: list  # of (float32[d_in, d_out], float32[d_out])
+    layers: list  # pairs (float32[d_in, d_out], float32[d_out])
 
 
 def make(sizes: Sizes) -> Work:
-    """Normal rows, He-normal kernels, zero biases."""
+    """Returns normal rows, He-normal kernels and zero biases."""
     draws = np.random.default_rng(0)
     normal = lambda *shape: draws.standard_normal(shape, np.float32)
     pairs = itertools.pairwise(sizes.widths)
@@ -60,7 +60,7 @@ def save(path, work: Work):
 
 
 def load(path) -> Work:
-    """Reads what ``save`` wrote."""
+    """Reads the output of ``save``."""
     with np.load(path) as found:
         sizes = Sizes(*json.loads(str(found["sizes"])))
         sizes = sizes._replace(widths=tuple(sizes.widths))
@@ -71,7 +71,7 @@ load_once = functools.cache(load)
 
 
 def named(layers) -> dict:
-    """Layers as arrays with names."""
+    """Converts layers to named arrays."""
     kernels = {
         f"kernel_{i}": np.asarray(kernel) for i, (kernel, _) in enumerate(layers)
     }
@@ -79,30 +79,30 @@ def named(layers) -> dict:
 
 
 def layers_of(found) -> list:
-    """Layers from arrays with names."""
+    """Converts named arrays to layers."""
     number = sum(name.startswith("kernel_") for name in found)
     return [(found[f"kernel_{i}"], found[f"bias_{i}"]) for i in range(number)]
 
 
 def visited(sizes: Sizes) -> np.ndarray:
-    """``int[steps, batch]``: rows of each step, again from the start at the end."""
+    """Returns ``int[steps, batch]``, the rows of each step; wraps around at the end."""
     places = np.arange(sizes.steps * sizes.batch) % sizes.rows
     return places.reshape(sizes.steps, sizes.batch)
 
 
 def flops_per_update(sizes: Sizes) -> int:
-    """Two products forward, four back, none for the input, of a client's steps."""
+    """Returns operations per client: 2 products forward, 4 back, none for the input."""
     weights = [a * b for a, b in itertools.pairwise(sizes.widths)]
     return (6 * sum(weights) - 2 * weights[0]) * sizes.batch * sizes.steps
 
 
 def num_weights(sizes: Sizes) -> int:
-    """Numbers in a model."""
+    """Returns the number of weights of a model."""
     return sum(a * b + b for a, b in itertools.pairwise(sizes.widths))
 
 
 def gradient(layers, x):
-    """The gradient of the mean squared error, by hand."""
+    """Returns the gradient of the mean squared error, derived by hand."""
     inputs, h = [], x
     for i, (kernel, bias) in enumerate(layers):
         inputs.append(h)
@@ -117,7 +117,7 @@ def gradient(layers, x):
 
 
 def reference(work: Work) -> list:
-    """The layers after ``COMPARED`` rounds, in float64, in loops."""
+    """Returns the layers after ``COMPARED`` rounds of loops in float64."""
     sizes, index = work.sizes, visited(work.sizes)
     wide = lambda layers: [tuple(x.astype(np.float64) for x in la) for la in layers]
     layers = wide(work.layers)
@@ -141,16 +141,16 @@ def reference(work: Work) -> list:
 
 
 def distance(one, other) -> float:
-    """Euclidean distance between two lists of layers."""
+    """Returns the Euclidean distance between two lists of layers."""
     leaves = lambda layers: [np.asarray(x, np.float64) for la in layers for x in la]
     pairs = zip(leaves(one), leaves(other), strict=True)
     return float(np.sqrt(sum(np.sum((a - b) ** 2) for a, b in pairs)))
 
 
 class Laps:
-    """Notes when rounds end, and the layers after the first ``COMPARED`` of them.
+    """Records the ends of rounds, and the layers after the first ``COMPARED`` rounds.
 
-    A class with memory, because some frameworks run the rounds and call us.
+    Has state because some frameworks run the rounds and call back.
     """
 
     def __init__(self, path, timed: int):
@@ -160,24 +160,24 @@ class Laps:
 
     @property
     def total(self) -> int:
-        """Rounds to run, those that warm up included."""
+        """Returns the number of rounds to run, including the warm-up."""
         return COMPARED + self.timed
 
     def lap(self, layers_fn):
-        """A round has ended; ``layers_fn()`` has its weights."""
+        """Records the end of a round; ``layers_fn()`` returns its weights."""
         self.ends.append(time.perf_counter())
         if len(self.ends) == COMPARED + 1:
             self.layers = layers_fn()
             self.ends[-1] = time.perf_counter()
 
     def save(self, **versions):
-        """Writes seconds of timed rounds, the layers and versions."""
+        """Writes seconds of timed rounds, layers and versions."""
         seconds = np.diff(self.ends)
         write(self.path, seconds[COMPARED:], self.layers, seconds[0], **versions)
 
 
 def write(path, seconds, layers, first_s, **versions):
-    """Writes what a process has measured: seconds of rounds, and its layers."""
+    """Writes the measurement of a process: seconds of rounds, and layers."""
     np.savez(
         path,
         seconds=np.asarray(seconds),

@@ -1,1 +1,1 @@
-"""What all questions share: timing, results, pages, rivals."""
+"""Code shared by all benchmarks: timing, results, pages, rivals."""

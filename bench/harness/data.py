@@ -1,4 +1,4 @@
-"""Data that several benchmarks share, and a Blinder that is small enough for tests."""
+"""Data shared by several benchmarks, and Blinder settings small enough for tests."""
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ SMOKE = {
     "query_size": 3,
     "extra": 4,
 }
-# What is compiled grows with steps and layers, and takes most of a smoke test.
+# Compile time grows with steps and layers and dominates a smoke test.
 SMOKE |= {
     "discriminator_hidden_sizes": (4,),
     "discriminator_rounds": 1,
@@ -23,24 +23,24 @@ SMOKE |= {"second_order": False, "shadows": False}
 
 
 def load(smoke):
-    """MotionSense where it is at hand, else the smartwatch recordings."""
+    """Loads MotionSense, or the smartwatch recordings if MotionSense is missing."""
     if smoke:
         return thin(ja.load("smartwatch", preset="acc10", private=["side"]))
     try:
         return ja.load("motion_sense", preset="mag4", private=["gender"])
     except OSError as error:
-        print(f"MotionSense is not at hand ({error}); the smartwatch stands in.")
+        print(f"MotionSense is not available ({error}); using smartwatch instead.")
         return ja.load("smartwatch", private=["side"])
 
 
 def thin(data, step=25):
-    """Every so many windows, for a smoke test."""
+    """Keeps every ``step``-th window, for a smoke test."""
     keep = lambda part: jax.tree.map(lambda rows: rows[::step], part)
     return data._replace(train=keep(data.train), test=keep(data.test))
 
 
 def made_spec(name, time, channels=("x",), **more) -> Spec:
-    """Of windows that are made up: four activities, two genders, one subject."""
+    """Returns a spec of synthetic windows with 4 activities, 2 genders, 1 subject."""
     count = len(channels)
     classes = {"activity": tuple("abcd"), "gender": ("f", "m"), "subject": ("1",)}
     told = {"preset": name, "units": ("g",) * count, "rate_hz": 50.0, "split": "given"}
@@ -50,9 +50,9 @@ def made_spec(name, time, channels=("x",), **more) -> Spec:
 
 
 class Untouched:
-    """Raw windows, as an anonymizer that changes nothing."""
+    """An anonymizer that returns raw windows unchanged."""
 
     def anonymize(self, key, windows):
-        """The windows."""
+        """Returns ``windows``."""
         del key
         return np.asarray(windows, np.float32)

@@ -1,18 +1,18 @@
-"""The most memory that a process held, as Linux says it; without JAX."""
+"""Peak memory of a process as reported by Linux; does not import JAX."""
 
 import contextlib
 import re
 
 
 def forget_held() -> None:
-    """``held_mib`` begins anew, with what the process holds now; on Linux alone."""
+    """Resets the peak of ``held_mib`` to the current memory; Linux only."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")
 
 
 def held_mib() -> float:
-    """Most memory that this process has held; 0 where Linux doesn't say."""
-    # Not getrusage's: that begins with what the process had that started this one.
+    """Returns the peak memory of this process in MiB; 0 if Linux does not report it."""
+    # getrusage would start at the memory of the parent process.
     try:
         with open("/proc/self/status") as status:
             found = re.search(r"VmHWM:\s+(\d+) kB", status.read())

@@ -1,4 +1,4 @@
-"""Rows as tables in Markdown, as a page of HTML and as figures."""
+"""Tables in Markdown, HTML pages and figures of rows."""
 
 import functools
 import json
@@ -19,7 +19,7 @@ DOTTED = {"color": GREY, "ls": ":", "lw": 1}
 
 
 def table(head, lines) -> str:
-    """A table in Markdown; nothing without lines.
+    """Returns a Markdown table; empty without lines.
 
     Example:
       >>> print(table(("name", "value"), [("a", 1)]))
@@ -35,7 +35,7 @@ def table(head, lines) -> str:
 
 
 def columns_table(groups, columns) -> str:
-    """A line for each of ``groups``, a cell for each of ``{head: group -> cell}``.
+    """Returns a table with a line per group and a cell per ``{head: group -> cell}``.
 
     Example:
       >>> print(columns_table([[1, 2], [5]], {"first": min, "number": len}))
@@ -49,7 +49,7 @@ def columns_table(groups, columns) -> str:
 
 
 def html(markdown, kinds=NONE) -> str:
-    """What ``table`` made, as HTML; ``kinds`` are classes of some cells, by text."""
+    """Converts the output of ``table`` to HTML; ``kinds`` maps cell text to classes."""
     if not markdown:
         return ""
     head, _, *lines = (
@@ -61,24 +61,24 @@ def html(markdown, kinds=NONE) -> str:
 
 
 class Section(NamedTuple):
-    """A part of a page."""
+    """A section of a page."""
 
     title: str
     text: tuple[str, ...] = ()  # paragraphs
     table: str = ""  # in Markdown
-    pictures: dict[str, Callable] = NONE  # end of a file's name: () -> Picture | None
-    points: tuple[str, ...] = ()  # of a list
-    more: str = ""  # HTML that Markdown goes without
-    kinds: dict[str, str] = NONE  # classes of the page's style, by the text of a cell
+    pictures: dict[str, Callable] = NONE  # file name suffix: () -> Picture | None
+    points: tuple[str, ...] = ()  # list items
+    more: str = ""  # HTML that the Markdown version omits
+    kinds: dict[str, str] = NONE  # CSS classes by the text of a cell
 
     def markdown(self) -> str:
-        """The section without its pictures; nothing where they are all of it."""
+        """Returns the section without its pictures; empty if it has only pictures."""
         points = "\n".join(f"- {point}" for point in self.points)
         parts = [part for part in (*self.text, self.table, points) if part]
         return "\n\n".join([f"## {self.title}", *parts]) if parts else ""
 
     def html(self) -> str:
-        """The section without its pictures."""
+        """Returns the section without its pictures."""
         emphasised = lambda text: re.sub(r"\*(.+?)\*", r"<em>\1</em>", escape(text))
         text = "".join(f"<p>{emphasised(text)}</p>" for text in self.text)
         points = "".join(f"<li>{escape(point)}</li>" for point in self.points)
@@ -87,7 +87,7 @@ class Section(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What differs from one benchmark to the next."""
+    """The title, sections and style of a benchmark's page."""
 
     title: str
     sections: Callable  # rows -> list[Section]
@@ -95,12 +95,12 @@ class Page(NamedTuple):
     indent: int | None = 1  # of the rows' JSON
 
     def markdown(self, rows) -> str:
-        """All sections, one below the other."""
+        """Returns all sections, separated by blank lines."""
         parts = (one.markdown() for one in self.sections(rows))
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def write(self, path, rows):
-        """``path`` itself, and beside it .md, .html and a .png for each picture."""
+        """Writes ``path``, its .md and .html versions, and a .png per picture."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(rows, indent=self.indent) + "\n")
         path.with_suffix(".md").write_text(self.markdown(rows))
@@ -120,7 +120,7 @@ class Page(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question of a chapter, and how its answers are shown."""
+    """A question of a chapter, with the table and figures that answer it."""
 
     title: str
     table: Callable  # rows -> Markdown
@@ -128,7 +128,7 @@ class Question(NamedTuple):
 
 
 def by(rows, name) -> dict:
-    """Rows by what they have of a name, as it comes.
+    """Groups rows by their value of ``name``, in order of appearance.
 
     Example:
       >>> by([{"x": 2}, {"x": 1}, {"x": 2}], "x")
@@ -141,12 +141,12 @@ def by(rows, name) -> dict:
 
 
 def asked(rows, name) -> list[dict]:
-    """The rows that answer a question."""
+    """Returns the rows that answer a question."""
     return [row for row in rows if row["question"] == name]
 
 
 def answered(questions, rows, own=asked) -> list[Section]:
-    """A section for each of ``{name: Question}`` that ``own(rows, name)`` answer."""
+    """Returns a section for each ``{name: Question}`` that has rows."""
     found = []
     for name, question in questions.items():
         if answers := own(rows, name):
@@ -160,26 +160,26 @@ def answered(questions, rows, own=asked) -> list[Section]:
 
 
 def chapter(title, goals, paper, questions, own=asked) -> Page:
-    """What must be reached, the chapter's words, and every question.
+    """Returns a page with the requirements, the chapter's results and all questions.
 
     Args:
-      title: of the page.
-      goals: ``rows -> Markdown``.
-      paper: what the chapter says.
-      questions, own: of ``answered``.
+      title: title of the page.
+      goals: ``rows -> Markdown`` table of requirements.
+      paper: text on the chapter's results.
+      questions, own: arguments of ``answered``.
     """
     return Page(
         title,
         lambda rows: [
-            Section("Must reach", table=goals(rows)),
-            Section("Beside the chapter", (paper,)),
+            Section("Requirements", table=goals(rows)),
+            Section("Comparison with the chapter", (paper,)),
             *answered(questions, rows, own),
         ],
     )
 
 
 def panels(names, width=4.4, height=3.3):
-    """``(figure, {name: axis})``, three in a row."""
+    """Returns ``(figure, {name: axis})`` with three panels per row."""
     across = min(COLUMNS, len(names))
     drawn, axes = grid(-(-len(names) // across), across, width, height)
     for axis in axes.flat[len(names) :]:
@@ -192,13 +192,13 @@ def panels(names, width=4.4, height=3.3):
 
 
 def label(axis, x, y, size=8):
-    """Names both axes."""
+    """Labels both axes."""
     axis.set_xlabel(x, fontsize=size)
     axis.set_ylabel(y, fontsize=size)
 
 
 def with_legend(drawn, axes, caption, columns=3):
-    """The picture, with the first panel's legend below."""
+    """Returns the picture with the first panel's legend below it."""
     handles, names = next(iter(axes.values())).get_legend_handles_labels()
     drawn.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=8)
     return picture(drawn, caption)

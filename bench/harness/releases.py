@@ -1,4 +1,4 @@
-"""Trained runs that anonymize by other settings than they were trained with."""
+"""Trained runs that anonymize with settings other than their training settings."""
 
 import dataclasses
 
@@ -6,15 +6,15 @@ from jaxanon import methods
 
 
 def by(run, settings):
-    """A trained run that anonymizes by other settings, and has no folder.
+    """Returns a trained run that anonymizes with other settings and has no folder.
 
     Args:
-      run: ``Run``.
-      settings: of its method's config; networks must keep their shapes.
+      run: trained ``Run``.
+      settings: settings of its method; networks must keep their shapes.
     """
     config = dataclasses.asdict(run.method.config) | settings
     method = methods.build(run.method.name, run.spec, **config)
-    # Some are told by the config, some by arrays of the state.
+    # Some settings live in the config, others in arrays of the state.
     heeded = {
         name: settings[name] for name in settings if name in method.adjustable.hyper
     }

@@ -1,4 +1,4 @@
-"""Rows and answers as files: kept, so that a benchmark goes on, and read by name."""
+"""Files of rows and answers, saved so that a benchmark can resume."""
 
 import functools
 import json
@@ -8,7 +8,7 @@ import traceback
 
 from jaxanon.datasets import writing
 
-# What tells answers apart; a row has some of them.
+# Fields that identify an answer; a row has some of them.
 NAMES = (
     *("question", "application", "place", "choice", "system", "form"),
     *("name", "x", "seed", "clients", "epsilon", "model"),
@@ -17,23 +17,23 @@ NAMES = (
 
 
 def keep(path, found):
-    """Writes what was found as JSON, whole or not at all."""
+    """Writes results as JSON atomically."""
     writing.write(path, json.dumps(found))
 
 
 def kept(path):
-    """What a file holds, no rows where there is none."""
+    """Returns the content of a JSON file, or no rows if it does not exist."""
     return json.loads(path.read_text()) if path.is_file() else []
 
 
 def answers(folder, questions) -> list[dict]:
-    """Every answer to some questions, each a file below ``folder/question``."""
+    """Returns all answers to the questions; each is a file in ``folder/question``."""
     of = [sorted((folder / question).glob("*.json")) for question in questions]
     return [json.loads(path.read_text()) for paths in of for path in paths]
 
 
 def plain(name) -> str:
-    """A name as that of a file.
+    """Returns a name that is safe as a file name.
 
     Example:
       >>> plain("Homes' energy"), plain("10 % lost"), plain("Blinder, guided")
@@ -44,7 +44,7 @@ def plain(name) -> str:
 
 
 def file_name(*parts) -> str:
-    """Of an answer, by what tells it from others; what is None is left out.
+    """Returns the file name of an answer from its identifying parts, skipping None.
 
     Example:
       >>> file_name("Atlas, no noise", None, 0)
@@ -55,17 +55,17 @@ def file_name(*parts) -> str:
 
 
 def go_through(jobs, end, again=True) -> list:
-    """Does what is to be done, until ``end`` (of ``time.monotonic``).
+    """Runs jobs until ``end`` (on the clock of ``time.monotonic``).
 
-    One that fails must not cost the others their hours: it is told, and left out.
+    A job that fails is reported and skipped; the others still run.
 
     Args:
-      jobs: ``(name, function)`` each.
-      end: when nothing new is begun.
-      again: whether what has a name that failed is tried.
+      jobs: pairs ``(name, function)``.
+      end: time after which no new job starts.
+      again: whether to run a job whose name has already failed.
 
     Returns:
-      Names of what failed.
+      Names of the failed jobs.
     """
     failed = []
     for name, do in jobs:
@@ -82,27 +82,27 @@ def go_through(jobs, end, again=True) -> list:
 
 
 def stop_if(failed):
-    """Ends the program by what failed, if anything did."""
+    """Exits with an error that lists the failed jobs, if any."""
     if failed:
-        raise SystemExit(f"failed, and left out: {failed}")
+        raise SystemExit(f"failed jobs: {failed}")
 
 
 def with_earlier(args, rows):
-    """The rows, after those in the file ``--json`` that none of them stands in for.
+    """Returns earlier rows of the file ``--json`` that are not replaced, then ``rows``.
 
-    Data that are not at hand, or a folder that is new, so cost no earlier answer. What
-    ``--smoke`` finds stands beside nothing.
+    Earlier answers are thus kept if data are missing or the folder is new. Rows of
+    ``--smoke`` are never merged.
     """
     if args.smoke or args.json is None or not args.json.is_file():
         return rows
-    # As text, for an x may be a pair of classes, which JSON has as a list.
+    # Compare as text: an x may be a pair of classes, which JSON stores as a list.
     named = lambda row: json.dumps([row.get(name) for name in NAMES])
     anew = {named(row) for row in rows}
     return [*(row for row in kept(args.json) if named(row) not in anew), *rows]
 
 
 class Rows:
-    """One file of rows. A class, for tables look up many figures in one of them."""
+    """Rows of one results file, looked up by name."""
 
     def __init__(self, results, name):
         self.rows = read(results / f"{name}.json")
@@ -112,10 +112,10 @@ class Rows:
         return [row for row in named if shapes in row["shapes"]]
 
     def row(self, name, shapes=""):
-        """The one row of a name whose shapes hold a text.
+        """Returns the only row with this name whose shapes contain ``shapes``.
 
         Raises:
-          LookupError: if there is none, or more than one.
+          LookupError: if no row or more than one row matches.
         """
         found = self._of(name, shapes)
         if len(found) != 1:
@@ -123,32 +123,32 @@ class Rows:
         return found[0]
 
     def has(self, name, shapes=""):
-        """Whether there is such a row."""
+        """Returns whether such a row exists."""
         return bool(self._of(name, shapes))
 
     def value(self, name, shapes=""):
-        """What it measured."""
+        """Returns the value of the row."""
         return self.row(name, shapes)["value"]
 
     def spread(self, name, digits=2):
-        """It with its deviation over seeds, where it has one."""
+        """Returns the value as text, with its std over seeds if it has one."""
         row = self.row(name)
         more = f" ± {row['std']:.{digits}f}" if row.get("std", 0) > 0.005 else ""
         return f"{row['value']:.{digits}f}{more}"
 
     def products(self, name, shapes=""):
-        """The share of the rate of products, in %."""
+        """Returns the share of the matrix product rate in percent."""
         return f"{100 * self.row(name, shapes)['share_of_matmul_rate']:.0f} %"
 
 
 @functools.cache
 def read(path):
-    """All rows of a file."""
+    """Returns all rows of a file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def figures(value, digits=3) -> str:
-    """A number in so many figures, thousands apart.
+    """Formats a number with ``digits`` significant digits and thousands separators.
 
     Example:
       >>> figures(1234.5), figures(0.98765), figures(12.0)

@@ -1,10 +1,9 @@
-"""Rivals in environments of their own: how each is installed, and how each is run.
+"""Rival frameworks: how to install each in its own environment, and how to run it.
 
-FedJAX, pfl, Flower, TFF, Stable-Baselines3 and diffusers don't agree with each other or
-with us about versions, so each has a virtual environment of its own (Python 3.11), a
-folder in one for all of them:
+FedJAX, pfl, Flower, TFF, Stable-Baselines3 and diffusers need incompatible versions of
+packages. Each has its own virtual environment (Python 3.11) in a common folder:
 
-    python bench harness.rivals DIR    # prints the commands that make them
+    python bench harness.rivals DIR    # prints the commands that create them
 """
 
 import pathlib
@@ -17,15 +16,15 @@ TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "
 
 
 class Rival(NamedTuple):
-    """A framework, or a way of running it."""
+    """A framework, or one way to run it."""
 
     name: str
-    folder: str  # of its environment
+    folder: str  # name of its environment
     script: str
     arguments: tuple[str, ...] = ()
-    launcher: tuple[str, ...] = ()  # Between its Python and the script.
-    rounds: int = 10  # timed in a process
-    passes: int | None = None  # how often, where it is slow; None is as often as ours
+    launcher: tuple[str, ...] = ()  # words between Python and the script
+    rounds: int = 10  # timed rounds per process
+    passes: int | None = None  # repeats if it is slow; None: as many as ours
 
 
 RIVALS = (
@@ -37,14 +36,14 @@ RIVALS = (
     Rival("Flower", "flower", "rivals.flower", rounds=3, passes=1),
 )
 
-# What pip is given, call by call. Each is pinned to the newest that its project still
-# works with; TFF's own pins can't all be had any more.
+# Arguments of each pip call. Versions are the newest that the project still works with;
+# some versions that TFF pins are no longer available.
 PACKAGES = {
     "fedjax": (
         "fedjax==0.0.17 jax==0.4.30 jaxlib==0.4.30 dm-haiku==0.0.12 optax==0.2.2 "
         "chex==0.1.86 numpy<2 scipy<1.14",
     ),
-    # torch first and alone, which else comes with a build for GPUs of other versions.
+    # Install torch first; otherwise pip picks a GPU build of another version.
     "pfl": ("torch==2.13.0", "pfl==0.6.0"),
     "sb3": ("torch==2.13.0", "stable-baselines3==2.9.2"),
     "diffusers": ("torch==2.13.0", "diffusers==0.42.1"),
@@ -63,7 +62,7 @@ PACKAGES = {
 
 
 def install(folder, environments) -> list[str]:
-    """Commands that make a rival's environment.
+    """Returns the commands that create a rival's environment.
 
     Example:
       >>> install("diffusers", pathlib.Path("rivals"))[1]
@@ -76,13 +75,13 @@ def install(folder, environments) -> list[str]:
 
 
 def python(folder, environments):
-    """A rival's interpreter, or None where it is not installed, which is then told."""
+    """Returns a rival's interpreter, or prints a hint and returns None."""
     if environments is None:
         return None
     found = _interpreter(folder, environments)
     if found.exists():
         return found
-    print(f"{folder} is not at {found}; python bench harness.rivals DIR")
+    print(f"{folder} is not installed at {found}; see python bench harness.rivals DIR")
     return None
 
 
@@ -91,7 +90,7 @@ def _interpreter(folder, environments):
 
 
 def command(rival, environments, work, out):
-    """What runs a rival, or None where it is not installed."""
+    """Returns the command that runs a rival, or None if it is not installed."""
     if environments is None:
         return None
     own = _interpreter(rival.folder, environments)
@@ -102,11 +101,11 @@ def command(rival, environments, work, out):
 
 
 def call(name, *words, python=sys.executable, launcher=()) -> tuple[str, ...]:
-    """What runs a module of this folder in a process of its own."""
+    """Returns the command that runs a bench module in a separate process."""
     return str(python), *launcher, str(BENCH), name, *map(str, words)
 
 
 def main():
-    """Prints the commands that make the environments."""
+    """Prints the commands that create the environments."""
     for one in PACKAGES:
         print("\n".join(install(one, pathlib.Path(sys.argv[1]))))

@@ -1,4 +1,4 @@
-"""Timing that can be trusted: medians, compile time apart, the machine's own limits."""
+"""Timing by medians; compile time and the machine's limits are measured separately."""
 
 import argparse
 import datetime
@@ -19,18 +19,18 @@ import jax.numpy as jnp
 import jaxanon
 
 HUGE_PAGES = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
-# Rows of a square matrix, and bytes, that keep a GPU busy, and a CPU.
+# Rows of a square matrix, and bytes, that are large enough for a GPU and for a CPU.
 FILLS = (8192, 1 << 32), (2048, 1 << 28)
-RANDOM_WORD = 116  # Operations of 32 bits: Threefry has 20 rounds of 5, and its keys.
-# Of a normal number: its bits, and the quantile's polynomial.
+RANDOM_WORD = 116  # 32-bit operations: Threefry has 20 rounds of 5, plus its keys.
+# Operations per normal number: its bits and the polynomial of the quantile.
 NORMAL = RANDOM_WORD + 30
 
 
 class Timed(NamedTuple):
-    """What a call took and gave."""
+    """Times and result of a call."""
 
     seconds: float  # median of the repeats
-    compile_s: float  # first call less the median
+    compile_s: float  # time of the first call minus the median
     result: object
 
 
@@ -44,9 +44,9 @@ def timed(fn, *args, repeats=5) -> Timed:
 
 
 def in_turn(fns, *args, repeats=5) -> dict[str, Timed]:
-    """``timed`` for each of a dict of functions, turn by turn.
+    """Times each function of a dict as ``timed`` does, alternating between them.
 
-    So that all of them meet the machine in the same moods, and ratios hold.
+    Alternating exposes all functions to the same load, so ratios are reliable.
     """
     first = {name: timed(fn, *args, repeats=1) for name, fn in fns.items()}
     seconds = {name: [] for name in fns}
@@ -59,22 +59,22 @@ def in_turn(fns, *args, repeats=5) -> dict[str, Timed]:
 
 
 def timed_once(fn, *args) -> float:
-    """Seconds of one call that has been compiled."""
+    """Returns the seconds of one call of a compiled function."""
     start = time.perf_counter()
     jax.block_until_ready(fn(*args))
     return time.perf_counter() - start
 
 
 def matmul_rate(n=2048, repeats=5) -> float:
-    """Measured float32 matrix products of this device, in FLOP/s."""
+    """Measures the rate of float32 matrix products on this device, in FLOP/s."""
     x = jax.random.normal(jax.random.key(0), (n, n), jnp.float32)
     return 2 * n**3 / timed(jax.jit(jnp.matmul), x, x, repeats=repeats).seconds
 
 
 def copy_bandwidth(num_bytes=1 << 28, repeats=5) -> float:
-    """Measured bytes per second, read and written, of a pass that fits no cache.
+    """Measures bytes per second, read and written, of a pass larger than any cache.
 
-    Each pass writes over what it reads: pages of fresh memory cost more than the pass.
+    Each pass overwrites its input, because fresh pages cost more than the pass itself.
     """
     x = jnp.zeros(num_bytes // 4, jnp.float32)
     add = jax.jit(lambda x: x + 1, donate_argnums=0)
@@ -88,12 +88,12 @@ def copy_bandwidth(num_bytes=1 << 28, repeats=5) -> float:
 
 
 def work(operations, bytes, seconds, **more) -> dict:
-    """What ``Report.add_work`` asks for."""
+    """Returns the work arguments of ``Report.add_work``."""
     return {"operations": operations, "bytes": bytes, "seconds": seconds, **more}
 
 
 def device() -> str:
-    """The device, and how many of them, in words."""
+    """Returns the number and name of the devices."""
     first = jax.devices()[0]
     name = first.device_kind
     if first.platform == "cpu":
@@ -102,7 +102,7 @@ def device() -> str:
 
 
 def about() -> dict:
-    """What measured a row, and when."""
+    """Returns the machine, versions and date of a measurement."""
     found = {
         "device": device(),
         "versions": {
@@ -112,73 +112,76 @@ def about() -> dict:
         },
         "date": datetime.date.today().isoformat(),
     }
-    if jax.default_backend() != "cpu":  # Where float32 products may be rounded.
+    if jax.default_backend() != "cpu":  # Accelerators may round float32 products.
         precision = jax.config.jax_default_matmul_precision or "default"
         found["matmul_precision"] = precision
-    if jax.config.jax_compilation_cache_dir:  # What took no time was compiled before.
+    if jax.config.jax_compilation_cache_dir:  # A cached program compiles in no time.
         found["compilation_cache"] = True
     return found
 
 
 def peak_mib() -> float:
-    """Most memory of the first device that was ever in use; 0 where it doesn't say."""
+    """Returns the peak memory of the first device in MiB; 0 if it is not reported."""
     told = jax.devices()[0].memory_stats() or {}
     return told.get("peak_bytes_in_use", 0) / 2**20
 
 
 def huge_pages() -> bool:
-    """Whether memory that is asked for comes in huge pages."""
+    """Returns whether glibc allocates memory in huge pages."""
     return "hugetlb=1" in os.environ.get("GLIBC_TUNABLES", "")
 
 
 class Option(NamedTuple):
-    """An option of the command line."""
+    """A command line option."""
 
     help: str
-    names: tuple | None = None  # that there are; None where any will do
-    apart: str | None = None  # what stands between several of them
+    names: tuple | None = None  # valid values; None allows any
+    apart: str | None = None  # separator between several values
     default: Any = None
     type: Callable = str
 
 
 def one_of(names, more="all by default", apart=None) -> Option:
-    """One of some names, or several with something between."""
-    many = f", with {apart!r} between several" if apart else ""
-    return Option(f"of {', '.join(names)}{many}; {more}", tuple(names), apart)
+    """Returns an option for one of ``names``, or several with a separator."""
+    many = f", separated by {apart!r}" if apart else ""
+    return Option(f"one of {', '.join(names)}{many}; {more}", tuple(names), apart)
 
 
 def number(default, what) -> Option:
-    """A whole number."""
+    """Returns an option for an integer."""
     return Option(f"{what}, {default} by default", default=default, type=int)
 
 
 def arguments(
     description, *, folder=None, hours=False, **options
 ) -> argparse.Namespace:
-    """The options that every benchmark has, and those of its own.
+    """Parses the options common to all benchmarks and the options of this benchmark.
 
     Args:
-      description: the benchmark's docstring, whose first line is told.
-      folder: name of a folder below ``runs`` in which answers are kept, so that the
-        same command goes on where it was stopped: the default of ``--folder``. Or an
-        ``Option``, whose default the benchmark itself knows.
-      hours: whether there is ``--hours``, which is told as ``end``, when to begin
-        nothing new, by ``time.monotonic``.
-      **options: an ``Option`` each, or its help.
+      description: docstring of the benchmark; ``--help`` prints it.
+      folder: folder below ``runs`` that saves answers so that the command can resume;
+        the default of ``--folder``. An ``Option`` leaves the default to the benchmark.
+      hours: whether to add ``--hours``; ``end`` of the result is the time after which
+        no new job starts, on the clock of ``time.monotonic``.
+      **options: an ``Option``, or a help text, for each further option.
 
     Raises:
-      SystemExit: where an option names what there is not.
+      SystemExit: if an option has an unknown value.
     """
-    parser = argparse.ArgumentParser("bench", description=description.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        "bench",
+        description=description.replace("``", ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--smoke", action="store_true", help="small sizes, a minute")
     parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
     if isinstance(folder, Option):
         options["folder"], folder = folder, None
     if folder is not None:
-        where = f"what was found so far, runs/{folder} by default"
+        where = f"folder of saved answers, runs/{folder} by default"
         options["folder"] = Option(where, type=pathlib.Path)
     if hours:
-        later = "begin nothing new after so many hours"
+        later = "start no new job after this many hours"
         options["hours"] = Option(later, default=math.inf, type=float)
     every = {
         name: option if isinstance(option, Option) else Option(option)
@@ -208,15 +211,15 @@ def arguments(
 
 
 def among(option, given, names) -> None:
-    """Ends the program where an option names what there is not.
+    """Exits with an error if an option has an unknown value.
 
     Args:
-      option: its name, without dashes.
-      given: one name or several; None where the option is not there.
-      names: those there are.
+      option: name of the option without dashes.
+      given: one value or several; None if the option is absent.
+      names: valid values.
 
     Raises:
-      SystemExit: naming them.
+      SystemExit: for an unknown value; lists the valid ones.
 
     Example:
       >>> among("part", None, ("start", "stream"))
@@ -225,18 +228,18 @@ def among(option, given, names) -> None:
     asked = [given] if isinstance(given, str) else given or ()
     unknown = sorted(set(asked) - set(names))
     if unknown:
-        raise SystemExit(f"--{option} must be of {[*names]}, got {unknown}.")
+        raise SystemExit(f"--{option} must be one of {[*names]}, got {unknown}.")
 
 
 class Report:
-    """Rows as they come: printed at once, kept for ``--json``.
+    """Rows of a benchmark, printed immediately and saved for ``--json``.
 
-    Until all are there they are in a file beside, named ``.part``: a run that is
-    stopped has its rows, and replaces none that are whole.
+    Rows go to a ``.part`` file until the benchmark ends. An interrupted benchmark thus
+    keeps its rows and does not overwrite a complete file.
 
     Args:
-      path: where to write them, or ``None``.
-      smoke: whether limits are measured at small sizes.
+      path: path of the JSON file, or ``None``.
+      smoke: whether to measure limits at small sizes.
     """
 
     def __init__(self, path=None, *, smoke=False):
@@ -266,34 +269,34 @@ class Report:
         )
         if jax.default_backend() == "cpu" and not huge_pages():
             print(
-                "no huge pages: fresh memory is slow to come by on a virtual machine, "
-                "which the copy in place does not show; who makes every gradient is "
+                "no huge pages: a virtual machine allocates fresh memory slowly, which "
+                "the in-place copy does not show; code that stores every gradient is "
                 f"several times faster with {HUGE_PAGES}",
                 flush=True,
             )
 
     def add(self, name, value, unit, shapes, *, flops=None, **more):
-        """Notes one figure; its FLOP/s give its share of the matmul rate."""
+        """Adds a measured value; FLOP/s also give the share of the matmul rate."""
         shares = {} if flops is None else {"matmul rate": flops / self.flops}
         self._row(name, value, unit, shapes, shares, **more)
 
     def add_work(
         self, name, value, unit, shapes, *, operations, bytes, seconds, **more
     ):
-        """Notes one figure with its work, and how near that is to the machine's limits.
+        """Adds a measured value with its work and its share of the machine's limits.
 
         Args:
-          name: what was timed; in a ratio, first the one whose work the row has.
-          value: the figure, in ``unit``.
-          unit: of ratios "x as fast" or "x as long".
-          shapes: of what.
-          operations: arithmetic and comparisons that the result needs, those for random
-            bits included (``RANDOM_WORD`` each).
-          bytes: to and from memory: inputs read and results written once, unless a
-            comment says more.
-          seconds: that this took; the shares of the limits follow.
-          **more: further entries of the row; ``least_bytes`` is what the best of
-            programs would move, where this one moves more.
+          name: timed function; in a ratio, the function whose work is given is first.
+          value: measured value in ``unit``.
+          unit: unit; ratios use "x as fast" or "x as long".
+          shapes: shapes of the data.
+          operations: arithmetic and comparisons that the result needs, including those
+            for random bits (``RANDOM_WORD`` each).
+          bytes: memory traffic: inputs read and results written once, unless a comment
+            says more.
+          seconds: measured time, from which the shares of the limits follow.
+          **more: further entries of the row; ``least_bytes`` is the traffic of the best
+            possible program if this program moves more.
         """
         shares = {
             "matmul rate": operations / seconds / self.flops,
@@ -324,30 +327,30 @@ class Report:
         return self._path.with_name(f"{self._path.name}.part")
 
     def write(self):
-        """Puts the rows where they belong, if there is a path."""
+        """Writes the rows to the path, if it has one."""
         if self._path is not None:
             self._part().replace(self._path)
 
 
 class KernelReport(Report):
-    """Rows on kernels: none without its operations, bytes and share of the limits."""
+    """Rows on kernels; each has operations, bytes and shares of the limits."""
 
     add = Report.add_work
 
     def took(self, name, timed, shapes, operations, bytes, **more) -> dict:
-        """Notes milliseconds of what was ``timed``; returns its work."""
+        """Adds the milliseconds of a ``timed`` call; returns its work."""
         own = work(operations, bytes, timed.seconds)
         self.add(name, timed.seconds * 1e3, "ms", shapes, **own, **more)
         return own
 
     def over(self, name, seconds, own, shapes):
-        """Notes how many times as fast what has a work was as another's seconds."""
+        """Adds the speedup over another function's seconds."""
         self.add(name, seconds / own["seconds"], "x as fast", shapes, **own)
 
 
 def installed(module, name) -> bool:
-    """Whether a rival is; else says that its rows are left out."""
+    """Returns whether a rival is installed; otherwise reports that it is skipped."""
     if importlib.util.find_spec(module) is not None:
         return True
-    print(f"{name} is not installed; its rows are left out", flush=True)
+    print(f"{name} is not installed; its rows are skipped", flush=True)
     return False

@@ -1,1 +1,1 @@
-"""How fast the kernels are, an area a file."""
+"""Speed of the kernels, one area per file."""

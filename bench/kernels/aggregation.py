@@ -1,4 +1,4 @@
-"""Aggregating a thousand clients' updates: bytes against the copy bandwidth."""
+"""Aggregation of a thousand clients' updates, relative to the copy bandwidth."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxanon.kernels.aggregation.cases import CASES, updates
 
 
 def rows(report, smoke):
-    """Each aggregate once over the same updates, beside NumPy."""
+    """Times each aggregate on the same updates, compared with NumPy."""
     case = CASES["small" if smoke else "thousand"]
     stacked, weights, mask, sent = updates(case, seed=0)
     arrays = jax.tree.map(jnp.asarray, stacked)
@@ -19,7 +19,7 @@ def rows(report, smoke):
     shapes = f"{case.clients} clients x {numbers}, {num_bytes >> 20} MiB"
     trimmed = max(1, case.absent // 4)
     entries = num_bytes // 4
-    # Comparisons of a sort of each column; to find one place alone a few would do.
+    # Comparisons of a sort of each column; selecting one element would need fewer.
     order = entries * np.log2(case.clients)
     here = {name: leaf[mask] for name, leaf in stacked.items()}
 
@@ -45,7 +45,7 @@ def rows(report, smoke):
             None,
             order + entries,
         ),
-        "Krum": (  # A product of all clients with all.
+        "Krum": (  # A matrix product of all pairs of clients.
             lambda x: kernels.krum(x, trimmed, mask=mask)[0],
             None,
             2 * case.clients * entries,
@@ -69,6 +69,6 @@ def rows(report, smoke):
     )
     keys = jax.random.split(jax.random.key(0), case.clients)
     took = timing.timed(encode, keys, arrays, repeats=3)
-    # A number is clipped, scaled, and rounded by a random number.
+    # A number is clipped, scaled, and stochastically rounded.
     operations = (6 + timing.RANDOM_WORD) * entries
     report.took("fixed point", took, shapes, operations, 2 * num_bytes)

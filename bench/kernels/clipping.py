@@ -1,4 +1,4 @@
-"""The clip-noise-aggregate of a round's stacked clients, beside one read of them."""
+"""Clipping, noise and aggregation of stacked client updates, relative to one read."""
 
 import jax
 import jax.numpy as jnp
@@ -15,18 +15,18 @@ except ImportError:
 
 
 def clip_noise_sum(rows):
-    """What is timed: norms, scaled sum, noise once."""
+    """Computes norms, the scaled sum, and noise once."""
     total = clipping.clipped_sum(rows, 1.0)
     return clipping.add_noise_to_sum(jax.random.key(1), total, 1.0)
 
 
 def noise_per_client(rows):
-    """As much noise as there are rows, each row clipped."""
+    """Clips each row and adds noise to each."""
     return clipping.clip_and_noise_per_client(jax.random.key(2), rows, 1.0, 1.0)
 
 
 def by_vmap(key, rows, max_norm):
-    """What one writes first: a clipped copy of every row, then the sum."""
+    """Clips a copy of every row by ``vmap``, then sums: the naive version."""
 
     def clip(row):
         norm = jnp.linalg.norm(row.astype(jnp.float32))
@@ -37,7 +37,7 @@ def by_vmap(key, rows, max_norm):
 
 
 def stacked(num_rows, size, dtype):
-    """``[num_rows, size]`` of rows whose norms lie between 0.1 and 10."""
+    """Returns ``[num_rows, size]`` with row norms between 0.1 and 10."""
 
     def row(key, norm):
         return (norm * size**-0.5 * jax.random.normal(key, (size,))).astype(dtype)
@@ -49,7 +49,7 @@ def stacked(num_rows, size, dtype):
 
 
 def by_groups(smoke):
-    """Times the sum by groups and the loops, which give the same on a few rows."""
+    """Times the sum by groups and the loops; checks that they agree on a few rows."""
     case = cases.CASES["groups" if smoke else "batch"]
     rows = cases.rows(case, 0)
     how = {"groups": case.groups}
@@ -69,7 +69,7 @@ def by_groups(smoke):
 
 
 def rows(report, smoke):
-    """Adds the figures to the report."""
+    """Adds the rows to the report."""
     took, loops, case = by_groups(smoke)
     shapes = f"{case.num_rows} x {list(case.shapes.values())} float32"
     size = sum(int(np.prod(shape)) for shape in case.shapes.values())
@@ -94,7 +94,7 @@ def _stacked_rows(report, x, smoke):
         "vmap of clip, then sum": lambda x: by_vmap(jax.random.key(1), x, 1.0),
     }
     if optax is None:
-        print("optax is not installed; its row is left out")
+        print("optax is not installed; its row is skipped")
     else:
         fns["optax per example"] = by_optax
     took = _in_turn(fns, x, smoke)
@@ -121,7 +121,7 @@ def _stacked_rows(report, x, smoke):
 
 
 def by_optax(rows):
-    """Optax's clipping for trees of per-example gradients, and the same noise."""
+    """Clips with Optax's per-example transformation and adds the same noise."""
     total = optax.per_example_global_norm_clip([rows], 1.0)[0][0]
     return total + jax.random.normal(jax.random.key(1), rows.shape[1:])
 
@@ -132,19 +132,19 @@ def _in_turn(fns, x, smoke):
 
 
 def _per_client_rows(report, x, shapes, smoke):
-    """As much noise as there are rows."""
+    """Times noise per client."""
     fns = {"clip and noise per client": noise_per_client}
     took = _in_turn(fns, x, smoke)
     for name, each in took.items():
-        # Read for the norms, read again and written with noise; the best reads once.
+        # Reads for norms, reads again and writes with noise; the minimum is one read.
         work = (4 + timing.NORMAL) * x.size, 3 * x.nbytes
         report.took(name, each, shapes, *work, least_bytes=2 * x.nbytes)
 
 
 def _work(numbers, size, itemsize, took, *, noise=0):
-    """That of a clipped sum of so many numbers: square and add, scale and add.
+    """Returns the work of a clipped sum: square and add, scale and add.
 
-    XLA reads every row for its norm and again for the sum.
+    XLA reads every row once for its norm and once for the sum.
     """
     return timing.work(
         4 * numbers + noise,
@@ -156,7 +156,7 @@ def _work(numbers, size, itemsize, took, *, noise=0):
 
 
 def _agrees(result, x):
-    """Takes the noise that is due off the timed result; the rest is NumPy's sum."""
+    """Checks the timed result against NumPy's sum after subtracting the noise."""
     columns = np.asarray(x[:, :64], np.float64)
     norms = np.sqrt(np.asarray(jnp.sum(jnp.square(x.astype(jnp.float32)), axis=1)))
     expected = np.sum(columns * np.minimum(1, 1 / norms)[:, None], axis=0)

@@ -1,8 +1,10 @@
-"""How fast the kernels are: python bench kernels [--smoke] [--json F] [--area A].
+"""Compares the speed of the kernels with references, rivals and machine limits.
 
-One table over all kernels, each beside its reference and, where they are installed, the
-rivals: operations, bytes and the share of the machine's limit, ratios in one run.
-``--area`` names some of them, with commas between.
+Example: ``python bench kernels --area clipping,warping --smoke``.
+
+Prints one table of all kernels, each with its reference and installed rivals:
+operations, bytes, share of the machine's limit, and ratios within one run. ``--area``
+selects areas, separated by commas.
 """
 
 import importlib
@@ -24,7 +26,7 @@ AREAS = (
 
 
 def main():
-    """Prints the table of the chosen areas."""
+    """Prints the table of the selected areas."""
     args = timing.arguments(__doc__, area=timing.one_of(AREAS, apart=","))
     report = timing.KernelReport(args.json, smoke=args.smoke)
     for area in args.area:

@@ -1,4 +1,4 @@
-"""Mutual information, with scikit-learn's beside it where it is installed."""
+"""Mutual information, compared with scikit-learn's if it is installed."""
 
 import jax
 import numpy as np
@@ -6,11 +6,11 @@ import numpy as np
 from harness import timing
 from jaxanon.kernels.dependence import cases, mutual_information, reference
 
-COLUMNS = 25  # Components that mutual information is averaged over.
+COLUMNS = 25  # Columns per call.
 
 
 def rows(report, smoke):
-    """Columns a second, of as many rows as the case has."""
+    """Measures columns per second."""
     case = cases.CASES["windows"]
     if smoke:
         case = case._replace(counts=(60, 60), padding=8)
@@ -49,7 +49,7 @@ def rows(report, smoke):
 
 
 def scikit_learn(report, x, labels, took, work, smoke):
-    """Its row, and ours over it."""
+    """Adds scikit-learn's row and our speedup over it."""
     if not timing.installed("sklearn", "scikit-learn"):
         return
     from sklearn.feature_selection import mutual_info_classif
@@ -58,7 +58,7 @@ def scikit_learn(report, x, labels, took, work, smoke):
         x.astype(float), labels, discrete_features=False, random_state=0
     )
     theirs = timing.timed(estimate, repeats=1 if smoke else 3)
-    # Some float32 distances tie that do not in float64.
+    # Some float32 distances tie that differ in float64.
     np.testing.assert_allclose(took.result, theirs.result, atol=1e-3)
     name, shapes = "mutual information", f"{x.shape[1]} columns of {len(x)} rows"
     rate, own = x.shape[1] / theirs.seconds, {**work, "seconds": theirs.seconds}

@@ -1,4 +1,4 @@
-"""How little a sampler costs beside its network."""
+"""Overhead of a sampler over its network."""
 
 import functools
 import itertools
@@ -15,7 +15,7 @@ SOLVER = "DPM-Solver++"
 
 
 def rows(report, smoke):
-    """Adds the samplers' overhead over their network calls, and over a Python loop."""
+    """Adds the samplers' overhead over their network calls and our Python loop's."""
     repeats = 2 if smoke else 5
     for name in ["small"] if smoke else ["windows", "strided"]:
         problem = _Problem(cases.CASES[name])
@@ -24,7 +24,7 @@ def rows(report, smoke):
 
 
 class _Problem:
-    """One case with its network, schedule and beginning, made once."""
+    """A case with its network, schedule and initial sample."""
 
     def __init__(self, case):
         keys = jax.random.split(jax.random.key(0), 3)
@@ -39,7 +39,7 @@ class _Problem:
         self.solver = self.sampler(SOLVER)
 
     def sampler(self, name):
-        """``x -> sample``, jitted; a guided sampler makes two passes a step."""
+        """Returns ``x -> sample``, jitted; a guided sampler makes two passes a step."""
         sample, denoise = kernels.ddim_sample, self.denoise
         if name == SOLVER:
             run = functools.partial(kernels.dpm_solver_sample, denoise, prediction="v")
@@ -52,9 +52,9 @@ class _Problem:
         return jax.jit(lambda x: run(self.key, self.schedule, x, self.steps))
 
     def calls_alone(self, passes):
-        """The network at the same steps, its output handed to the next call.
+        """Returns only the network calls, each of which feeds the next one.
 
-        Outputs of two passes are added, so that neither can be left out.
+        Adds the outputs of two passes, so that the compiler cannot remove one.
         """
 
         def call(x, t):
@@ -66,7 +66,7 @@ class _Problem:
         return jax.jit(lambda x: jax.lax.scan(call, x, jnp.array(self.steps[:-1]))[0])
 
     def python_loop(self):
-        """A jitted call for each step, as samplers are often written."""
+        """Returns a loop with a jitted call per step, a common way to sample."""
 
         @jax.jit
         def step(x, t, to):
@@ -85,7 +85,7 @@ class _Problem:
         return run
 
     def noise_alone(self):
-        """The random numbers of all steps and nothing else."""
+        """Returns only the random numbers of all steps."""
 
         def draw(total, t):
             key = jax.random.fold_in(self.key, t)
@@ -94,7 +94,7 @@ class _Problem:
         return jax.jit(lambda x: jax.lax.scan(draw, x, jnp.array(self.steps[:-1]))[0])
 
     def check(self):
-        """The samplers give the loops' numbers, and the Python loop does too."""
+        """Checks that samplers and Python loop agree with the reference loops."""
         denoise = jax.jit(self.denoise)
         loops = lambda x, t: np.asarray(denoise(x.astype(np.float32), np.int32(t)))
         x, none = np.asarray(self.x, np.float64), np.zeros(len(self.case.betas) + 1)
@@ -107,18 +107,18 @@ class _Problem:
             assert error < 1e-3 * np.abs(wanted).max(), error
 
     def measure(self, report, repeats):
-        """Each sampler in turn with its calls alone, so that both meet one machine."""
+        """Times each sampler in turn with its network calls."""
         case, size = self.case, self.x.size
         calls = {passes: self.calls_alone(passes) for passes in (1, 2)}
         shapes = f"{case.shape}, {case.num_steps} steps, width {case.width}"
         for name in ("DDIM", "DDIM, guided", SOLVER, "DDPM"):
             passes = 2 if "guided" in name else 1
             flops = passes * case.num_steps * cases.flops_per_call(case)
-            # A step's own ten operations a number are less than a hundredth of that.
+            # A step's own ten operations per number are under a hundredth of that.
             flops += timing.NORMAL * case.num_steps * size if name == "DDPM" else 0
             # State read and written, each output read.
             num_bytes = case.num_steps * size * 4 * (2 + passes)
-            # And what was said before.
+            # Plus the previous outputs.
             num_bytes += case.num_steps * size * 4 * 2 * (name == SOLVER)
             made = {"DDIM": self.ddim, SOLVER: self.solver}
             run = made[name] if name in made else self.sampler(name)

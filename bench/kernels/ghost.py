@@ -1,4 +1,4 @@
-"""Clipped gradient sums without per-example gradients, beside those who make them."""
+"""Clipped gradient sums without per-example gradients, compared with rivals."""
 
 import time
 
@@ -15,7 +15,7 @@ MAX_NORM = 0.1
 
 
 class FlaxLSTM(nn.Module):
-    """The same stack of Flax's own cells."""
+    """The same stack with Flax's cells."""
 
     size: int
     layers: int
@@ -28,13 +28,13 @@ class FlaxLSTM(nn.Module):
 
 
 def rows(report, smoke):
-    """A multi-layer perceptron and a stack of recurrent layers, and their rivals."""
+    """Times a multi-layer perceptron, a recurrent stack, and rivals."""
     mlp(report, smoke)
     recurrent(report, smoke)
 
 
 def mlp(report, smoke):
-    """0.83 M parameters at batch 256."""
+    """Times an MLP of 0.83 M parameters at batch size 256."""
     widths, batch, d_in = ((512, 512, 256, 128, 50), 256, 768)
     if smoke:
         widths, batch, d_in = (16, 8), 8, 12
@@ -45,12 +45,12 @@ def mlp(report, smoke):
     params = jax.jit(net.init)(keys[2], x)
     loss_fn = lambda params, xy: jnp.mean((net.apply(params, xy[0]) - xy[1]) ** 2, -1)
     sizes = list(zip((d_in, *widths[:-1]), widths, strict=True))
-    # The work of all kinds is that of the non-private step, which the result needs:
-    # two operations forward and four back per weight and row, none for the input.
+    # All variants count the work of the non-private step, which the result requires:
+    # two operations forward and four backward per weight and row, none for the input.
     weights = sum(a * b for a, b in sizes)
     flops = batch * (6 * weights - 2 * sizes[0][0] * sizes[0][1])
-    # Forward and back read and write every activation about once; weights are read
-    # twice, their gradient is written.
+    # Forward and backward read and write every activation about once, read weights
+    # twice and write their gradient.
     numbers = 2 * batch * (d_in + 2 * sum(widths)) + 3 * weights
     shapes = f"{weights / 1e6:.2f} M weights, batch {batch}"
     took = measure(report, "MLP", shapes, loss_fn, params, (x, y), flops, numbers)
@@ -65,7 +65,7 @@ def mlp(report, smoke):
 
 
 def recurrent(report, smoke):
-    """Eight layers of long short-term memory, 64 units, batch 64, 128 steps."""
+    """Times eight LSTM layers with 64 units, batch size 64, 128 steps."""
     layers, size, batch, steps, d_in = 8, 64, 64, 128, 6
     if smoke:
         layers, size, batch, steps, d_in = 1, 4, 3, 5, 2
@@ -75,11 +75,11 @@ def recurrent(report, smoke):
     shapes = f"{layers} x {size} units, batch {batch}, {steps} steps"
     weights = 4 * size * (d_in + size + (layers - 1) * 2 * size)
     flops = 6 * batch * steps * weights
-    # Of a step and unit: four gates, the cell and the output, forward and back, twice.
+    # Per step and unit: four gates, cell and output, forward and backward, twice.
     numbers = 2 * batch * steps * layers * 14 * size
     took = {}
     nets = {"LSTM": MultiLSTM((size,) * layers)}
-    if not smoke:  # It compiles for long.
+    if not smoke:  # It compiles slowly.
         nets["Flax's LSTM"] = FlaxLSTM(size, layers)
     for name, net in nets.items():
         params = jax.jit(net.init)(keys[2], x)
@@ -101,7 +101,7 @@ def recurrent(report, smoke):
 
 
 def measure(report, name, shapes, loss_fn, params, batch, flops, numbers):
-    """Non-private step, ours, and ``vmap(grad)`` with clipping, checked and timed."""
+    """Checks and times the non-private step, ours, and ``vmap(grad)`` with clipping."""
     bounds = jax.tree.map(lambda _: MAX_NORM, params)
     mean = lambda params, batch: jnp.mean(loss_fn(params, batch))
     total = lambda bounds: (
@@ -116,7 +116,7 @@ def measure(report, name, shapes, loss_fn, params, batch, flops, numbers):
         "per-example": lambda params, batch: per_example(loss_fn, params, batch),
     }
     compiled, compile_s = {}, {}
-    for kind, step in steps.items():  # Minutes, on a GPU.
+    for kind, step in steps.items():  # Takes minutes on a GPU.
         start = time.perf_counter()
         compiled[kind] = jax.jit(step).lower(params, batch).compile()
         compile_s[kind] = time.perf_counter() - start
@@ -152,7 +152,7 @@ def _work(flops, numbers, seconds):
 
 
 def per_example(loss_fn, params, batch):
-    """Every gradient made, then clipped, then added: the rival within JAX."""
+    """Stores every gradient, clips and sums them: the rival within JAX."""
     one = lambda params, x: loss_fn(params, jax.tree.map(lambda a: a[None], x))[0]
     gradients = jax.vmap(jax.grad(one), (None, 0))(params, batch)
     squares = [
@@ -164,12 +164,12 @@ def per_example(loss_fn, params, batch):
 
 
 def first_kernel(params):
-    """The kernel of the first dense layer."""
+    """Returns the kernel of the first dense layer."""
     return np.asarray(params["params"]["Dense_0"]["kernel"])
 
 
 def torch_rivals(params, x, y, repeats):
-    """(name, seconds, gradient of the first kernel) of Opacus, where installed."""
+    """Yields (name, seconds, first kernel's gradient) of Opacus if installed."""
     if not timing.installed("opacus", "Opacus"):
         return []
     from kernels import opacus_rival
@@ -179,7 +179,7 @@ def torch_rivals(params, x, y, repeats):
 
 
 def jax_privacy_rivals(loss_fn, params, x, y):
-    """The same of jax-privacy, as it comes and in microbatches."""
+    """Yields the same for jax-privacy, by default and in microbatches."""
     if not timing.installed("jax_privacy", "jax-privacy"):
         return
     import jax_privacy

@@ -1,4 +1,4 @@
-"""Rows on mechanisms: noise on a grid and from floats, and private choices."""
+"""Mechanisms: noise on a grid and in floating point, and private choices."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jaxanon.kernels.mechanisms import grid as mechanisms_grid
 
 
 def rows(report, smoke):
-    """Laplace noise against one copy of the data, the grid against exact rejection."""
+    """Compares Laplace noise with one copy, and grid noise with exact rejection."""
     case = cases.CASES["features" if smoke else "update"]
     _noise(report, case)
     _grid(report, smoke)
@@ -19,7 +19,7 @@ def rows(report, smoke):
 
 
 def _noise(report, case):
-    """Noise on a flat array: a word each, clipped, a logarithm of some 20, scaled."""
+    """Times noise on a flat array: a word, a clip, a logarithm of about 20, a scale."""
     x = jnp.zeros(case.shape)
 
     @jax.jit
@@ -40,7 +40,7 @@ def _noise(report, case):
 
 
 def _grid(report, smoke):
-    """People's windows, each released on the grid; rejection sampling beside it."""
+    """Times releases of windows on the grid and by rejection sampling."""
     case = cases.CASES["cohort"]
     people, size = (8, 16) if smoke else case.shape
     keys = jax.random.split(jax.random.key(1), people)
@@ -72,7 +72,7 @@ def _grid(report, smoke):
     loops = timing.timed(lambda: reference.grid_laplace(rng, few, grid), repeats=3)
     each = took.seconds / x.size
     digits = len(mechanisms_grid.thresholds(grid.scale))
-    # A digit is two words, compared with a threshold; the sign is a word.
+    # A digit needs two words and a comparison with a threshold; the sign one word.
     work = _work(
         x.size, random_words=2 * digits + 1, others=6 * digits, num_bytes=8, took=took
     )
@@ -85,7 +85,7 @@ def _grid(report, smoke):
 
 
 def _choices(report, num):
-    """Gumbel-max in one program, and the same in NumPy on the host."""
+    """Times Gumbel-max in one program, and in NumPy on the host."""
     scores = np.linspace(0, 4, 20).astype(np.float32)
     bounded = mechanisms.bounded_value(jnp.asarray(scores), linf=1.0)
     choose = jax.jit(
@@ -100,8 +100,8 @@ def _choices(report, num):
     for chosen in (took.result, host.result):
         share = np.bincount(np.asarray(chosen), minlength=20) / num
         np.testing.assert_allclose(share, law, atol=3 / np.sqrt(num))
-    # A candidate: two words, two logarithms of some 15, a sum, a comparison. A choice:
-    # its key is read, its answer written.
+    # A candidate: two words, two logarithms of about 15, a sum, a comparison. A choice:
+    # read its key, write its result.
     work = _work(num, random_words=40, others=20 * 32, num_bytes=12, took=took)
     name, shapes = "exponential mechanism, 20 candidates", f"{num} choices"
     each = took.seconds / num * 1e9
@@ -110,7 +110,7 @@ def _choices(report, num):
 
 
 def _work(size, *, random_words, others, num_bytes, took):
-    """``size`` times so many random words, other operations and bytes."""
+    """Returns the work of ``size`` numbers with these costs each."""
     operations = size * (random_words * timing.RANDOM_WORD + others)
     more = {"random_words": size * random_words}
     return timing.work(operations, size * num_bytes, took.seconds, **more)

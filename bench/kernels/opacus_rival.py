@@ -1,4 +1,4 @@
-"""Opacus on the perceptron of the clipped gradient sums: hooks, and ghost clipping."""
+"""Opacus on the MLP of the clipped gradient sums: hooks and ghost clipping."""
 
 import copy
 import statistics
@@ -12,7 +12,7 @@ from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClippi
 
 
 def measure(params, x, y, max_norm, repeats):
-    """(name, seconds of a step, gradient of the first kernel) of each mode."""
+    """Yields (name, seconds per step, first kernel's gradient) of each mode."""
     warnings.filterwarnings("ignore", message="Full backward hook is firing")
     model = perceptron(params)
     x, y = torch.tensor(x), torch.tensor(y)
@@ -43,7 +43,7 @@ def measure(params, x, y, max_norm, repeats):
 
 
 def perceptron(params):
-    """The same network with the same weights."""
+    """Returns the same network with the same weights."""
     layers = []
     for name in sorted(params):
         kernel, bias = (np.array(params[name][key]) for key in ("kernel", "bias"))
@@ -55,7 +55,7 @@ def perceptron(params):
 
 
 def step(module, optimizer, x, y, ghost):
-    """Seconds of one step; ``max_grad_norm`` bounds the gradient of a row's loss."""
+    """Times one step; ``max_grad_norm`` bounds the gradient of a row's loss."""
     optimizer.zero_grad()
     start = time.perf_counter()
     losses = torch.mean((module(x) - y) ** 2, dim=1)

@@ -1,4 +1,4 @@
-"""Rows on orthonormal rows and on exact sensitivities of several directions."""
+"""Orthonormal rows, and exact sensitivities of several directions."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ ITERATIONS = 15  # Enough for a condition number of 10.
 
 
 def rows(report, smoke):
-    """Both implementations and their gradients, beside an SVD; then the search."""
+    """Compares both implementations and gradients with an SVD; times the search."""
     for name in ("deeprotect",) if smoke else ("deeprotect", "wide", "layers"):
         _rows(report, name)
     _span(report, smoke)
@@ -41,8 +41,8 @@ def _rows(report, name):
     flat = w.reshape(-1, *w.shape[-2:])
     expected = np.stack([reference.orthonormal_rows(m) for m in flat]).reshape(w.shape)
     shapes = "x".join(map(str, w.shape))
-    # In multiplications of [k, k] with [k, d]: a polar step is three (one of them k³ of
-    # its own), an iteration two. Twice an eigendecomposition, each some 9 k³ (Golub and
+    # Counted in multiplications of [k, k] by [k, d]: a polar step is three (one of them
+    # k³), an iteration two. Twice an eigendecomposition of about 9 k³ each (Golub and
     # Van Loan).
     products = {"svd": 0, "eigh": 2 * 2 + 2 * 2, "newton_schulz": 1 + 2 * ITERATIONS}
     cubes = {"svd": 0, "eigh": 2 * (9 + 2), "newton_schulz": 0}
@@ -75,7 +75,8 @@ def _span(report, smoke):
     ours, found = _wall(orthogonal.relaxed_span_sensitivity, directions, 1.0)
     loops, expected = _wall(reference.relaxed_span_sensitivity, directions, 1.0)
     np.testing.assert_allclose((found.l1, found.l2), expected, rtol=1e-9)
-    # A candidate is a choice of r - 1 inputs and of their signs; each meets all inputs.
+    # A candidate is a choice of r - 1 inputs and their signs; it is tested on all
+    # inputs.
     operations = math.comb(d, r - 1) * 2 ** (r - 2) * 2 * r * d
     work = timing.work(operations, directions.nbytes, ours)
     name, shapes = "exact sensitivity of a span", f"{r} directions x {d} inputs"
@@ -88,7 +89,7 @@ def _span(report, smoke):
 
 
 def _linear_programs(directions):
-    """Seconds of one linear program for every pattern of signs; None without SciPy."""
+    """Returns seconds of a linear program per sign pattern; None without SciPy."""
     if not timing.installed("scipy", "SciPy"):
         return None
     from scipy import optimize

@@ -1,4 +1,4 @@
-"""Balancing 64 clients' classes, beside imbalanced-learn in a loop."""
+"""Class balancing for 64 clients, compared with imbalanced-learn in a loop."""
 
 import functools
 import time
@@ -13,11 +13,11 @@ from jaxanon import kernels
 from jaxanon.kernels.resample.cases import CASES, client
 
 CLIENTS = 64
-ROUND = 16  # Windows that a client of Blinder trains on in a round.
+ROUND = 16  # Training windows per round of a Blinder client.
 
 
 def rows(report, smoke):
-    """Balancing from scratch, as the rival does it, and drawing from a table."""
+    """Times balancing from scratch, as the rival does, and drawing from a table."""
     case = CASES["ragged" if smoke else "motion_sense"]
     clients = 3 if smoke else CLIENTS
     made = [client(case, seed) for seed in range(clients)]
@@ -54,7 +54,7 @@ def rows(report, smoke):
     present = [case.samples_per_class for count in case.counts if count]
     assert found[: len(present)].tolist() == present, found
     made_rows = clients * len(present) * case.samples_per_class
-    # Distances of all rows; then two rows read and one written for each that is made.
+    # Distances of all rows; each new row reads two rows and writes one.
     work = {
         "operations": 2 * clients * case.n**2 * case.d + 3 * made_rows * case.d,
         "bytes": 4 * case.d * (clients * case.n + 3 * made_rows),
@@ -76,14 +76,14 @@ def rows(report, smoke):
     rival = _rival(made, case)
     name, rate = "imbalanced-learn, in a loop", made_rows / rival
     report.add(name, rate, "rows/s", shapes, **work, seconds=rival)
-    # It knows no table: whoever wants other rows in every round balances anew, which is
-    # more work than ours: the ratio is one of what a round waits for.
+    # The rival has no table and must rebalance for new rows in every round, which is
+    # more work than ours; the ratio compares the waiting time of a round.
     for what, more in works.items():
         report.over(f"SMOTE, {what}, over imbalanced-learn", rival, more, shapes)
 
 
 def _rival(made, case):
-    """Seconds that imbalanced-learn takes for the same classes of the same clients."""
+    """Returns seconds of imbalanced-learn for the same classes and clients."""
     from imblearn.over_sampling import SMOTE
     from imblearn.under_sampling import RandomUnderSampler
 

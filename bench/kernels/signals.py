@@ -1,4 +1,4 @@
-"""Windows, filters, steps and statistics of a data set, beside SciPy and NumPy."""
+"""Windows, filters, steps and statistics, compared with SciPy and NumPy."""
 
 import collections
 import functools
@@ -17,7 +17,7 @@ RATE_HZ = 50.0
 
 
 def rows(report, smoke):
-    """Each kernel over a made-up MotionSense, ratios in the same run."""
+    """Times each kernel on synthetic data of MotionSense's size."""
     case = cases.CASES["ragged" if smoke else "motion_sense"]
     x, lengths = cases.recordings(case, 0, np.float32)
     x = np.nan_to_num(x)
@@ -34,14 +34,14 @@ def rows(report, smoke):
 
 
 def _ours(report, name, fn, args, shapes, num_bytes, operations):
-    """Times the compiled kernel: ``(timed, its work)``."""
+    """Times the compiled kernel; returns ``(timed, its work)``."""
     took = timing.timed(jax.jit(fn), *args, repeats=3)
     more = {"compile_s": took.compile_s}
     return took, report.took(name, took, shapes, operations, num_bytes, **more)
 
 
 def _over(report, name, work, rival, shapes, repeats=2):
-    """Adds how much faster ours was; returns what the rival gave."""
+    """Adds our speedup over a rival; returns the rival's result."""
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -56,7 +56,7 @@ def _windowing(report, case, x, lengths, shapes):
     made = jax.eval_shape(cut, x, lengths).windows
     num_bytes = x.nbytes + made.size * made.dtype.itemsize
     args = jnp.asarray(x), jnp.asarray(lengths)
-    # Moved, not computed with.
+    # Memory traffic only, no arithmetic.
     took, work = _ours(report, "cut windows", cut, args, shapes, num_bytes, 0)
 
     def loop():
@@ -70,7 +70,7 @@ def _windowing(report, case, x, lengths, shapes):
 
 def _filters(report, signal, x, lengths, shapes):
     sections = signals.butterworth(5, 3.667, RATE_HZ)
-    # Of a sample: a row of the block's matrix, and the states' way in and out.
+    # Per sample: a row of the block's matrix, and the states' input and output.
     per_sample = 2 * (blocks.BLOCK + 4 * len(sections))
     device = jnp.asarray(x)
     forward = lambda x: signals.sosfilt(sections, x)[0]
@@ -90,7 +90,7 @@ def _filters(report, signal, x, lengths, shapes):
 
     both = functools.partial(signals.sosfiltfilt, sections)
     args = device, jnp.asarray(lengths)
-    # Read and written on the way there, and back.
+    # Read and written in each direction.
     name, operations = "Butterworth both ways, ragged", 2 * per_sample * x.size
     took, work = _ours(report, name, both, args, shapes, 4 * x.nbytes, operations)
     real = [(i, size) for i, size in enumerate(lengths) if size > 18]
@@ -104,20 +104,20 @@ def _steps(report, signal, num, length):
     x = cases.wander(0, num, length, RATE_HZ).astype(np.float32)
     shapes = f"{num} recordings of {length} x 3"
     count = lambda x: signals.count_steps_jerk_pace(x, RATE_HZ)
-    # A sample: norm 6, three sections of 9, extrema 4, the verdict on the last few 3.
+    # Per sample: norm 6, three sections of 9, extrema 4, decisions on a few 3.
     args, operations = (jnp.asarray(x),), 40 * num * length
     took, work = _ours(
         report, "steps, jerk and pace", count, args, shapes, x.nbytes, operations
     )
     loop = lambda: [_adaptiv(signal, row) for row in x]
     theirs = _over(report, "steps over SciPy's loop", work, loop, shapes, repeats=1)
-    # A verdict may hang on the last bit of float32.
+    # A decision may depend on the last bit of float32.
     assert np.mean(np.asarray(took.result) != theirs) < 0.02 + 1 / num
     assert abs(np.sum(took.result) / np.sum(theirs) - 1) < 1e-3
 
 
 def _adaptiv(signal, acceleration):
-    """The rival: SciPy's filter and extrema, and a loop over the candidates."""
+    """Counts steps with SciPy's filter and extrema and a loop over candidates."""
     r = np.linalg.norm(acceleration.astype(np.float64), axis=-1)
     sections = signal.butter(5, 3.667, fs=RATE_HZ, output="sos")
     smooth, _ = signal.sosfilt(sections, r, zi=signal.sosfilt_zi(sections) * r[0])
@@ -143,7 +143,7 @@ def _statistics(report, stats, num):
     x = np.random.default_rng(0).normal(size=(num, 128, 6)).astype(np.float32)
     shapes = f"{num} windows of 128 x 6"
     args = (jnp.asarray(x),)
-    # A number: four moments 8, least and most 2, square 2, sign 3; sorted, seven more.
+    # Per number: four moments 8, min and max 2, square 2, sign 3; sorting, seven more.
     name, whole = "window statistics", signals.window_statistics
     took, work = _ours(report, name, whole, args, shapes, x.nbytes, 22 * x.size)
     without = lambda x: signals.window_statistics(x)._replace(

@@ -1,4 +1,4 @@
-"""Time warping, with dtaidistance's C beside it where it is installed."""
+"""Dynamic time warping, compared with dtaidistance's C code if installed."""
 
 import concurrent.futures
 import os
@@ -12,7 +12,7 @@ from jaxanon.kernels.warping import cases, dtw, reference
 
 
 def rows(report, smoke):
-    """Pairs a second: one call, one call per core, the rival's loop and its threads."""
+    """Measures pairs per second: one call, one call per core, and the rival's modes."""
     case = cases.CASES["windows"]
     if smoke:
         case = case._replace(pairs=64, time_x=16, time_y=16)
@@ -53,9 +53,9 @@ def rows(report, smoke):
 
 
 def per_pair(case):
-    """Operations and bytes that one pair cannot do without.
+    """Returns the minimum operations and bytes of one pair.
 
-    Of a cell: difference, square and sum of each channel, two comparisons, one sum.
+    Per cell: difference, square and sum of each channel, two comparisons, one sum.
     """
     cells = case.time_x * case.time_y
     num_bytes = 4 * case.channels * (case.time_x + case.time_y) + 4
@@ -63,7 +63,7 @@ def per_pair(case):
 
 
 def on_all_cores(fn, x, y, repeats):
-    """``fn`` on a share of the pairs per core: a call keeps to one core."""
+    """Runs ``fn`` on a share of the pairs per core, since a call uses one core."""
     cores = os.cpu_count()
     shares = [
         (jnp.asarray(a), jnp.asarray(b))
@@ -76,10 +76,10 @@ def on_all_cores(fn, x, y, repeats):
 
 
 def dtaidistance(x, y, expected, repeats):
-    """Pairs and seconds of its loop and its threads; nothing where not installed.
+    """Yields pairs and seconds of its loop and its threads; nothing if not installed.
 
-    Its threads compare all series of a list with each other, so theirs is a list with
-    as many pairs.
+    Its threads compare all series of a list with each other, so they get a list with
+    the same number of pairs.
     """
     if not timing.installed("dtaidistance", "dtaidistance"):
         return {}

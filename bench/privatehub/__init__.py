@@ -1,1 +1,1 @@
-"""PrivateHub beside the generators that it is compared with."""
+"""PrivateHub compared with other generators."""

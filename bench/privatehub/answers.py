@@ -1,4 +1,4 @@
-"""The answers of PrivateHub's benchmark, one function a question."""
+"""Answers of PrivateHub's benchmark, one function per question."""
 
 import time
 
@@ -15,7 +15,7 @@ PUBLIC = runs.PUBLIC
 
 
 class Asked:
-    """A job at a place, with what it needs; its run is trained when first wanted."""
+    """A job at a place with its data; its run is trained at the first access."""
 
     def __init__(self, place, job, seed, smoke, trained):
         self.place, self.job, self.seed, self.smoke = place, job, seed, smoke
@@ -25,10 +25,9 @@ class Asked:
         self.folder = trained
 
     def run(self):
-        """``(run, told)`` of its method, which all questions share.
+        """Returns ``(run, training)``, shared by all questions.
 
-        What PrivateHub and TimeGAN learn before they are told what to hide serves every
-        choice.
+        All choices share the pre-training of PrivateHub and TimeGAN.
         """
         before = None
         if work.METHODS[self.job.method] in work.FINE_TUNED:
@@ -36,7 +35,7 @@ class Asked:
         return self.trained(self.job.choice, self.hidden, before)
 
     def trained(self, choice, hidden, before=None):
-        """``(run, told)`` of a run that hides those classes, and goes on from one."""
+        """Returns ``(run, training)`` for classes to hide, continuing ``before``."""
         digest = work.digest(self.job.method, self.place, hidden, self.smoke)
         parts = self.place.name, choice, self.job.method, str(self.seed), digest
         at = self.folder / "-".join(map(plain, parts))
@@ -44,17 +43,17 @@ class Asked:
         return runs.trained(at, *given, before)
 
     def said(self, windows):
-        """What the judge makes of windows."""
+        """Returns the raw-data classifier's logits for windows."""
         return runs.evidence(self.place, self.seed, self.smoke, windows)
 
     def concealed(self, windows):
-        """What it tells of classes to show, and to hide."""
+        """Returns accuracies for the classes to show and to hide."""
         said = self.said(windows)
         return runs.concealment(said, self.labels, self.names, self.hidden)
 
 
 def concealing(own: Asked) -> dict:
-    """RQ1: test windows rewritten, by a judge, and by who learns from such windows."""
+    """RQ1: rewritten test windows, for raw-data classifiers and retrained attackers."""
     run, told = own.run()
     if way := work.WAYS.get(own.job.name):
         run, told = releases.by(run, way), told | {"way": way}
@@ -68,7 +67,7 @@ def concealing(own: Asked) -> dict:
 
 
 def switched(own: Asked) -> dict:
-    """Windows from nothing, of test windows' classes, and of others to be shown."""
+    """Generates windows of the test windows' classes and of other shown classes."""
     run, told = own.run()
     secret = [own.names.index(name) for name in own.hidden]
     shown = [k for k in range(len(own.names)) if k not in secret]
@@ -92,7 +91,7 @@ def switched(own: Asked) -> dict:
 
 
 def forecasting(own: Asked) -> dict:
-    """RQ3: what rewriting does to forecasts of what sensors are there to measure."""
+    """RQ3: measures how rewriting changes forecasts of the sensors' quantities."""
     run, told = own.run()
     place, known = own.place, runs.few(own.place.data.train)
     way = work.way_of("forecasts", own.job.name)
@@ -106,9 +105,9 @@ def forecasting(own: Asked) -> dict:
 
 
 def missing(own: Asked) -> dict:
-    """RQ4: two classes whose training windows are there, but not their labels.
+    """RQ4: removes the labels of two classes' training windows.
 
-    Windows are made all anew: what is left of them as they were needs no labels.
+    Windows are fully regenerated, since a partly kept window reveals its class.
     """
     whole, _ = own.run()
     place, pair, start = own.place, own.job.x, time.monotonic()
@@ -133,7 +132,7 @@ def missing(own: Asked) -> dict:
 
 
 def new_home(own: Asked) -> dict:
-    """A place of few steps of its own, others' windows before that, or not."""
+    """Trains a place with few steps, with or without others' windows before that."""
     place, seed, start = own.place, own.seed, time.monotonic()
     spec, before = place.data.spec, None
     if own.job.name == work.BEFORE:
@@ -156,7 +155,7 @@ def new_home(own: Asked) -> dict:
 
 
 def synthesis(own: Asked) -> dict:
-    """How like real windows those made from nothing are; of raw data, others' own."""
+    """Measures the realism of generated windows; for raw data, of training windows."""
     run, told = own.run()
     place, known = own.place, runs.few(own.place.data.train)
     if own.job.method == work.RAW:
@@ -169,7 +168,7 @@ def synthesis(own: Asked) -> dict:
 
 
 def sampling(own: Asked) -> dict:
-    """Fewer steps: what the judge says, and how many windows a second."""
+    """Measures accuracy and windows per second for fewer steps."""
     run, told = own.run()
     way = work.way_of("steps", own.job.name) or {}
     run = runs.with_steps(run, own.job.x, **way)
@@ -182,7 +181,7 @@ def sampling(own: Asked) -> dict:
     guess = own.said(runs.asked(run, own.place, labels, own.seed)).argmax(axis=1)
     secret = [own.names.index(name) for name in own.hidden]
     open_ = ~np.isin(labels, secret)
-    # As many as a call takes, so that nothing is padded; compiled by the first.
+    # As many windows as one call takes, to avoid padding; the first call compiles.
     many = np.resize(labels, 64 if own.smoke else 1024)
     runs.asked(run, own.place, many, own.seed)
     start = time.perf_counter()
@@ -193,14 +192,14 @@ def sampling(own: Asked) -> dict:
 
 
 def _streams(own, made, side):
-    """A test window of each of some classes, and what was made of or beside it.
+    """Returns a test window of some classes with its generated counterpart.
 
-    Of three channels, those that vary most within the windows drawn.
+    Keeps the three channels with the largest variance within the drawn windows.
 
     Args:
       own: ``Asked``.
-      made: windows in the order of ``side``'s.
-      side: ``Windows``, of the test.
+      made: generated windows in the order of ``side``.
+      side: test ``Windows``.
     """
     labels = side.labels[PUBLIC]
     classes = np.unique(labels)[:4]

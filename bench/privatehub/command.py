@@ -1,26 +1,27 @@
-"""PrivateHub beside what it is compared with: python bench privatehub [--smoke].
+"""Compares PrivateHub with other generators on rooms, an office and homes.
+
+Example: ``python bench privatehub --case homes --question methods --smoke``.
 
 Answers chapter 4's questions on three rooms (Room Climate Datasets), an office with CO2
-(UCI Room Occupancy Estimation) and five homes (van Kasteren, MIT, Ordonez): whether
-rewritten streams tell what they should and hide what they should, for several choices
-of what to hide (RQ1 and RQ2: table 4.2, figure 4.8); whether they still do what sensors
-are there for (RQ3: figure 4.9); what missing labels cost (RQ4: figure 4.10); what
-others' windows give a new home. Asked besides: whether windows from nothing are of the
-class that was asked for, how like real ones they are, and how few steps will do. The
-judge is a classifier that fine-tuning never saw. A table says what must be reached and
-what is. ``--question motionsense`` rewrites MotionSense and attacks it as
-``anonymizers`` does, ``--question speed`` times the sampler beside its network and
-beside Hugging Face's diffusers.
+(UCI Room Occupancy Estimation) and five homes (van Kasteren, MIT, Ordonez). RQ1 and RQ2
+(table 4.2, figure 4.8): do rewritten streams preserve the classes to show and hide the
+others, for several choices of classes to hide? RQ3 (figure 4.9): do forecasts of the
+measured quantities still work? RQ4 (figure 4.10): how much accuracy do missing labels
+cost? Further questions: the benefit of others' windows for a new home, the class and
+realism of generated windows, and the number of sampling steps. A raw-data classifier
+that was not used in fine-tuning measures accuracy. The first table compares results
+with requirements. ``--question motionsense`` rewrites MotionSense and attacks it as
+``anonymizers`` does. ``--question speed`` compares the sampler with its network alone
+and with Hugging Face's diffusers.
 
-``--json F`` writes the rows to F, beside those there that were not found anew, tables
-as F with .md and .html, figures as F with their names and .png. What was trained and
-found is kept in ``--folder`` (runs/privatehub), so that the same command goes on where
-it was stopped; ``--hours`` says when to begin nothing new. ``--case`` names rooms,
-office, homes, or one place ("room A", "home B"); ``--question`` one of methods,
-switched, forecasts, missing, new_home, quality, steps, motionsense, speed; ``--choice
-first`` leaves out other choices of what to hide; ``--seeds`` how many seeds, 1 by
-default, ``--first`` the number of the first. ``--rivals DIR`` is where diffusers is
-installed: ``python bench harness.rivals DIR`` prints how.
+``--json F`` merges the rows into F and writes tables (.md, .html) and figures (.png)
+with the same name. ``--folder`` (runs/privatehub) saves runs and answers, so that the
+same command resumes; ``--hours`` limits the time in which new jobs start. ``--case``
+selects rooms, office, homes or a place ("room A", "home B"). ``--question`` selects one
+of methods, switched, forecasts, missing, new_home, quality, steps, motionsense, speed.
+``--choice first`` skips further choices of classes to hide. ``--seeds`` is the number
+of seeds (default 1) and ``--first`` the first seed. ``--rivals DIR`` is the folder of
+diffusers' environment; ``python bench harness.rivals DIR`` prints how to install it.
 """
 
 import functools
@@ -38,17 +39,17 @@ QUESTIONS = (*work.QUESTIONS, *ALONE)
 
 
 def main():
-    """Runs what is missing, then writes all that there is."""
+    """Runs missing jobs, then writes all results."""
     args = timing.arguments(
         __doc__,
         folder="privatehub",
         hours=True,
-        case="rooms, office, homes or one place's name; all by default",
+        case="rooms, office, homes or the name of a place; default: all",
         question=timing.one_of(QUESTIONS, f"all but {' and '.join(ALONE)} by default"),
-        choice=timing.one_of(["first"], "else further choices of what to hide as well"),
-        seeds=timing.number(1, "how many seeds"),
-        first=timing.number(0, "number of the first seed"),
-        rivals="where diffusers is installed",
+        choice=timing.one_of(["first"], "all choices of classes to hide by default"),
+        seeds=timing.number(1, "number of seeds"),
+        first=timing.number(0, "first seed"),
+        rivals="folder of diffusers' environment",
     )
     folder, seeds = args.folder, range(args.first, args.first + args.seeds)
     failed = []
@@ -68,7 +69,7 @@ def main():
 
 
 def jobs(args, seeds):
-    """``(name, what to do)`` for each answer."""
+    """Yields ``(name, function)`` for each answer."""
     for seed in seeds:
         for question in [args.question] if args.question else work.QUESTIONS:
             for place in places.every(args.smoke, args.case):
@@ -82,7 +83,7 @@ def jobs(args, seeds):
 
 
 def answer(folder, place, job, seed, smoke):
-    """Finds and keeps one answer, unless that was done."""
+    """Computes and saves an answer unless it exists."""
     name = file_name(place.name, job.choice, job.name, seed)
     path = folder / job.question / name
     way = work.way_of(job.question, job.name)
@@ -115,12 +116,12 @@ def answer(folder, place, job, seed, smoke):
 
 
 def digest_of(method, way, place, choice, smoke):
-    """What tells answers of one row from those by other settings or windows."""
+    """Returns a hash of the settings and windows of a row."""
     return work.digest(method, place, place.choices[choice], smoke, way)
 
 
 def told(row):
-    """A row in a few words."""
+    """Returns a short description of a row."""
     parts = [f"{row['place']}, {row['question']}, {row['choice']}: {row['name']}"]
     if "shown" in row:
         parts.append(f"shown {100 * row['shown']:.1f} %")
@@ -132,9 +133,9 @@ def told(row):
 
 
 def up_to_date(rows, args):
-    """Rows, but those that settings or windows as they are now would answer anew.
+    """Returns rows whose settings and windows have not changed.
 
-    Of places that are not at hand nobody can tell, and rows stay.
+    Rows of places whose data are missing cannot be checked and are kept.
     """
     if not any("digest" in row for row in rows):
         return rows
@@ -157,13 +158,13 @@ def up_to_date(rows, args):
 
 
 def found_in(folder):
-    """Every answer that there is."""
+    """Returns all saved answers."""
     apart = [row for name in ALONE for row in results.kept(folder / f"{name}.json")]
     return results.answers(folder, work.QUESTIONS) + apart
 
 
 def _merge(path, found):
-    """Keeps rows that were found before, and not anew."""
+    """Merges rows into a file; new rows replace old ones."""
     before = results.kept(path)
     named = lambda row: [row.get(name) for name in ("name", "system", "form")]
     anew = [named(row) for row in found]

@@ -1,4 +1,4 @@
-"""What PrivateHub must reach: asked, found, and whether it holds."""
+"""Requirements for PrivateHub: bound, result, and whether it holds."""
 
 import statistics
 
@@ -10,12 +10,12 @@ from privatehub.speed import ON_GPU
 
 SEEDS = 5
 NOT_RUN = HOLDS[None]
-BELOW_RAW, ABOVE_CHANCE, CHANCE = 2.0, 10.0, 50.0  # Points.
-OVER_RAW, UNDER_RAW = 1.1, 0.9  # Of an error of forecasts.
+BELOW_RAW, ABOVE_CHANCE, CHANCE = 2.0, 10.0, 50.0  # Percentage points.
+OVER_RAW, UNDER_RAW = 1.1, 0.9  # Ratios of forecast errors.
 READINGS = {
-    "of_made": "of rewritten windows, by who learned from raw ones",
-    "of_real": "of what really came, from rewritten windows",
-    "taught": "of raw windows, by who learned from rewritten ones",
+    "of_made": "on rewritten windows, trained on raw ones",
+    "of_real": "on the real samples, predicted from rewritten windows",
+    "taught": "on raw windows, trained on rewritten ones",
 }
 FEW, ALL, WITHIN = "20 steps", "100 steps", 1.0
 MOTION = (
@@ -32,7 +32,7 @@ SPEED = {
 
 
 def table(rows) -> str:
-    """A line for each requirement, place and choice; means over seeds, ± deviation."""
+    """Returns a line per requirement, place and choice; means ± std over seeds."""
     asked = {"methods": concealing, "forecasts": forecasting, "steps": steps}
     lines = []
     for question, goals in asked.items():
@@ -44,7 +44,7 @@ def table(rows) -> str:
 
 
 def verdict(holds: bool, count: int) -> str:
-    """Whether it holds, in words; of fewer seeds than are asked for, so far.
+    """Returns the verdict as text, with "so far" if seeds are missing.
 
     Example:
       >>> verdict(True, 2)
@@ -54,7 +54,7 @@ def verdict(holds: bool, count: int) -> str:
 
 
 def cases(rows):
-    """``(place and choice, {name: its seeds})``; one without rows if there are none."""
+    """Yields ``(place and choice, {name: its seeds})``; one empty case without rows."""
     found = {}
     for own in tables.grouped(rows):
         first = own[0]
@@ -64,25 +64,25 @@ def cases(rows):
 
 
 def line(what, asked, ours=(), told="", holds=None) -> tuple[str, ...]:
-    """A requirement, what was found of it by our rows, and whether that will do."""
+    """Returns a line: the requirement, our result and the verdict."""
     if not ours:
         return what, asked, "", NOT_RUN
     return what, asked, f"{told}; {seeds(ours)}", verdict(holds, len(ours))
 
 
 def percents(rows, name) -> list[float]:
-    """A share of each row in percent."""
+    """Returns a fraction of each row in percent."""
     return [100 * row[name] for row in rows]
 
 
 def concealing(own):
-    """RQ1: shown, hidden, and better than each GAN on both; each way to rewrite."""
+    """RQ1: shown and hidden accuracy of each way to rewrite, compared with each GAN."""
     for name in (work.OURS, *(name for name in work.WAYS if name in own)):
         yield from concealing_as(name, own)
 
 
 def concealing_as(name, own):
-    """RQ1 of one way to rewrite."""
+    """RQ1 for one way to rewrite."""
     what, asked = f"{name}: classes to show", f">= raw - {BELOW_RAW:g} points"
     ours, raw = (percents(rows, "shown") for rows in paired(own, name, work.RAW))
     told = ours and f"{spread(ours)} %; raw {spread(raw)} %"
@@ -105,14 +105,14 @@ def concealing_as(name, own):
             )
             shows = statistics.fmean(shown) > statistics.fmean(theirs)
             holds = shows and statistics.fmean(hidden) < statistics.fmean(leaked)
-        what, asked = f"{name} beside {gan}", "shows more, hides more"
+        what, asked = f"{name} over {gan}", "shows more, hides more"
         yield line(what, asked, both[0], told, holds)
 
 
 def paired(own, name, other) -> tuple[list, list]:
-    """Rows of two, of seeds that both have: a seed has a judge and networks of its own.
+    """Returns rows of two methods for the seeds that both have.
 
-    Either both are empty or none is.
+    Seeds differ in classifier and networks. Either both lists are empty or neither is.
     """
     both = own.get(name, []), own.get(other, [])
     shared = set.intersection(*({row["seed"] for row in rows} for rows in both))
@@ -121,16 +121,16 @@ def paired(own, name, other) -> tuple[list, list]:
 
 
 def forecasting(own):
-    """RQ3: CO2 and temperature, each way to read the requirement, and to rewrite."""
+    """RQ3: CO2 and temperature, for each reading of the requirement and each way."""
     for name in (work.OURS, *(name for name in work.OF_FORECASTS if name in own)):
         yield from forecasting_as(name, own.get(name, []))
 
 
 def forecasting_as(name, ours):
-    """RQ3 of one way to rewrite."""
+    """RQ3 for one way to rewrite."""
     for what in ours[0]["errors"] if ours else ("CO2", "temperature"):
         for kind, reading in READINGS.items():
-            # What is flat is easily foretold: too small an error is no good either.
+            # Flat windows are easy to forecast: too small an error is also a fault.
             least = UNDER_RAW if kind == "of_made" else 0.0
             asked = f"{least:g} to" if least else "<="
             told, within = "", None
@@ -144,13 +144,13 @@ def forecasting_as(name, ours):
 
 
 def steps(own):
-    """20 steps of DDIM, and of another solver, beside 100 of DDIM."""
+    """Compares 20 steps of DDIM and of another sampler with 100 of DDIM."""
     for name in (FEW, *(name for name in (f"{FEW}{work.BY_DPM}",) if name in own)):
         yield from steps_as(name, own)
 
 
 def steps_as(few, own):
-    """The same of one solver."""
+    """Compares 20 steps of one sampler."""
     both = paired(own, few, ALL)
     for what, name, sign in (
         ("classes to show, rewritten", "shown", -1),
@@ -174,13 +174,13 @@ def steps_as(few, own):
 
 
 def motionsense(rows):
-    """As a rewriter; what ``anonymizers`` found."""
+    """Requirements on MotionSense from the results of ``anonymizers``."""
     for row in [row for row in rows if row["system"] == work.OURS] or [None]:
         yield from motionsense_as(row)
 
 
 def motionsense_as(row):
-    """As a rewriter in one way; None where it was not tried."""
+    """Requirements for one way to rewrite MotionSense; None if it was not run."""
     where = ", ".join(filter(None, ("MotionSense", row["form"] if row else "")))
     own = row["seeds"] if row else ()
     for what, name, sign, limit in MOTION:
@@ -195,7 +195,7 @@ def motionsense_as(row):
 
 
 def speed(rows):
-    """Figures of which something is asked; what lacks is not run."""
+    """Speed rows with a requirement; missing rows count as not run."""
     for name, asked in SPEED.items():
         own = [row for row in rows if row["name"].removesuffix(ON_GPU) == name]
         if not own:
@@ -207,5 +207,5 @@ def speed(rows):
 
 
 def seeds(found):
-    """How many rows or seeds there are, of those that are asked for."""
+    """Returns the number of seeds found and required."""
     return f"{len(found)} of {SEEDS} seeds"

@@ -1,4 +1,4 @@
-"""What is compared with PrivateHub, and how long each learns."""
+"""Methods compared with PrivateHub, and their training budgets."""
 
 import dataclasses
 import hashlib
@@ -20,23 +20,23 @@ METHODS = {  # In the order of table 4.2.
     "Occupancy-GAN": "occupancy_gan",
     OURS: "privatehub",
 }
-# Asked of forecasts alone: what is not suspected stays as it is, and what is made anew
-# is no rougher than what was measured.
+# Variants for forecasts only: keep windows without hidden classes, and generate windows
+# no rougher than measured ones.
 OF_FORECASTS: dict[str, dict[str, Any]] = {SMOOTH: {"strength": 0.0, "smoothing": True}}
 GANS = tuple(METHODS)[1:-1]
-# Once trained, it also rewrites in another way; how that was chosen: CHOSEN.
+# An alternative way of rewriting with the same trained model; see CHOSEN.
 WAYS: dict[str, dict[str, Any]] = {
     ANEW: {"strength": 1.0, "hide_threshold": 0.5, "guidance_scale": 6.0}
 }
-FINE_TUNED = "privatehub", "timegan"  # To hide, after they learned to make windows.
+FINE_TUNED = "privatehub", "timegan"  # Learn to hide after pre-training.
 QUESTIONS = (
     *("methods", "switched", "forecasts", "missing"),
     *("new_home", "quality", "steps"),
 )
 DDIM_STEPS = (10, 20, 50, 100)
 DPM_STEPS, BY_DPM = (10, 20), ", DPM-Solver++"
-SETUPS = 5  # Pairs of classes without labels, as many as the chapter has.
-# Steps of the optimizer in each phase; epochs follow from how many windows there are.
+SETUPS = 5  # Pairs of classes without labels, as in the chapter.
+# Optimizer steps per phase; epochs follow from the number of windows.
 STEPS = {
     "privatehub": {"pretraining": 2000, "": 200},
     "timegan": {"embedding": 500, "supervising": 500, "joint": 1000, "": 200},
@@ -50,8 +50,7 @@ SMOKE_STEPS = {
     "occupancy_gan": {"": 6},
 }
 SETTINGS: dict[str, dict[str, Any]] = {
-    # How little windows are noised, how soon they are made anew, and how well that
-    # obeys: CHOSEN.
+    # Noise of the windows, threshold for regeneration, and guidance: see CHOSEN.
     "privatehub": {
         **{
             "widths": (32, 64),
@@ -85,38 +84,36 @@ SMOKE: dict[str, dict[str, Any]] = {
     "occupancy_gan": {"widths": (8, 4), "latent_dim": 4},
 }
 CHOSEN = (
-    "PrivateHub's strength was chosen by test windows of room A, 'work' hidden, "
-    "seed 0; hide_threshold and guidance_scale, one pair for all, among eight by the "
-    "test windows of all places, three of the eight by those of five places alone, "
-    "first choice, seed 1. Rows of seeds 1 and 2, of the same windows, are "
-    "optimistic; those of others had no part in it. Windows that it does not "
-    "suspect stay nearly as they were; its rivals have no such setting and make all "
-    f"windows anew. So does {ANEW}, trained the same: of a window nothing is left but "
-    "what its own classifiers see in it. How much it obeys them was chosen among five "
-    "settings by training windows of six places, first choice, seed 1, as what hid "
-    "best where it hid worst."
+    "PrivateHub's strength was chosen on test windows of room A, 'work' hidden, seed "
+    "0. hide_threshold and guidance_scale (one pair for all places) were chosen "
+    "among eight pairs on the test windows of all places, first choice, seed 1; "
+    "three of the eight used only five places. Rows of seeds 1 and 2 on the same "
+    "windows are therefore optimistic; other seeds were not used in the choice. "
+    "PrivateHub keeps windows without inferred hidden classes nearly unchanged; its "
+    f"rivals have no such setting and regenerate all windows. {ANEW} has the same "
+    "training and regenerates all windows from the output of its own classifiers. "
+    "Its guidance was chosen among five settings on training windows of six places, "
+    "first choice, seed 1, for the best worst-case hiding."
 )
-FILTERED = {
-    "confidence_threshold": 0.0
-}  # What has learned so little is sure of nothing.
-LATER = 0.25  # Share of the steps of pre-training that a new home has of its own.
+FILTERED = {"confidence_threshold": 0.0}  # A barely trained model is sure of nothing.
+LATER = 0.25  # Fraction of the pre-training steps that a new home gets.
 ALONE, BEFORE = "own windows alone", "others' windows first"
 
 
 class Job(NamedTuple):
-    """One run that answers a part of a question."""
+    """One run that answers part of a question."""
 
     question: str
-    name: str  # of its rows
-    choice: str  # of what is hidden
-    method: str  # of METHODS's names
-    x: Any = None  # where a figure puts it
+    name: str  # name of its rows
+    choice: str  # name of the classes to hide
+    method: str  # value of METHODS
+    x: Any = None  # position in a figure
 
 
 def jobs(question, place, smoke) -> list[Job]:
-    """The runs of a question at a place.
+    """Returns the runs of a question at a place.
 
-    The first choice of a place is what all questions are asked of, RQ1 of every choice.
+    RQ1 uses every choice of classes to hide; other questions use the first one.
     """
     choices = list(place.choices)
     if not choices:
@@ -151,12 +148,12 @@ def jobs(question, place, smoke) -> list[Job]:
 
 
 def names() -> list[str]:
-    """Of rows that stand beside each other, in their order."""
+    """Returns the names of compared rows in their order."""
     return [*METHODS, *WAYS]
 
 
 def way_of(question, name):
-    """How a row rewrites other than as trained, None if not."""
+    """Returns the settings that rewrite other than as trained, or None."""
     if question == "missing":
         return WAYS[ANEW]
     if question == "steps":
@@ -165,25 +162,25 @@ def way_of(question, name):
 
 
 def pairs(place) -> list[tuple[str, str]]:
-    """Pairs of classes to be shown that go without their labels, far apart."""
+    """Returns pairs of public classes, far apart, whose labels are removed."""
     hidden = next(iter(place.choices.values()))
     shown = [c for c in place.data.spec.classes["activity"] if c not in hidden]
-    # Somebody has to have a label still.
+    # At least one class must keep its labels.
     every = list(itertools.combinations(shown, 2)) if len(shown) > 2 else []
     step = max(1, len(every) // SETUPS)
     return every[::step][:SETUPS]
 
 
 def settings(name, place, hidden, smoke, *, share=1.0, windows=None):
-    """Settings of a method at a place, and how many epochs.
+    """Returns the settings of a method at a place and its number of epochs.
 
     Args:
-      name: of ``METHODS``' values.
+      name: value of ``METHODS``.
       place: ``Place``.
-      hidden: classes to hide; empty for pre-training alone.
-      smoke: whether little is enough.
-      share: of the steps of pre-training.
-      windows: that there are to train on; default: the place's.
+      hidden: classes to hide; empty for pre-training only.
+      smoke: whether to use small sizes.
+      share: fraction of the pre-training steps.
+      windows: number of training windows; default: those of the place.
     """
     steps = dict((SMOKE_STEPS if smoke else STEPS)[name])
     last = steps.pop("")
@@ -202,10 +199,10 @@ def settings(name, place, hidden, smoke, *, share=1.0, windows=None):
 
 
 def digest(method, place, hidden, smoke, way=None) -> str:
-    """Of a method of ``METHODS`` at a place: answers with another are out of date.
+    """Returns a hash of a method at a place; answers with another hash are outdated.
 
-    It changes with all settings, shapes of networks, epochs, windows and labels, and
-    with a ``way`` of ``way_of``.
+    It depends on settings, network shapes, epochs, windows, labels and a ``way`` of
+    ``way_of``.
     """
     name, of = METHODS[method], [run_folder.fingerprint(place.data)]
     if name:
@@ -213,9 +210,9 @@ def digest(method, place, hidden, smoke, way=None) -> str:
         built = methods.build(name, place.data.spec, **given)
         state = jax.eval_shape(built.init, jax.random.key(0))
         told = dataclasses.asdict(built.config)
-        told.pop("solver", None)  # Chosen after training: a way's.
+        told.pop("solver", None)  # A way sets it after training.
         of += [told, epochs, LATER]
-        # Not of the optimizers' own, which answers do not depend on.
+        # Exclude optimizer states, on which answers do not depend.
         of += [checkpoint.architecture(state.params)]
     of += [way] if way else []
     return hashlib.sha256(json.dumps(of).encode()).hexdigest()[:8]

@@ -1,25 +1,25 @@
-"""PrivateHub as a rewriter of MotionSense, tried as every anonymizer is."""
+"""PrivateHub on MotionSense, evaluated as in the benchmark of anonymizers."""
 
 from anonymizers import command as anonymizers
 from anonymizers import (
     entries,
-    page,  # noqa: F401  (anonymizers writes with it)
+    page,  # noqa: F401  (used by anonymizers)
 )
 
 EPOCHS = 12
 SETTINGS = {"widths": (32, 64, 128), "batch_size": 128}
 CASE = entries.CASES[0]._replace(entries=())
-BEFORE = 10  # Epochs of what guides the rivals, by default.
-# Of a window only its activity is left, as the classifier sees it. How much it obeys
-# was chosen by judges of raw windows on 1,024 training windows: 1.5 lost 4 points of
-# activity, 3 lost 1, and 8 gained nothing.
+BEFORE = 10  # Default epochs of the classifiers that guide the rivals.
+# Generates a window from its inferred activity only. The guidance scale was chosen with
+# raw-data classifiers on 1,024 training windows: 1.5 lost 4 points of activity
+# accuracy, 3 lost 1, and 8 gained nothing.
 ANEW = {"strength": 1.0, "guidance_scale": 5.0, "negative_guidance_scale": 0.0}
 WAYS = entries.AS_IT_IS | {"all anew": ANEW}
-# The rivals, too, from noise alone; not tried yet.
+# Settings for rivals that also start from pure noise; not evaluated yet.
 FROM_NOISE = entries.AS_IT_IS | {"all anew": {"strength": 1.0}}
 ENTRIES = (
     entries.Entry("PrivateHub", "privatehub", EPOCHS, SETTINGS, WAYS),
-    # Of their abstracts, with sizes of ours.
+    # Methods of the rivals' abstracts, with our network sizes.
     entries.Entry(
         "PrivDiffuser", "privdiffuser", BEFORE + EPOCHS, SETTINGS, FROM_NOISE
     ),
@@ -39,12 +39,12 @@ SMOKE = entries.Entry(
 
 
 def rows(folder, seeds, smoke, end) -> list[dict]:
-    """Rows of the table of anonymizers, where MotionSense is at hand."""
+    """Returns rows of the table of anonymizers if MotionSense is available."""
     case = entries.SMOKE[0] if smoke else CASE
     try:
         data = anonymizers.load(case, smoke)
     except OSError as error:
-        print(f"{case.name} is left out: {error}")
+        print(f"Skipping {case.name}: {error}")
         return []
     own = (SMOKE,) if smoke else ENTRIES
     bench = anonymizers.Bench(case, data, folder / "motionsense", smoke)

@@ -1,4 +1,4 @@
-"""The comparison with PrivateHub as tables, a page and figures."""
+"""Tables, a page and figures of the comparison with PrivateHub."""
 
 import statistics
 
@@ -13,17 +13,17 @@ from privatehub import jobs as work
 
 
 def panels(names, width=4.2, height=3.2):
-    """A panel for each name."""
+    """Returns a panel per name."""
     return pages.panels(names, width, height)
 
 
 def _with_legend(drawn, axes, caption):
-    columns = 5 if len(axes) > 1 else 2  # One panel is narrow.
+    columns = 5 if len(axes) > 1 else 2  # A single panel is narrow.
     return pages.with_legend(drawn, axes, caption, columns)
 
 
 def plane(rows):
-    """Table 4.2: what is shown over what is hidden, a panel a place and choice."""
+    """Draws table 4.2: shown over hidden accuracy, a panel per place and choice."""
     drawn, axes = panels([name for name, _ in goals.cases(rows)])
     for where, own in goals.cases(rows):
         axis = axes[where]
@@ -33,16 +33,16 @@ def plane(rows):
             axis.plot(*told, "o", ms=6, color=colour, label=name)
         axis.axvline(goals.CHANCE, **DOTTED)
         axis.axvline(goals.CHANCE + goals.ABOVE_CHANCE, **DOTTED)
-        label(axis, "to hide: worst, balanced [%]", "to show [%]")
+        label(axis, "to hide: worst balanced accuracy [%]", "to show: accuracy [%]")
     caption = (
-        "Upper left is better. Dotted: chance, and ten points more, which is asked "
-        "for. A dot is a seed."
+        "Upper left is better. Dotted: chance level, and the required limit ten points "
+        "above it. A dot is a seed."
     )
     return _with_legend(drawn, axes, caption)
 
 
 def choices(rows):
-    """Figure 4.8: classes to show and to hide over what is chosen to be hidden."""
+    """Draws figure 4.8: shown and hidden accuracy over the classes to hide."""
     rows = sorted(rows, key=tables.order)
     places = list(dict.fromkeys(row["place"] for row in rows))
     drawn, axes = panels(places)
@@ -66,19 +66,21 @@ def choices(rows):
         told = [words[choice].replace(", ", ",\n") for choice in names]
         axis.set_xticks(range(len(names)), told, fontsize=7)
         axis.set_ylabel("recognised [%]", fontsize=8)
-    caption = "Pale: windows of classes to show; dark and narrow: of classes to hide."
+    caption = (
+        "Pale: windows of classes to show; dark and narrow: windows of classes to hide."
+    )
     return _with_legend(drawn, axes, caption)
 
 
 def with_streams(rows):
-    """Rows that the figure of streams draws: PrivateHub's, of one choice and seed."""
+    """Returns the rows of the figure of streams: PrivateHub, one choice and seed."""
     every = [row for row in rows if "streams" in row]
     own = [row for row in every if row["name"] == work.OURS and row["at"] == 0]
     return [r for r in own if r["seed"] == min(q["seed"] for q in own)] or every[:1]
 
 
 def slim(rows):
-    """Rows, of which those keep streams alone that are drawn."""
+    """Removes streams from rows that are not drawn."""
     of = lambda question: [row for row in rows if row["question"] == question]
     drawn = {id(row) for q in ("methods", "switched") for row in with_streams(of(q))}
     bare = lambda row: {name: row[name] for name in row if name != "streams"}
@@ -86,10 +88,9 @@ def slim(rows):
 
 
 def beside(what):
-    """A figure of test windows as they were, and beside them what was made."""
+    """Returns a figure of test windows next to generated ones."""
     caption = (
-        f"A test window of a class, three of its channels, {what}, each stretched to "
-        "its own range."
+        f"Three channels of a test window, {what}; each is scaled to its own range."
     )
     return lambda rows: _streams(rows, caption)
 
@@ -119,7 +120,7 @@ def _streams(rows, caption):
 
 
 def forecasts(rows):
-    """Figure 4.9: errors over those of raw windows."""
+    """Draws figure 4.9: forecast errors relative to raw windows."""
     things = list(
         dict.fromkeys((r["place"], what) for r in rows for what in r["errors"])
     )
@@ -137,11 +138,11 @@ def forecasts(rows):
         axis.set_xticks(range(len(own)), names, fontsize=6)
         axis.set_ylabel("error over raw", fontsize=8)
     caption = "; ".join(f"{plain(k)}: {told}" for k, told in goals.READINGS.items())
-    return _with_legend(drawn, axes, f"{caption}. Dotted: what is asked for.")
+    return _with_legend(drawn, axes, f"{caption}. Dotted: the required limit.")
 
 
 def labels(rows):
-    """Figure 4.10: two classes with and without their labels."""
+    """Draws figure 4.10: two classes with and without their labels."""
     places = by(rows, "place")
     drawn, axes = panels(list(places))
     for place, axis in axes.items():
@@ -153,12 +154,12 @@ def labels(rows):
         names = [group[0]["name"].replace(" ", "\n") for group in own]
         axis.set_xticks(range(len(own)), names, fontsize=6)
         axis.set_ylabel("recognised [%]", fontsize=8)
-    caption = "Two classes: raw; made anew, all labels known; theirs not."
+    caption = "Two classes: raw; regenerated, with all labels; the same without theirs."
     return _with_legend(drawn, axes, caption)
 
 
 def over_steps(rows):
-    """What the judge tells of windows, over steps of DDIM, and of another solver."""
+    """Draws the raw-data classifier's accuracy over the steps of each sampler."""
     places = by(rows, "place")
     drawn, axes = panels(list(places))
     for place, axis in axes.items():
@@ -196,7 +197,7 @@ def _recall(rows):
 
 
 def plain(kind):
-    """A reading's name in words.
+    """Returns a reading's name as text.
 
     Example:
       >>> plain("of_made")
@@ -207,7 +208,7 @@ def plain(kind):
 
 QUESTIONS = {
     "table 4.2": Question(
-        "As table 4.2 lies: ours (the chapter's), accuracies in percent",
+        "Table 4.2: ours (the chapter's), accuracies in percent",
         tables.chapter_table,
     ),
     "methods": Question(
@@ -216,26 +217,24 @@ QUESTIONS = {
         {"methods": plane, "choices": choices, "streams": beside("raw and rewritten")},
     ),
     "switched": Question(
-        "Windows asked for, of their own class and of another",
+        "Windows generated for their own class and for another",
         tables.switched_table,
-        {"from_nothing": beside("and one made from nothing of that class")},
+        {"from_nothing": beside("and of a generated window of its class")},
     ),
     "forecasts": Question(
-        "What sensors are there for (RQ3: figure 4.9)",
+        "Forecasts of measured quantities (RQ3: figure 4.9)",
         tables.forecast_table,
         {"forecasts": forecasts},
     ),
     "missing": Question(
-        "Two classes without labels, all made anew (RQ4: figure 4.10)",
+        "Two classes without labels, all regenerated (RQ4: figure 4.10)",
         tables.missing_table,
         {"missing": labels},
     ),
     "new_home": Question(
         "A new home, with and without others' windows first", tables.new_home_table
     ),
-    "quality": Question(
-        "How like real windows synthetic ones are", tables.quality_table
-    ),
+    "quality": Question("Realism of synthetic windows", tables.quality_table),
     "steps": Question(
         "Fewer steps, of DDIM and of DPM-Solver++ (2M)",
         tables.steps_table,
@@ -250,7 +249,7 @@ QUESTIONS = {
 
 
 PAGE = pages.chapter(
-    "PrivateHub beside its rivals",
+    "PrivateHub compared with other generators",
     goals.table,
     published.PAPER,
     QUESTIONS,

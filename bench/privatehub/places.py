@@ -1,4 +1,4 @@
-"""Where PrivateHub is tried: rooms, an office, homes, and what each has to hide."""
+"""Places of PrivateHub's evaluation: rooms, an office and homes."""
 
 import dataclasses
 import functools
@@ -13,11 +13,11 @@ from jaxanon.datasets.spec import Data, Spec, Windows, take
 from jaxanon.datasets.splits import by_time_block
 from jaxanon.datasets.windows import cut_each
 
-TEST_SHARE = 0.25  # Of a stretch of rooms; the chapter has a fifth, homes too.
-TIME = 28  # Samples of a home's window, of 30, so that it can be halved twice.
-STRIDE = 5  # Minutes from window to window of a home: a meal is short.
-LEAST_TRAIN, LEAST_TEST = 16, 8  # Windows of a class that is not left out.
-HOMES = ("A", "C", "D", "Ordonez A", "Ordonez B")  # In others too few classes recur.
+TEST_SHARE = 0.25  # Of each stretch in rooms; homes use a fifth, as the chapter.
+TIME = 28  # Samples per home window, not 30, so that it can be halved twice.
+STRIDE = 5  # Minutes between windows of a home, because meals are short.
+LEAST_TRAIN, LEAST_TEST = 16, 8  # Minimum windows per class; smaller ones are dropped.
+HOMES = ("A", "C", "D", "Ordonez A", "Ordonez B")  # Others have too few classes.
 HOME_CHOICES = {
     "bath and leaving": ("bathe", "leave"),
     "cooking and eating": ("breakfast", "lunch", "dinner"),
@@ -33,23 +33,23 @@ SMOKE_CHOICES = {"two": ("c",)}
 
 
 class Place(NamedTuple):
-    """A room or home, its windows, and others of its kind."""
+    """A room or home, its windows, and the windows of other places of its kind."""
 
     name: str
     data: Data
-    others: Data | None  # Of the same spec, to be trained on before; no test windows.
-    choices: dict[str, tuple[str, ...]]  # public classes to hide, the first by default
-    categories: tuple[str, ...]  # as methods take them
-    predicted: dict[str, tuple[str, ...]]  # what is forecast: channels of each
-    ahead: int  # samples from one that a forecaster reads to the next
-    beside: str = ""  # row of table 4.2 that stands beside
+    others: Data | None  # for pre-training; same spec, no test windows
+    choices: dict[str, tuple[str, ...]]  # public classes to hide; the first is default
+    categories: tuple[str, ...]  # setting of methods
+    predicted: dict[str, tuple[str, ...]]  # channels of each forecast quantity
+    ahead: int  # samples between consecutive inputs of a forecaster
+    beside: str = ""  # corresponding row of table 4.2
 
 
 def every(smoke, case=None) -> list[Place]:
-    """All places, those of a kind, or the one of a name; such as are at hand.
+    """Returns all available places, those of a kind, or the one with a given name.
 
     Raises:
-      ValueError: if there is none of that name.
+      ValueError: if no place has that name.
     """
     if smoke:
         return [simulated()]
@@ -63,13 +63,13 @@ def every(smoke, case=None) -> list[Place]:
             found += kinds[kind]()
         except OSError as error:
             lacking.append(kind)
-            print(f"{kind} are left out: {error}")
+            print(f"Skipping {kind}: {error}")
     if case not in (None, *kinds):
         named = [place for place in found if place.name == case]
         if not named:
             raise ValueError(
-                f"--case must be of {[*kinds, *(place.name for place in found)]}, got "
-                f"{case!r}; not at hand: {lacking}."
+                f"--case must be one of {[*kinds, *(place.name for place in found)]}, "
+                f"got {case!r}; missing data: {lacking}."
             )
         return named
     return found
@@ -77,7 +77,7 @@ def every(smoke, case=None) -> list[Place]:
 
 @functools.cache
 def rooms() -> list[Place]:
-    """Three rooms of three nodes each: temperature, humidity, light."""
+    """Returns three rooms with three nodes each: temperature, humidity, light."""
     about, sides, classes = _recorded("room_climate")
     return _places(
         about,
@@ -94,7 +94,7 @@ def rooms() -> list[Place]:
 
 @functools.cache
 def office() -> list[Place]:
-    """One room with CO2, and how many people are in it."""
+    """Returns a room with CO2, labelled by the number of people."""
     about, sides, classes = _recorded("occupancy", ("office", "no other"))
     channels = about[1]
     predicted = {
@@ -115,7 +115,7 @@ def office() -> list[Place]:
 
 @functools.cache
 def homes() -> list[Place]:
-    """Homes of sensors that change, in windows of 28 minutes."""
+    """Returns homes with binary sensors, in windows of 28 minutes."""
     dataset = registry.find("smart_homes")
     preset = dataclasses.replace(dataset.presets["changes"], stride=STRIDE)
     parts = store.read(dataset, None, None)
@@ -141,7 +141,7 @@ def homes() -> list[Place]:
 
 
 def simulated(windows=80) -> Place:
-    """Sines whose frequency is their class, and a switch that is on with the last."""
+    """Returns sines whose frequency is the class; the last class sets a switch."""
     generator = np.random.default_rng(0)
     names, time = ("a", "b", "c", "d"), 16
 
@@ -179,10 +179,10 @@ def simulated(windows=80) -> Place:
 
 
 def _recorded(name, rooms=()):
-    """About a data set, both sides of its default preset, and its classes.
+    """Returns the description, both sides of the default preset, and the classes.
 
-    Its subjects are rooms, or all are of the first of ``rooms``; who was there is not
-    told, and how many counts as what they do.
+    Subjects are rooms, or all belong to the first of ``rooms``. Occupants have no
+    identity; their number counts as an activity.
     """
     dataset = registry.find(name)
     preset = next(iter(dataset.presets.values()))
@@ -200,9 +200,10 @@ def _recorded(name, rooms=()):
 
 
 def _windows(recordings: list[Recording], length, stride):
-    """Both sides, cut: the end of every stretch tests, a window before it is left out.
+    """Cuts both sides: the end of each stretch is for testing, after a gap of a window.
 
-    By whole measurements, of other days, raw windows of rooms hardly tell what is done.
+    With a split by measurements of different days, raw windows of rooms hardly reveal
+    activities.
     """
     sides = [by_time_block([own], length, TEST_SHARE) for own in recordings]
     train, test = (
@@ -212,7 +213,7 @@ def _windows(recordings: list[Recording], length, stride):
 
 
 def _places(about, sides, classes, names, **more):
-    """A place for each of the first classes of what tells places apart."""
+    """Returns a place for each of the first classes of the attribute of the place."""
     by = about[-1]
     beside = more.pop("beside")
     found = []
@@ -233,7 +234,7 @@ def _places(about, sides, classes, names, **more):
 
 
 def possible(choices, names):
-    """Choices of which something is there, and two classes are left to be told apart.
+    """Returns choices with at least one class present and two classes left to show.
 
     Example:
       >>> possible({"x": ("a", "e"), "y": ("a",), "z": ("a", "b")}, ("a", "b", "c"))
@@ -248,7 +249,7 @@ def possible(choices, names):
 
 
 def kept_classes(names, train: Windows, test: Windows) -> list[int]:
-    """Indices of classes that have windows enough on both sides."""
+    """Returns the indices of classes with enough windows on both sides."""
     enough = lambda side, least, k: np.sum(side.labels["activity"] == k) >= least
     return [
         k
@@ -264,12 +265,12 @@ def _of_classes(side, kept):
 
 
 def _spec(about, classes, kept, train):
-    """What is private is the place, of which these windows know one alone."""
+    """Returns a spec whose private attribute is the place, with a single class."""
     name, channels, units, rate_hz, by = about
     mean, std = (
         f(train.windows, axis=(0, 1), dtype=np.float64) for f in (np.mean, np.std)
     )
-    std = np.where(std > 1e-6, std, 1.0)  # A sensor that there is elsewhere.
+    std = np.where(std > 1e-6, std, 1.0)  # The sensor exists only in other places.
     return Spec(
         name=name,
         preset="bench",

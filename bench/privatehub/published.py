@@ -1,4 +1,4 @@
-"""Table 4.2 of the chapter, as far as it can be read, and words around ours."""
+"""Table 4.2 of the chapter, where legible, and notes on our comparison."""
 
 from privatehub import jobs as work
 
@@ -6,8 +6,8 @@ METHODS = (
     *("TimeGAN", "Conditional GAN", "Occupancy-GAN"),
     *("PrivateHub", "raw data"),
 )
-# Accuracies in percent: of classes to show, then of each class to hide. None: that row
-# of the text at hand is damaged.
+# Accuracies in percent for the shown classes, then for each class to hide. None: our
+# copy of the text is illegible there.
 _TABLE = {
     "Milan": (
         (77.4, 65.3, 69.2, 84.0, 84.0),
@@ -39,40 +39,40 @@ _TABLE = {
         (42.1, 54.5, 42.8, 39.6, 93.0),
     ),
 }
-HIDDEN = ("bath", "leave home")  # Of homes; of the office a Zoom call.
+HIDDEN = ("bath", "leave home")  # In homes; the office hides a Zoom call.
 ZOOM = ("Zoom call",)
 
 PAPER = (
-    "The chapter's table 4.2 stands beside ours; it tells of CASAS's homes and of an "
-    "office of its own, ours are other homes (van Kasteren's, MIT's, Ordonez's), the "
-    "rooms of the Room Climate Datasets and an office of UCI: rows stand side by side "
-    "in their order, not because places are alike. Its accuracy is not defined; what "
-    "it tells of classes to hide we take for the share of their windows that are "
-    "recognised, which is our column recall. Every accuracy here is of test windows "
-    "that were rewritten; they end each stretch of an activity in rooms, which share "
-    "their day with training, and are the last fifth of the days of homes. In rooms "
-    "split by measurements of other days raw windows told too little to hide anything "
-    "(56 % of classes shown, 54 % balanced of those hidden), so that split was left; "
-    "the homes were chosen by what raw windows tell of them, too. The judge "
-    "is a dense network, trained on raw windows, which nothing was fine-tuned with: "
-    "every generator's own classifier is convolutional. "
-    f"{work.CHOSEN} Balanced and AUC: of a class "
-    "to hide against all others, by chance 50 %; several classes have their figures "
-    "in the order named. Retrained: the best of a dense network and a forest that "
-    "learn, from rewritten training windows with labels, which are of a class to "
-    "hide: balanced, too, and nobody's in the chapter. Raw windows tell what there "
-    "was to tell. What was trained stands in the rows: networks are small and steps "
-    "few beside the chapter's 200 epochs on a GPU, so that a place takes minutes on "
-    "two cores. What a new home is compared with has as few steps on its own windows. "
-    "Forecasts are of an LSTM that reads every fourth sample; held: that all stays as "
-    "it is. What really came may be foretold well for another reason: a window is "
-    "rewritten whole, its end too. Of windows that are flat all is foretold, so an "
-    "error far below raw is no good."
+    "Table 4.2 of the chapter is shown next to our results. The chapter used CASAS "
+    "homes and an office of its own. We use other homes (van Kasteren's, MIT's, "
+    "Ordonez's), the rooms of the Room Climate Datasets and an office of UCI; rows "
+    "are paired by order, not because places are alike. The chapter does not define "
+    "its accuracy; for classes to hide we compare it with our column recall. All "
+    "accuracies here are of rewritten test windows. In rooms, these are the end of "
+    "each stretch of an activity, from the same day as training windows; in homes, "
+    "they are the last fifth of the days. We rejected a split of rooms by "
+    "measurements of other days, because raw windows then revealed too little to "
+    "hide (accuracy 56 % on shown classes, 54 % balanced on hidden ones). Homes were "
+    "also chosen by the accuracy on raw windows. The raw-data classifier is a dense "
+    "network, and no generator was fine-tuned with it; the generators' own "
+    "classifiers are convolutional. "
+    f"{work.CHOSEN} Balanced accuracy and AUC compare a class to hide with all "
+    "others; chance level is 50 %. Values of several classes are in the order "
+    "named. Retrained is the better of a dense network and a forest, trained on "
+    "labelled rewritten windows to recognize a class to hide (balanced; the chapter "
+    "has no such value). Raw data give the upper limit. Rows list the training "
+    "budgets: networks are small and steps few compared with the chapter's 200 "
+    "epochs on a GPU, so that a place takes minutes on two cores. The baseline of a "
+    "new home has as few steps on its own windows. Forecasts are from an LSTM that "
+    "reads every fourth sample; held repeats the last value. Real samples may be "
+    "predictable for another reason: rewriting changes a whole window, including "
+    "its end. Flat windows are easy to forecast, so an error far below raw is not "
+    "good."
 )
 
 
 def figures(name: str, hidden: str) -> tuple:
-    """A row of it, of a class of ours to hide, or of those to show (""); () if none.
+    """Returns the published row for a hidden class, or "" for shown; () if missing.
 
     Example:
       >>> figures("Kyoto1", ""), figures("Kyoto1", "leave"), figures("Oslo", "")
@@ -84,7 +84,7 @@ def figures(name: str, hidden: str) -> tuple:
 
 
 def beside(name: str, method: str) -> tuple[str, str]:
-    """What the chapter has of non-private and of private accuracy, in words.
+    """Returns the chapter's non-private and private accuracies as text.
 
     Example:
       >>> beside("Kyoto1", "PrivateHub")

@@ -1,4 +1,4 @@
-"""Forecasts of rewritten streams, and how like real windows synthetic ones are."""
+"""Forecasts of rewritten streams, and realism of synthetic windows."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,21 +10,22 @@ from privatehub import runs
 
 
 def forecasts(place, known, made, taught, seed, smoke) -> dict:
-    """Mean absolute errors of forecasts, in channels' own units.
+    """Returns mean absolute errors of forecasts in the units of the channels.
 
-    An LSTM reads every ``place.ahead``-th sample and tells the next of those.
+    An LSTM reads every ``place.ahead``-th sample and predicts the next one.
 
     Args:
-      place: ``Place``, with ``predicted``.
-      known: raw training windows, ``Windows``.
-      made: test windows, rewritten; taught: ``known``, rewritten.
-      seed, smoke: as elsewhere.
+      place: ``Place`` with ``predicted``.
+      known: raw training ``Windows``.
+      made: rewritten test windows; taught: rewritten ``known``.
+      seed, smoke: arguments of the benchmark.
 
     Returns:
-      ``errors``: for each thing that is predicted ``held`` (that all stays as it is)
-      and ``raw`` (taught by raw windows, of raw test windows); ``of_made``: taught by
-      raw windows, of rewritten ones what follows in them; ``of_real``: what really
-      followed; ``taught``: taught by rewritten windows, of raw ones.
+      ``errors`` for each predicted quantity. ``held``: repeats the last value. ``raw``:
+      trained on raw windows, tested on raw ones. ``of_made``: trained on raw windows,
+      predicts rewritten samples from rewritten ones. ``of_real``: the same, but
+      compared with the real samples. ``taught``: trained on rewritten windows, tested
+      on raw ones.
     """
     options = {"steps": 20} if smoke else {"steps": 1000}
     thin = lambda windows: runs.standard(place, windows)[:, :: place.ahead]
@@ -52,20 +53,20 @@ def forecasts(place, known, made, taught, seed, smoke) -> dict:
 
 
 def missed(forecasts, read, came):
-    """``float[N, time - 1, channels]``, how far what follows was from what came."""
+    """Returns ``float[N, time - 1, channels]``, the absolute errors of forecasts."""
     told = forecasts.net.apply(forecasts.params, jnp.asarray(read[:, :-1]))
     return np.abs(np.asarray(told) - came[:, 1:])
 
 
 def likeness(place, known, made, net, seed, smoke) -> dict:
-    """Every measure of synthesis of ``jaxanon.metrics``, on test windows.
+    """Returns every synthesis measure of ``jaxanon.metrics`` on test windows.
 
     Args:
       place: ``Place``.
       known: raw training windows.
-      made: ``Windows`` made from nothing, of the classes of ``known``.
-      net: ``Fitted``, whose features the Fréchet distance is of.
-      seed, smoke: as elsewhere.
+      made: generated ``Windows`` of the classes of ``known``.
+      net: ``Fitted`` classifier whose features define the Fréchet distance.
+      seed, smoke: arguments of the benchmark.
     """
     quick = {"steps": 20} if smoke else {"steps": 500}
     spec, key = place.data.spec, runs.key_of(seed, "measure")
@@ -90,9 +91,9 @@ def likeness(place, known, made, net, seed, smoke) -> dict:
 
 
 def features(net: FittedClassifier, windows):
-    """``float[N, features]``, what the last hidden layer of a classifier says.
+    """Returns ``float[N, features]``, the last hidden layer of a classifier.
 
-    Of ``jaxanon.models.classifiers.Classifier``, whose dense layers are numbered.
+    ``jaxanon.models.classifiers.Classifier`` numbers its dense layers.
     """
     layer = f"Dense_{len(net.net.hidden) - 1}"
     _, seen = net.net.apply(

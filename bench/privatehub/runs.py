@@ -1,4 +1,4 @@
-"""Trains generators at a place, and says what a judge makes of their windows."""
+"""Training of generators at a place and evaluation of their windows."""
 
 import dataclasses
 import time
@@ -17,21 +17,21 @@ from jaxanon.models.fit import FittedClassifier, fit_classifier, predict_logits
 from privatehub import jobs as work
 
 KEYS = {"judge": 1, "rewrite": 2, "train side": 3, "ask": 4, "attack": 5, "measure": 6}
-MOST = 1500  # Windows of a kind that are made, attacked with, or compared.
-ATTACKERS = ("mlp", "forest")  # Trained on what was made.
+MOST = 1500  # Maximum number of windows to generate, attack with or compare.
+ATTACKERS = ("mlp", "forest")  # Trained on anonymized windows.
 PUBLIC = "activity"
 
 
 def key_of(seed, what):
-    """A key for one purpose of a seed."""
+    """Returns a key for one purpose of a seed."""
     return jax.random.fold_in(jax.random.key(seed), KEYS[what])
 
 
 def trained(folder, place, hidden, method, seed, smoke, before=None):
-    """``(run, told)``: trained, or found as trained; what was trained, in words.
+    """Trains a run or loads it; returns it and a description of its training.
 
-    It goes on from a run ``before`` that hides nothing, by fresh optimizers, as if it
-    had been one.
+    It continues a run ``before`` that hides nothing, with new optimizer states, as if
+    both were one run.
     """
     start, earlier = time.monotonic(), 0.0
     name = work.METHODS[method]
@@ -48,7 +48,7 @@ def trained(folder, place, hidden, method, seed, smoke, before=None):
 
 
 def beginning_with(method, params, round_=0):
-    """A method that begins with parameters of another of its shapes, at its round."""
+    """Returns a method that starts from given parameters at a given round."""
 
     def init(key, **hyper):
         state = method.init(key, **hyper)
@@ -58,13 +58,13 @@ def beginning_with(method, params, round_=0):
 
 
 def fit(method, data, epochs, seed, folder=None):
-    """A run, kept in ``folder`` if there is one."""
+    """Trains a run; saves it in ``folder`` if one is given."""
     more = {} if folder is None else {"output_dir": folder, "resume": True}
     return ja.train(method, data, epochs=epochs, seed=seed, progress=False, **more)
 
 
 def told(run, hidden, start) -> dict:
-    """What was trained, and for how long: rounds' own time, for it may be resumed."""
+    """Returns the training budget; times are per round because a run may resume."""
     rounds = sum(row["seconds"] for row in run.history)
     return {
         "hidden": list(hidden),
@@ -77,7 +77,7 @@ def told(run, hidden, start) -> dict:
 
 
 def standard(place, windows):
-    """Windows as judges read them."""
+    """Standardizes windows for the raw-data classifiers."""
     spec = place.data.spec
     return ((windows - np.float32(spec.mean)) / np.float32(spec.std)).astype(np.float32)
 
@@ -86,7 +86,7 @@ _JUDGES: dict[tuple, FittedClassifier] = {}
 
 
 def judge(place, seed, smoke) -> FittedClassifier:
-    """A classifier of raw windows, dense as no generator is; trained once, for all."""
+    """Trains a dense classifier on raw windows, unlike any generator; cached."""
     train = place.data.train
     at = place.name, len(train.windows), seed, smoke
     if at not in _JUDGES:
@@ -101,37 +101,37 @@ def judge(place, seed, smoke) -> FittedClassifier:
 
 
 def evidence(place, seed, smoke, windows):
-    """``float32[N, classes]``, what the judge says of windows in physical units."""
+    """Returns ``float32[N, classes]`` logits for windows in physical units."""
     return predict_logits(judge(place, seed, smoke), standard(place, windows))
 
 
 def few(side, most=MOST):
-    """Every so many windows, at most about ``most``, in order."""
+    """Returns about ``most`` evenly spaced windows in order."""
     return take(side, np.arange(0, len(side.windows), -(-len(side.windows) // most)))
 
 
 def rewritten(run, place, seed, side=None):
-    """Test windows as a run rewrites them, or another side's."""
+    """Rewrites test windows, or those of ``side``, with a run."""
     windows = (place.data.test if side is None else side).windows
     what = "rewrite" if side is None else "train side"
     return run.anonymize(key_of(seed, what), windows)
 
 
 def concealment(said, labels, names, hidden) -> dict:
-    """What the judge tells of classes to show, and of classes to hide.
+    """Returns accuracies for the shown classes and for each class to hide.
 
     Args:
-      said: ``float[N, classes]``, evidence of windows as they were made.
-      labels: ``int[N]`` of the raw ones.
-      names: of classes.
-      hidden: of those, to hide.
+      said: ``float[N, classes]`` logits for anonymized windows.
+      labels: ``int[N]`` labels of the raw windows.
+      names: names of the classes.
+      hidden: classes to hide.
 
     Returns:
-      ``shown``: accuracy over windows of classes to show, with the chance and majority
-      levels of that; ``private``: for each class to hide, against all others, accuracy
-      and its majority level, ``recall`` (which the chapter's accuracy is taken to be),
-      balanced accuracy and the area under the curve; ``worst``: the largest balanced,
-      turned over where that tells more.
+      ``shown``: accuracy on windows of shown classes, with its chance and majority
+      levels; ``private``: for each class to hide against all others, accuracy with its
+      majority level, ``recall`` (our reading of the chapter's accuracy), balanced
+      accuracy and AUC; ``worst``: the largest balanced accuracy, or one minus it if
+      that is larger.
     """
     secret = [names.index(name) for name in hidden]
     open_ = ~np.isin(labels, secret)
@@ -148,12 +148,12 @@ def concealment(said, labels, names, hidden) -> dict:
         },
     }
     each = [one["balanced"] for one in found["private"].values()]
-    # Whoever is wrong more often than by chance tells it by saying the opposite.
+    # An attacker that is wrong more often than chance can invert its prediction.
     return found | {"worst": max(max(one, 1 - one) for one in each)}
 
 
 def against(said, truth, guess, columns) -> dict:
-    """One class, or some, against all others."""
+    """Returns measures of one class, or several, against all others."""
     matrix = metrics.confusion_matrix(truth.astype(int), guess.astype(int), 2)
     rest = [k for k in range(said.shape[1]) if k not in columns]
     for_, other = (logsumexp(said[:, own], axis=1) for own in (columns, rest))
@@ -169,7 +169,7 @@ def against(said, truth, guess, columns) -> dict:
 
 
 def retrained(run, place, hidden, made, seed, names=ATTACKERS) -> dict:
-    """Balanced accuracies of who learns from what was made whether it is to hide."""
+    """Returns balanced accuracies of attackers trained on anonymized windows."""
     classes = place.data.spec.classes[PUBLIC]
     secret = [classes.index(name) for name in hidden]
     known = few(place.data.train)
@@ -186,13 +186,13 @@ def retrained(run, place, hidden, made, seed, names=ATTACKERS) -> dict:
 
 
 def asked(run, place, classes, seed):
-    """Windows made from nothing, of such public classes."""
+    """Generates windows of the given public classes."""
     labels = np.asarray(classes, np.int32)
     return run.sample(key_of(seed, "ask"), {PUBLIC: labels})
 
 
 def another(labels, shown, seed):
-    """For each label a class to show that is another one, drawn evenly."""
+    """Draws for each label another shown class, uniformly."""
     generator = np.random.default_rng(seed)
     found = np.empty_like(labels)
     for label in np.unique(labels):
@@ -202,15 +202,15 @@ def another(labels, shown, seed):
 
 
 def with_steps(run, steps, **way):
-    """The same run, sampling in so many steps, of windows that are noised altogether.
+    """Returns the run with ``steps`` sampling steps that start from pure noise.
 
-    What is noised little would be sampled in few, however many there may be.
+    With less noise, sampling would use only a few of the steps.
     """
     return releases.by(run, {"num_inference_steps": steps, "strength": 1.0} | way)
 
 
 def without_labels(place, pair):
-    """The data with two classes' windows told as of one, "unlabelled", the last."""
+    """Merges the labels of two classes into a last class "unlabelled"."""
     spec = place.data.spec
     kept = [name for name in spec.classes[PUBLIC] if name not in pair]
     to = np.array(

@@ -1,4 +1,4 @@
-"""What our sampler costs beside its network, and windows a second beside diffusers."""
+"""Overhead of our sampler over its network, and windows per second of diffusers."""
 
 import functools
 import json
@@ -25,18 +25,18 @@ from jaxanon.methods.privatehub.networks import STATISTICS, networks
 from jaxanon.models import convolution
 
 BATCH, TIME, CHANNELS, STEPS = 128, 128, 6, 20
-TEST_WINDOWS, TEST_CHANNELS = 13_344, 2  # Of MotionSense, as it is cut for gender.
-PIECE = 1024  # Windows rewritten at a time, as ``Run.anonymize`` does.
-BEYOND = 1e-3  # So little of what a network said is added that nothing overflows.
-ON_GPU = " on a GPU"  # Ends the names of rows that were measured there.
-NEAR = 1.25  # Times as many parameters are as many.
+TEST_WINDOWS, TEST_CHANNELS = 13_344, 2  # MotionSense, cut for gender.
+PIECE = 1024  # Windows rewritten per call, as in ``Run.anonymize``.
+BEYOND = 1e-3  # Scale of the network's output, small enough to prevent overflow.
+ON_GPU = " on a GPU"  # Suffix of rows measured on a GPU.
+NEAR = 1.25  # Parameter counts within this factor are considered equal.
 
 
 def rows(smoke, environments=None) -> list[dict]:
-    """The sampler's own share, diffusers beside, and MotionSense's test windows."""
+    """Returns rows on our overhead, diffusers and MotionSense's test windows."""
     parts = [overhead_rows, convolution_rows]
     parts.append(functools.partial(rival_rows, environments=environments))
-    if jax.default_backend() == "gpu":  # First, for it is what a GPU is asked for.
+    if jax.default_backend() == "gpu":  # First: the main requirement on a GPU.
         parts.insert(0, rewriting_rows)
     found = []
     for part in parts:
@@ -48,7 +48,7 @@ def rows(smoke, environments=None) -> list[dict]:
 
 
 class Problem:
-    """Networks of a size, with weights of chance, and what is asked of them."""
+    """Networks with random weights and functions that sample with them."""
 
     def __init__(self, smoke, channels=CHANNELS, dtype="float32"):
         small = {"widths": (8,), "heads": 2, "num_train_timesteps": 20}
@@ -59,7 +59,7 @@ class Problem:
         )
         self.batch, self.time = (8, 32) if smoke else (BATCH, TIME)
         names = tuple(f"x{n}" for n in range(channels))
-        spec = made_spec("speed", self.time, names)  # Of windows that there are not.
+        spec = made_spec("speed", self.time, names)  # Spec of synthetic windows.
         self.nets = networks(spec, self.config)
         self.params = filled(self.nets)
         self.hyper = {name: jnp.float32(getattr(self.config, name)) for name in HYPER}
@@ -71,12 +71,12 @@ class Problem:
 
     @property
     def parameters(self) -> int:
-        """Of the denoiser."""
+        """Number of parameters of the denoiser."""
         return sum(leaf.size for leaf in jax.tree.leaves(self.params[AVERAGE]))
 
     @property
     def what(self) -> str:
-        """In words."""
+        """The problem as text."""
         return (
             f"{self.batch} windows of {self.time} x {self.x.shape[2]}, widths "
             f"{'-'.join(map(str, self.config.widths))}, {self.parameters:,} "
@@ -84,11 +84,11 @@ class Problem:
         )
 
     def ready(self, fn):
-        """``fn(params, ...)`` compiled, the parameters given."""
+        """Returns ``fn(params, ...)`` compiled with its parameters bound."""
         return functools.partial(jax.jit(fn), self.params)
 
     def synthesise(self):
-        """``seed -> windows`` from nothing, by guidance of two conditions."""
+        """Returns ``seed -> windows``, generated with guidance by two conditions."""
         given = self.hyper, self.classes
         return self.ready(
             lambda params, seed: sampling.synthesise(
@@ -97,7 +97,7 @@ class Problem:
         )
 
     def rewrite(self):
-        """``(seed, x) -> windows`` rewritten, by guidance of three."""
+        """Returns ``(seed, x) -> windows``, rewritten with guidance by three."""
         return self.ready(
             lambda params, seed, x: sampling.rewrite(
                 self.nets, jax.random.key(seed), params, self.hyper, x
@@ -105,7 +105,7 @@ class Problem:
         )
 
     def plain(self):
-        """``(seed, x) -> windows`` from noise, one condition, as rivals do it."""
+        """Returns ``(seed, x) -> windows`` from noise with one condition, as rivals."""
         told = self.nets.nothing(self.batch)
         last = self.config.num_train_timesteps
 
@@ -117,7 +117,7 @@ class Problem:
         return self.ready(run)
 
     def calls_alone(self, conditions, start):
-        """The network alone, as often and on as many conditions as guidance asks it."""
+        """Returns only the network calls that guidance with ``conditions`` makes."""
         told = self.nets.nothing(self.batch)
         stacked = jax.tree.map(lambda leaf: jnp.stack([leaf] * conditions), told)
         levels = kernels.diffusion_steps(start, min(self.steps, start))[:-1]
@@ -135,10 +135,10 @@ class Problem:
 
 
 def filled(nets):
-    """Weights of no network that was trained, none of them 0.
+    """Returns random nonzero weights without running ``init``.
 
-    Layers that begin as nothing a compiler might leave out. Drawn by NumPy: all the
-    generators of ``init`` took longer to compile than what is timed.
+    A compiler might remove layers initialized to zero. NumPy draws the weights because
+    compiling ``init`` takes longer than the timed code.
     """
     shapes = jax.eval_shape(nets.init, jax.random.key(0))
     draws, spread = np.random.default_rng(3), lambda x: max(1, math.prod(x.shape[:-1]))
@@ -148,7 +148,7 @@ def filled(nets):
 
 
 def overhead_rows(smoke):
-    """Time that is not the network's, in turn with that."""
+    """Measures the time outside the network, alternating with the network alone."""
     problem, repeats = Problem(smoke), 2 if smoke else 7
     seed, found = jnp.uint32(4), []
     first, last = (
@@ -179,14 +179,14 @@ def overhead_rows(smoke):
 
 
 def convolution_rows(smoke):
-    """The network as it is, beside all products of its convolutions."""
+    """Compares the network with one that computes all products of its convolutions."""
     problem = Problem(smoke)
     calls = lambda: functools.partial(
         problem.calls_alone(1, problem.config.num_train_timesteps), problem.x
     )
     ours, every = calls(), calls()
     with mock.patch.object(convolution, "WIDE", math.inf):
-        jax.block_until_ready(every())  # Traced and compiled here.
+        jax.block_until_ready(every())  # Trace and compile.
     pair = timing.in_turn({"ours": ours, "every": every}, repeats=2 if smoke else 7)
     found = pair["every"].seconds / pair["ours"].seconds
     name = "network over one with every product of its convolutions"
@@ -194,7 +194,7 @@ def convolution_rows(smoke):
 
 
 def rival_rows(smoke, environments):
-    """The same work as diffusers' pipeline does: one condition, plain DDIM."""
+    """Compares with diffusers' pipeline: one condition, plain DDIM."""
     problem = Problem(smoke)
     ours = (
         problem.batch / timing.timed(problem.plain(), jnp.uint32(2), problem.x).seconds
@@ -218,7 +218,7 @@ def rival_rows(smoke, environments):
 
 
 def diffusers(environments, problem, repeats):
-    """What it does, in an environment of its own, or None where that is not there."""
+    """Runs diffusers in its environment; returns None if it is not installed."""
     python = rivals.python("diffusers", environments)
     if python is None:
         return None
@@ -240,7 +240,7 @@ def diffusers(environments, problem, repeats):
 
 
 def rewriting_rows(smoke):
-    """As many windows as MotionSense tests with, rewritten in bfloat16."""
+    """Rewrites as many windows as MotionSense tests with, in bfloat16."""
     problem = Problem(smoke, TEST_CHANNELS, "bfloat16")
     number, piece = (16, 8) if smoke else (TEST_WINDOWS, PIECE)
     windows = np.zeros((number, problem.time, TEST_CHANNELS), np.float32)
@@ -255,7 +255,7 @@ def rewriting_rows(smoke):
         return parts
 
     took, compile_s, _ = timing.timed(every, repeats=1 if smoke else 3)
-    print(f"the first time, with compiling: {compile_s + took:.0f} s")
+    print(f"first call, including compilation: {compile_s + took:.0f} s")
     what = (
         f"{number:,} windows of {problem.time} x {TEST_CHANNELS} in pieces of {piece}, "
         f"fetched, by {jax.devices()[0].device_kind}; {problem.what}"
@@ -266,6 +266,6 @@ def rewriting_rows(smoke):
 
 
 def row(name, value, unit, asked, what):
-    """One figure; those of a GPU stand beside a CPU's."""
+    """Returns a row; names of GPU rows have a suffix."""
     beside = ON_GPU if jax.default_backend() == "gpu" else ""
     return speed_row(name + beside, value, unit, asked, what)

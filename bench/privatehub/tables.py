@@ -1,4 +1,4 @@
-"""The comparison with PrivateHub as tables, the chapter's figures beside."""
+"""Tables of the comparison with PrivateHub, next to the chapter's figures."""
 
 import statistics
 
@@ -10,19 +10,19 @@ from privatehub import published
 
 
 def of_first_choice(rows, name) -> list[dict]:
-    """Rows of a question; table 4.2's are of what places hide first."""
+    """Returns rows of a question; for table 4.2, those of the first choice."""
     if name != "table 4.2":
         return pages.asked(rows, name)
     return [row for row in pages.asked(rows, "methods") if row["at"] == 0]
 
 
 def grouped(rows) -> list[list[dict]]:
-    """Rows of each place, choice and name: its seeds; methods in the table's order."""
+    """Groups seeds by place, choice and name, in the order of the methods."""
     return comparison.grouped(rows, ("place", "choice", "name"), order)
 
 
 def secret(row):
-    """What a row hides, in words: of a choice of several classes some places lack some.
+    """Returns the hidden classes as text; some places lack classes of a choice.
 
     Example:
       >>> secret({"choice": "bath and leaving", "hidden": ["leave"]})
@@ -36,7 +36,7 @@ def secret(row):
 
 
 def order(row):
-    """Where a row stands: as places and choices came, then by method or number."""
+    """Returns the sort key of a row: place and choice, then method or number."""
     names = [*work.names(), *work.OF_FORECASTS, work.ALONE, work.BEFORE]
     at = names.index(row["name"]) if row["name"] in names else 0
     number = row["x"] if isinstance(row["x"], int) else 0
@@ -44,7 +44,7 @@ def order(row):
 
 
 def percent(own, name, digits=1):
-    """Mean over seeds, ± their deviation where there are more."""
+    """Returns the mean over seeds in percent, ± std if there are several seeds."""
     values = [100 * row[name] for row in own if row.get(name) is not None]
     if not values:
         return ""
@@ -53,12 +53,12 @@ def percent(own, name, digits=1):
 
 
 def share(name):
-    """A column of ``percent``."""
+    """Returns a column of ``percent``."""
     return lambda own: percent(own, name)
 
 
 def of_private(own, measure):
-    """Of every class to hide, in percent."""
+    """Returns a measure of each class to hide in percent."""
     told = []
     for name in own[0]["private"]:
         each = [{measure: row["private"][name][measure]} for row in own]
@@ -67,11 +67,10 @@ def of_private(own, measure):
 
 
 def chapter_table(rows):
-    """Table 4.2: a line for what is to be shown in a place, and each class to hide.
+    """Returns table 4.2: a line per place for shown classes and per class to hide.
 
-    Methods are columns in the chapter's order, and what it has not comes last. Of a
-    class to hide it is the share of its windows that are recognised. Majority: the
-    share of the largest of the classes to show.
+    Columns are methods in the chapter's order, followed by ours. Values for a class to
+    hide are its recall. Majority: fraction of the largest class among those to show.
     """
     names = [*published.METHODS, *(n for n in work.names() if n in work.WAYS)]
     groups = {}
@@ -99,12 +98,12 @@ def chapter_table(rows):
 
 
 def recognised(own, hidden):
-    """The share of a hidden class's windows that are told, in percent."""
+    """Returns the recall of a hidden class in percent."""
     return percent([row["private"][hidden] for row in own], "recall")
 
 
 def methods_table(rows):
-    """Table 4.2: a row a place, choice and method."""
+    """Returns table 4.2 with a row per place, choice and method."""
 
     def chapter(at):
         return lambda own: published.beside(
@@ -134,12 +133,12 @@ def methods_table(rows):
 
 
 def retrained(own):
-    """The worst of those who learned from what was made, in percent."""
+    """Returns the accuracy of the strongest retrained attacker in percent."""
     return percent([{"worst": max(row["retrained"].values())} for row in own], "worst")
 
 
 def learned(row):
-    """What was trained, in words."""
+    """Returns the training budget as text."""
     if "rounds" not in row:
         return ""
     given = row["settings"]
@@ -153,7 +152,7 @@ def learned(row):
 
 
 def switched_table(rows):
-    """What the judge says of windows from nothing."""
+    """Returns the raw-data classifier's accuracy on generated windows."""
     columns = {
         "shown classes: asked for, told [%]": share("asked_shown"),
         "raw windows of them [%]": share("raw_shown"),
@@ -165,7 +164,7 @@ def switched_table(rows):
 
 
 def forecast_table(rows):
-    """Errors of forecasts, and each over that of raw windows."""
+    """Returns forecast errors, absolute and relative to raw windows."""
     head = ["place", "", "seeds", "what", "held", "raw"]
     head += ["of what was made", "over raw", "of what really came", "over raw"]
     head += ["taught by what was made", "over raw"]
@@ -182,7 +181,7 @@ def forecast_table(rows):
 
 
 def over_raw(errors, kind):
-    """An error over that of raw windows, the mean over seeds."""
+    """Returns an error relative to raw windows, averaged over seeds."""
     return statistics.fmean(e[kind] / max(e["raw"], 1e-9) for e in errors)
 
 
@@ -191,7 +190,7 @@ WORST = {"hidden, worst balanced [%]": share("worst")}
 
 
 def missing_table(rows):
-    """Two classes each: recognised with and without their labels."""
+    """Returns accuracies of two classes with and without their labels."""
     lost = lambda own: 100 * statistics.fmean(r["with"] - r["without"] for r in own)
     columns = {
         "raw [%]": share("raw"),
@@ -204,7 +203,7 @@ def missing_table(rows):
 
 
 def new_home_table(rows):
-    """Shown and hidden, and what was learned from before."""
+    """Returns shown and hidden accuracy, and the budget on others' windows."""
     columns = {
         "others' windows": number("others_windows", ".0f"),
         "steps of theirs": number("others_rounds", ".0f"),
@@ -214,7 +213,7 @@ def new_home_table(rows):
 
 
 def quality_table(rows):
-    """Every measure; of raw data, training windows stand for what is made."""
+    """Returns every measure; raw data use training windows as synthetic ones."""
     of = lambda name: lambda own: f"{mean([r['memorisation'] for r in own], name):.3g}"
     columns = {
         "synthetic to real [%]": share("synthetic_to_real"),
@@ -235,7 +234,7 @@ def quality_table(rows):
 
 
 def steps_table(rows):
-    """Judge and rate over steps."""
+    """Returns accuracy and speed over the number of steps."""
     columns = {
         "shown, rewritten [%]": share("shown"),
         **WORST,
@@ -246,13 +245,13 @@ def steps_table(rows):
 
 
 def of_speed(own):
-    """Windows a second; blank where the machine had other work beside."""
+    """Returns windows per second; blank if the machine was busy with other work."""
     alone = [row for row in own if row["windows_per_s"] is not None]
     return f"{mean(alone, 'windows_per_s'):.0f}" if alone else ""
 
 
 def motionsense_table(rows):
-    """What ``anonymizers`` finds, of PrivateHub and other diffusions."""
+    """Returns results of ``anonymizers`` for PrivateHub and other diffusion models."""
     told = lambda mean, spread=None: (
         f"{mean:.1f}" + (f" ± {spread:.1f}" if spread else "")
     )
@@ -270,7 +269,7 @@ def motionsense_table(rows):
 
 
 def simple(rows, columns):
-    """A row a place and name, and ``{head: rows -> text}``."""
+    """Returns a table with a row per place and name from ``{head: rows -> text}``."""
     which = {
         "place": first("place"),
         "hidden": lambda own: ", ".join(own[0]["hidden"]),

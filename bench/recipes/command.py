@@ -1,12 +1,14 @@
-"""Utility and privacy of Blinder's recipes: python bench recipes [--smoke].
+"""Compares the utility and privacy of Blinder's recipes with their stated limits.
+
+Example: ``python bench recipes --seeds 1 --recipe recommended --smoke``.
 
 Trains a recipe without further settings: five seeds on MotionSense (``mag4``, hiding
 gender), five on the smartwatch recordings (hiding the side), and one seed each on
 unseen people of MotionSense, on UCI HAPT and on WISDM. Raw-data classifiers measure the
 public accuracy and the private balanced accuracy. Three attackers (MLP, forest,
-boosting) are retrained on anonymized windows, and the strongest on validation windows
-counts, for single windows and for 30 windows of one person. ``--json F`` writes each
-row to F as soon as it is measured, and skips rows that F already has.
+boosting) are retrained on anonymized windows; the row has the strongest one on
+validation windows, for single windows and for 30 windows of one person. ``--json F``
+writes each row to F as soon as it is measured, and skips rows that F already has.
 """
 
 import json
@@ -37,12 +39,12 @@ FIGURES = {
 
 
 def main():
-    """Measures what is not measured yet, and prints the table and the verdicts."""
+    """Measures missing rows; prints the table and the verdicts."""
     args = timing.arguments(
         __doc__,
         cases=timing.one_of(measure.CASES, apart=";"),
-        seeds=timing.number(5, "most seeds of a case"),
-        recipe="of Blinder, recommended by default",
+        seeds=timing.number(5, "maximum number of seeds per case"),
+        recipe="recipe of Blinder, recommended by default",
         hours=True,
     )
     recipe = args.recipe or "recommended"
@@ -61,7 +63,7 @@ def main():
 
 
 def smoke(recipe):
-    """A row of a training that is too short to mean anything."""
+    """Returns a row of a short training that only tests the code."""
     data = shared.thin(ja.load("smartwatch", preset="acc10", private=["side"]), 10)
     judges = anonymizers.train_raw_classifiers(data)
     found = measure.measure(data, judges, 0, recipe, epochs=1, settings=shared.SMOKE)
@@ -69,7 +71,7 @@ def smoke(recipe):
 
 
 def run_case(name, case, args, recipe, rows):
-    """Adds a row for each seed that has none; data that are not at hand are skipped."""
+    """Adds a row for each missing seed; skips unavailable data."""
     done = {
         row["seed"] for row in rows if (row["case"], row["recipe"]) == (name, recipe)
     }
@@ -79,7 +81,7 @@ def run_case(name, case, args, recipe, rows):
     try:
         data = ja.load(**case.load)
     except OSError as error:
-        print(f"{name} is skipped, for its data are not at hand: {error}")
+        print(f"Skipping {name}, data not available: {error}")
         return
     judges = anonymizers.train_raw_classifiers(data)
     for seed in seeds:
@@ -94,7 +96,7 @@ def run_case(name, case, args, recipe, rows):
 
 
 def grouped(rows):
-    """Rows of each case and recipe, in the order of the cases."""
+    """Groups rows by case and recipe, in the order of the cases."""
     found = {}
     for row in rows:
         found.setdefault((row["case"], row["recipe"]), []).append(row)
@@ -103,13 +105,13 @@ def grouped(rows):
 
 
 def figure(own, name, digits=1) -> str:
-    """Mean and standard deviation over seeds, or a dash for missing values."""
+    """Returns mean and standard deviation over seeds, or a dash for missing values."""
     values = [row[name] for row in own if row.get(name) is not None]
     return spread(values, digits) if values else "–"
 
 
 def table(rows) -> str:
-    """A line for each case and recipe."""
+    """Returns a line per case and recipe."""
     columns = {
         "data": lambda item: item[0][0],
         "recipe": lambda item: item[0][1],
@@ -121,7 +123,7 @@ def table(rows) -> str:
 
 
 def verdicts(rows):
-    """A line for each limit, with the mean over seeds and the worst seed."""
+    """Yields a line per limit, with the mean over seeds and the worst seed."""
     for (name, recipe), own in grouped(rows):
         if recipe != "recommended":
             continue

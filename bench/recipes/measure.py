@@ -1,4 +1,4 @@
-"""Trains Blinder by a recipe and measures the result."""
+"""Training and measurement of a recipe of Blinder."""
 
 import time
 from typing import Any, NamedTuple
@@ -13,12 +13,12 @@ from jaxanon.attacks import attacker_data, linkage
 from jaxanon.evaluation import protocol
 
 ATTACKERS = ("mlp", "forest", "boosting")
-SHARE = 0.2  # of the training windows whose labels an attacker knows
+SHARE = 0.2  # fraction of the training labels known to an attacker
 STREAM = 30  # windows of one person
 
 
 class Case(NamedTuple):
-    """Data that a recipe is measured on, and what it should reach."""
+    """Data and limits for the measurement of a recipe."""
 
     load: dict[str, Any]  # arguments of ``jaxanon.load``
     seeds: int
@@ -65,13 +65,13 @@ CASES = {
 
 
 def measure(data, judges, seed: int, recipe: str, epochs=None, settings=None) -> dict:
-    """Figures of one training, in percent unless their name says otherwise.
+    """Returns figures of one training, in percent unless their name says otherwise.
 
     Args:
-      data: the result of ``jaxanon.load``.
-      judges: the raw-data classifiers, from ``train_raw_classifiers``.
-      seed: the seed of training and evaluation.
-      recipe: the name of one of Blinder's recipes.
+      data: result of ``jaxanon.load``.
+      judges: raw-data classifiers, from ``train_raw_classifiers``.
+      seed: random seed of training and evaluation.
+      recipe: name of one of Blinder's recipes.
       epochs, settings: values that override the recipe's.
     """
     method = ja.methods.blinder(data.spec, recipe=recipe, **settings or {})
@@ -104,7 +104,7 @@ def measure(data, judges, seed: int, recipe: str, epochs=None, settings=None) ->
 
 
 def retrained(trial, private: str) -> dict:
-    """Scores of the attackers retrained on anonymized windows, and the strongest.
+    """Returns scores of the attackers retrained on anonymized windows.
 
     The attacker knows the labels of ``SHARE`` of the training windows, chooses the
     architecture on other training windows, and is scored on all test windows.
@@ -156,14 +156,14 @@ def retrained(trial, private: str) -> dict:
 
 
 def streams(subjects, truth):
-    """Rows of ``STREAM`` consecutive windows of one person and one class."""
+    """Returns rows of ``STREAM`` consecutive windows of one person and one class."""
     both = np.stack([np.asarray(subjects), truth], 1)
     persons = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
     return linkage.runs(persons, STREAM)
 
 
 def balanced(evidence, truth) -> float:
-    """Balanced accuracy in percent."""
+    """Returns the balanced accuracy in percent."""
     guess = evidence.argmax(1)
     return 100 * float(
         np.mean([np.mean(guess[truth == label] == label) for label in np.unique(truth)])
@@ -171,5 +171,5 @@ def balanced(evidence, truth) -> float:
 
 
 def auc(evidence, truth) -> float:
-    """Mean area under the ROC curve over the classes that occur, in percent."""
+    """Returns the mean AUC over the classes that occur, in percent."""
     return 100 * float(np.nanmean(metrics.auc(truth, evidence)))

@@ -1,1 +1,1 @@
-"""Rivals' own scripts; each runs in an environment of its own."""
+"""Scripts of rivals; each runs in its own environment."""

@@ -1,8 +1,8 @@
-"""diffusers' 1-D U-Net sampling by DDIM: python bench rivals.diffusers IN OUT.
+"""Times diffusers' 1-D U-Net with DDIM: python bench rivals.diffusers IN OUT.
 
-Runs in its own environment and imports nothing of ours. IN is JSON: batch, channels,
-time, steps, num_steps, parameters, repeats. Of the widths that its attention allows
-those are taken whose number of parameters is nearest to what is asked for.
+Runs in its own environment without importing our library. IN is JSON: batch, channels,
+time, steps, num_steps, parameters, repeats. Uses the widths, among those that its
+attention allows, whose number of parameters is closest to ``parameters``.
 """
 
 import json
@@ -25,23 +25,23 @@ WIDTHS = [
 
 
 def network(widths, channels, time_):
-    """With self-attention on the narrowest level, as ours has."""
+    """Returns a network with self-attention on the narrowest level, like ours."""
     return UNet1DModel(
         sample_size=time_,
         in_channels=channels,
         out_channels=channels,
-        extra_in_channels=2 * widths[0],  # The step, beside the channels.
+        extra_in_channels=2 * widths[0],  # Embedding of the step.
         block_out_channels=widths,
     ).eval()
 
 
 def count(model):
-    """Parameters."""
+    """Returns the number of parameters."""
     return sum(leaf.numel() for leaf in model.parameters())
 
 
 def main():
-    """Times sampling after a first time."""
+    """Times sampling after a warm-up."""
     with open(sys.argv[1]) as file:
         given = json.load(file)
     torch.set_num_threads(os.cpu_count() or 1)

@@ -1,4 +1,4 @@
-"""FedJAX on federated's work: WORK OUT ROUNDS BACKEND."""
+"""Runs FedJAX on federated's work: WORK OUT ROUNDS BACKEND."""
 
 import functools
 import importlib.metadata
@@ -16,7 +16,7 @@ from federated import work as fed_work
 
 
 def main():
-    """FedJAX's own FedAvg, its clients by jit in turn or by pmap."""
+    """Runs FedJAX's FedAvg; clients run in sequence by jit, or by pmap."""
     work = fed_work.load(sys.argv[1])
     laps = fed_work.Laps(sys.argv[2], int(sys.argv[3]))
     sizes = work.sizes

@@ -1,4 +1,4 @@
-"""Flower's simulation on federated's work: WORK OUT ROUNDS."""
+"""Runs Flower's simulation on federated's work: WORK OUT ROUNDS."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ from rivals import torch_autoencoder
 
 
 def client_app(path) -> ClientApp:
-    """A client as in Flower's quickstart of PyTorch."""
+    """Returns a client as in Flower's PyTorch quickstart."""
     app = ClientApp()
 
     @app.train()
@@ -44,7 +44,7 @@ def client_app(path) -> ClientApp:
 
 
 def main():
-    """Flower's own FedAvg, every core an actor of Ray."""
+    """Runs Flower's FedAvg with a Ray actor per core."""
     path = os.path.abspath(sys.argv[1])
     work = fed_work.load(path)
     laps = fed_work.Laps(sys.argv[2], int(sys.argv[3]))
@@ -59,7 +59,7 @@ def main():
                 net.load_state_dict(arrays.to_torch_state_dict())
                 return net.layers()
 
-            if number:  # Before the first round it is called too.
+            if number:  # Flower also calls it before the first round.
                 laps.lap(layers)
 
         nodes = work.sizes.clients

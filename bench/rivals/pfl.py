@@ -1,4 +1,4 @@
-"""Apple's pfl on federated's work: WORK OUT ROUNDS."""
+"""Runs Apple's pfl on federated's work: WORK OUT ROUNDS."""
 
 import importlib.metadata
 import sys
@@ -22,36 +22,36 @@ from rivals import torch_autoencoder
 
 
 class Net(torch_autoencoder.Net):
-    """With what pfl asks of a module."""
+    """The network with the methods that pfl requires."""
 
     def loss(self, x):
-        """The mean squared error."""
+        """Returns the mean squared error."""
         return torch_autoencoder.loss(self, x)
 
     def metrics(self, x):
-        """None is asked for."""
+        """Returns no metrics."""
         return {}
 
 
 class Lap(TrainingProcessCallback):
-    """Tells ``Laps`` of every round."""
+    """Callback that reports every round to ``Laps``."""
 
     def __init__(self, laps):
         self.laps = laps
 
     def after_central_iteration(self, aggregate_metrics, model, *, central_iteration):
-        """A round has ended."""
+        """Records the end of a round."""
         self.laps.lap(model.pytorch_model.layers)
         return False, Metrics()
 
 
 def main():
-    """pfl's own FedAvg and simulation, in one process or under torchrun."""
+    """Runs pfl's FedAvg and simulation, in one process or under torchrun."""
     np.random.seed(0)
     work = fed_work.load(sys.argv[1])
     laps = fed_work.Laps(sys.argv[2], int(sys.argv[3]))
     sizes = work.sizes
-    # pfl stops at the end of a client's rows: they are given as often as visited.
+    # pfl stops at the end of a client's rows, so they are repeated.
     rows = torch.tensor(work.rows[:, fed_work.visited(sizes).reshape(-1)])
     users = {str(number): Dataset((own,)) for number, own in enumerate(rows)}
     sampler = get_user_sampler("minimize_reuse", list(users))

@@ -1,8 +1,8 @@
-"""Stable-Baselines3's DQN on our environment: IN OUT STEPS ENVS.
+"""Times Stable-Baselines3's DQN on our environment: IN OUT STEPS ENVS.
 
-Runs in its own environment and imports nothing of ours. The same network, memory,
-batch, target period, discount and step size; a learning step after every step of all
-environments, which is how ours learns.
+Runs in its own environment without importing our library. Uses the same network, replay
+memory, batch size, target period, discount and learning rate, and one gradient step
+after a step of all environments, as ours.
 """
 
 import json
@@ -22,7 +22,7 @@ WARM_UP = 400
 
 
 class Switching(gymnasium.Env):
-    """A device's minutes, prepared beforehand: a step is a look into two tables."""
+    """Minutes of a device, precomputed: a step looks up two tables."""
 
     def __init__(self, load, forecast, standby, on):
         watts = np.stack([forecast, load], axis=1)
@@ -34,14 +34,14 @@ class Switching(gymnasium.Env):
         self.action_space = gymnasium.spaces.Discrete(3)
 
     def reset(self, *, seed=None, options=None):
-        """Anywhere in the series."""
+        """Starts at a random minute of the series."""
         super().reset(seed=seed)
         self.minute = int(self.np_random.integers(len(self.seen) - EPISODE))
         self.left = EPISODE
         return self.seen[self.minute], {}
 
     def step(self, action):
-        """Table 2.1."""
+        """Takes a step with the rewards of table 2.1."""
         reward = float(REWARDS[self.mode[self.minute], action])
         self.minute += 1
         self.left -= 1
@@ -49,11 +49,11 @@ class Switching(gymnasium.Env):
 
 
 def main():
-    """Times steps after the first."""
+    """Times steps after the first ones."""
     given = np.load(sys.argv[1])
     names = ("load", "forecast", "standby", "on")
     envs = int(sys.argv[4])
-    torch.set_num_threads(1)  # Networks are too small to be shared out to cores.
+    torch.set_num_threads(1)  # The networks are too small for several cores.
     make = lambda: Switching(*(given[name] for name in names))
     env = DummyVecEnv([make] * envs)
     model = stable_baselines3.DQN(
@@ -66,7 +66,7 @@ def main():
         gamma=0.9,
         train_freq=1,
         gradient_steps=1,
-        target_update_interval=100 * envs,  # It counts steps of environments.
+        target_update_interval=100 * envs,  # Counted in environment steps.
         exploration_initial_eps=0.1,
         exploration_final_eps=0.1,
         policy_kwargs={"net_arch": HIDDEN},

@@ -1,4 +1,4 @@
-"""TensorFlow Federated on federated's work: WORK OUT ROUNDS."""
+"""Runs TensorFlow Federated on federated's work: WORK OUT ROUNDS."""
 
 import functools
 import os
@@ -14,13 +14,13 @@ from federated import work as fed_work
 
 
 def main():
-    """TFF's own FedAvg in its simulation on this machine."""
+    """Runs TFF's FedAvg in its local simulation."""
     work = fed_work.load(sys.argv[1])
     laps = fed_work.Laps(sys.argv[2], int(sys.argv[3]))
     sizes = work.sizes
 
     def dataset(rows):
-        # Repeated before it is batched, so that the fifth batch is the first again.
+        # Repeat before batching, so that the fifth batch equals the first one.
         pairs = tf.data.Dataset.from_tensor_slices((rows, rows)).repeat()
         return pairs.batch(sizes.batch, drop_remainder=True).take(sizes.steps)
 

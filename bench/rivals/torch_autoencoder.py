@@ -1,4 +1,4 @@
-"""Federated's autoencoder, for rivals that are written in PyTorch."""
+"""Autoencoder of federated's work for rivals in PyTorch."""
 
 import torch
 from torch.nn import functional
@@ -24,7 +24,7 @@ class Net(torch.nn.Module):
         return x
 
     def layers(self):
-        """Kernels and biases as they came."""
+        """Returns kernels and biases as given."""
         return [
             (la.weight.detach().numpy().T.copy(), la.bias.detach().numpy().copy())
             for la in self.linear
@@ -32,5 +32,5 @@ class Net(torch.nn.Module):
 
 
 def loss(net, x):
-    """The mean squared error."""
+    """Returns the mean squared error."""
     return functional.mse_loss(net(x), x)

@@ -1,4 +1,4 @@
-"""The benchmark's modules and scripts, by name, for all of its tests."""
+"""Fixtures that load and run benchmarks."""
 
 import contextlib
 import importlib
@@ -14,13 +14,13 @@ import pytest
 from hasty import hasty
 
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
-# Checks that the tests have and who runs a benchmark has not.
+# JAX settings of the tests that benchmarks do not use.
 STRICT = {"jax_numpy_rank_promotion": "allow", "jax_debug_key_reuse": False}
 
 
 @pytest.fixture(scope="module")
 def bench():
-    """Imports a module of the benchmark's folder by name."""
+    """Imports a module of the bench folder by name."""
     sys.path.insert(0, str(BENCH))
     yield importlib.import_module
     sys.path.remove(str(BENCH))
@@ -28,15 +28,15 @@ def bench():
 
 @pytest.fixture
 def unmeasured(bench, monkeypatch):
-    """Reports whose machine nobody looks at: it is measured by next to nothing."""
+    """Measures the machine's limits on tiny arrays, for tests that ignore them."""
     monkeypatch.setattr(bench("harness.timing"), "FILLS", ((64, 1 << 12),) * 2)
 
 
 @pytest.fixture(scope="module")
 def run_script(bench):
-    """``(benchmark, *words) -> what it printed``, as ``python bench benchmark words``.
+    """Returns ``(benchmark, *words) -> output`` of ``python bench benchmark words``.
 
-    In this process, which has loaded already what each of them would load anew.
+    Runs in this process, which has already loaded most modules.
     """
 
     def run(benchmark, *words):
@@ -53,13 +53,13 @@ def run_script(bench):
                 contextlib.redirect_stdout(printed),
                 hasty(),
             ):
-                warnings.simplefilter("default")  # As it is where nobody is strict.
+                warnings.simplefilter("default")  # As outside the tests.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 ended(sys.argv[0])
         finally:
             sys.argv = given
             if cores is not None:
-                os.sched_setaffinity(0, cores)  # Which some scripts change.
+                os.sched_setaffinity(0, cores)  # Some scripts change it.
             for name, value in strict.items():
                 jax.config.update(name, value)
         return printed.getvalue()
@@ -68,7 +68,7 @@ def run_script(bench):
 
 
 def ended(path):
-    """Runs a script until it ends well; else raises what it said."""
+    """Runs a script; raises its output if it fails."""
     try:
         runpy.run_path(path, run_name="__main__")
     except SystemExit as end:

@@ -1,4 +1,4 @@
-"""The table of anonymizers: what is kept, what is shown, what a verdict says."""
+"""Tests of the table of anonymizers: resuming, verdicts, entries."""
 
 import json
 import math
@@ -102,7 +102,7 @@ def test_epochs_are_those_of_the_case_that_trains(bench, tmp_path):
     module, entries = bench("anonymizers.command"), bench("anonymizers.entries")
     there = next(case for case in entries.CASES if case.trained_on)
     taken = module.Bench(there, None, tmp_path, False)
-    # On MotionSense DySan has as many rounds as on raw axes, not as many epochs.
+    # On MotionSense DySan has as many rounds, not epochs, as on raw axes.
     assert taken.epochs(entries.ENTRIES["DySan"]) == 10
     assert taken.epochs(entries.ENTRIES["CVAE"]) == entries.PASSES
 
@@ -141,7 +141,7 @@ def test_after_its_hours_nothing_is_begun(written, bench, tmp_path):
         (90, 54.9, False, "better"),
         (92.1, 62, False, "better"),
         (92.1, 66, False, "worse"),
-        (90, 45, False, "reproduced"),  # As far from guessing as 55.
+        (90, 45, False, "reproduced"),  # As far from chance level as 55.
         (90, 54.9, True, "better"),
         (90, 65.1, True, "worse"),
     ],
@@ -158,7 +158,7 @@ def test_raw_windows_hide_nothing_better(bench):
     assert published.verdict(told, 99.0, 98.0) == "reproduced"
     told = told._replace(private_band=(90.0, 98.5))
     assert published.verdict(told, 99.0, 99.5) == "reproduced"
-    # A judge that reads less of them than was published is a worse judge.
+    # A classifier with lower accuracy than the published one is a worse classifier.
     assert published.verdict(told, 95.0, 80.0) == "worse"
     raw = [one for at, one in published.PUBLISHED.items() if at[1] == "raw windows"]
     assert len(raw) == 4 and not any(one.hides for one in raw)
@@ -179,7 +179,7 @@ def test_every_phase_of_every_entry_is_trained(bench):
         load("smartwatch", private=["side"]).spec,
     )
     names = spec.classes["exercise"]
-    # What MotionSense has defaults for.
+    # Entries without epochs use defaults for MotionSense.
     replaced = {"black": names[:1], "gray": names[1:2]}
     needed = {"rae": replaced, "rae_aae": replaced}
     for case in entries.CASES:
@@ -189,7 +189,7 @@ def test_every_phase_of_every_entry_is_trained(bench):
                 least = methods.build(
                     entry.method, spec, **settings
                 ).schedule.min_epochs
-                # A last phase of an epoch alone would tell little.
+                # A last phase of one epoch would be too short.
                 assert case.epochs.get(entry.name, entry.epochs) > least or least == 1
 
 
@@ -198,13 +198,13 @@ def test_every_attacker_and_attack_that_a_run_of_windows_has_is_tried(bench):
         name for names in bench("anonymizers.entries").STAGES.values() for name in names
     }
     for entry in bench("anonymizers.entries").ENTRIES.values():
-        # Clients send gradients, a grid's models are chosen between.
+        # Clients send gradients, and a grid selects among models.
         assert ("inversion" in entry.attacks) <= ("blinder" in entry.method)
         assert ("fingerprint" in entry.attacks) == bool(entry.grid)
         tried |= set(entry.attacks)
     assert tried == set(ATTACKERS) | set(ATTACKS) - {
         "membership"
-    }  # That makes windows.
+    }  # Needs a method that generates windows.
 
 
 def test_every_entry_builds_and_everything_published_is_tried(bench):
@@ -254,7 +254,7 @@ def test_a_grid_is_trained_as_one_sweep_and_its_choice_is_a_run(
     one = module.Bench(case, "data", tmp_path, False)
     found, seconds = one.train(entry, 0)
     assert found == ("chosen", ["a", "b"], "data")
-    assert seconds == 13  # Two that took the same were trained side by side.
+    assert seconds == 13  # Equal times mean that two models trained together.
     assert asked["args"] == ("dysan", "data")
     assert asked["epochs"] == entry.epochs and asked["resume"] is True
     assert one.as_variant(entry, found, {}) is found

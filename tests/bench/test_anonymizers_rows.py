@@ -1,4 +1,4 @@
-"""Rows of the table of anonymizers: what they keep, and what they are compared with."""
+"""Tests of rows of the table of anonymizers and their published values."""
 
 import json
 import math
@@ -20,7 +20,7 @@ def scored(accuracy, balanced, chance=0.5):
 
 
 def reported(attackers, senders):
-    """A report on rooms, as far as a row reads it."""
+    """Returns a report on rooms with the fields that a row uses."""
     both = dict.fromkeys(("raw", "anonymized"), scored(0.875, 0.8125))
     attackers = {name: scored(*pair) for name, pair in attackers.items()}
     senders = {name: scored(*pair, 0.125) for name, pair in senders.items()}
@@ -37,7 +37,7 @@ def reported(attackers, senders):
 
 @pytest.fixture
 def row(bench):
-    """``(reports, further)`` as a row of rooms."""
+    """Returns ``(reports, further) -> row`` for rooms."""
 
     def make(reports, *further, case="rooms", system="ORF"):
         spec = types.SimpleNamespace(public="activity", private=("gender",))
@@ -64,7 +64,7 @@ def test_a_row_keeps_accuracies_of_retrained_attackers(row):
     found = row([first, second], further)
     deviation = 100 * math.sqrt(2 * 0.125**2)
     assert found["retrained_accuracy"] == {
-        "mlp": pytest.approx([62.5, deviation]),  # Of both seeds, not of the further.
+        "mlp": pytest.approx([62.5, deviation]),  # Of both seeds, without further ones.
         "tree": [75.0, 0.0],
         "svm": [62.5, None],
     }
@@ -73,7 +73,7 @@ def test_a_row_keeps_accuracies_of_retrained_attackers(row):
 
 
 def test_a_row_keeps_by_whom_senders_are_told(row):
-    # By balanced accuracy, whatever the plain one is.
+    # By balanced accuracy, regardless of plain accuracy.
     senders = {"mlp": (0.875, 0.25), "forest": (0.5, 0.375)}
     assert row([reported({}, senders)])["linkage"] == {
         "unseen_subjects": True,
@@ -91,7 +91,7 @@ def test_chance_and_majority_stand_beside_private_figures(bench, row):
     named = dict(zip(module.HEADER, module.cells(found), strict=True))
     assert named["private, balanced"] == "81.2"
     assert named["chance / majority"] == "50.0 / 75.0"
-    # Of people never seen in training there are no judges.
+    # Unseen subjects have no raw-data classifiers.
     del found["chance"], found["majority"]
     named = dict(zip(module.HEADER, module.cells(found), strict=True))
     assert named["chance / majority"] == ""
@@ -103,7 +103,7 @@ def test_rows_of_before_are_compared_with_what_is_published_now(bench, row, tmp_
     module = bench("anonymizers.rows")
     found = row([reported({}, {})], case="MotionSense", system="AAE")
     assert found["published"]["reidentified"] == 93.7
-    # Of two papers, each beside what it says.
+    # Two papers, each with its own source.
     assert found["published"]["source"].startswith("Yang and Ardakanian 2023")
     again = found["published"]["reidentified_source"]
     assert again == "Hajihassani et al. 2021, section 6.3.2"
@@ -113,7 +113,7 @@ def test_rows_of_before_are_compared_with_what_is_published_now(bench, row, tmp_
     path = tmp_path / "rows.json"
     path.write_text(json.dumps([old]))
     assert module.together(path, [], []) == [found]
-    # Nothing is published of it, and yet there is something to know.
+    # Nothing is published for it, but it has a note.
     found = row([reported({}, {})], case="MotionSense", system="MSDA")
     assert "published" not in found and found["reason"].startswith("Trained for 1 ")
 
@@ -130,7 +130,7 @@ def test_what_differs_is_said_with_by_how_much(bench):
     assert said(87.5, 60) == f"Activity 87.50 is 0.50 short of 88. {trained}"
     assert said(90, 65.5) == f"Private 65.50 is 0.50 over 65. {trained}"
     assert said(90, 30) == f"Private 30.00 is 25.00 under 55. {trained}"
-    # What is hidden better than published is no reason to be worse.
+    # Hiding better than published is not a fault.
     assert said(80, 50) == f"Activity 80.00 is 8.00 short of 88. {trained}"
     assert said(90, 10, inverted=True) == trained
     assert said(90, 54, hides=False) == f"Private 54.00 is 1.00 under 55. {trained}"

@@ -1,4 +1,4 @@
-"""Rows of the table of anonymizers that other seeds were measured for."""
+"""Tests of pooling rows of the table of anonymizers over seeds."""
 
 import doctest
 import json
@@ -12,7 +12,7 @@ NAMES = "case", "system", "form"
 
 
 def row(seeds, public, private, attackers, streams, **more):
-    """A row of rooms by its seeds' figures, one each."""
+    """Returns a row of rooms from one figure per seed."""
     pair = lambda values: list(
         aggregate([{"x": value} for value in values])["x"].values()
     )
@@ -61,7 +61,7 @@ def test_seeds_measured_apart_come_to_what_they_come_to_at_once(bench, split):
         expected = pytest.approx(together["retrained_balanced"][name])
         assert found["retrained_balanced"][name] == expected
         assert found["retrained_accuracy"][name] == expected
-    assert found["worst"] == "mlp"  # Though the forest is worse by the first seed.
+    assert found["worst"] == "mlp"  # For the first seed the forest is stronger.
     stream = found["attacks"]["stream"]
     assert stream["balanced"] == pytest.approx(70) == 100 - stream["equal_error_rate"]
     both = ["forest", "mlp"] if split == 1 else ["mlp", "forest"]
@@ -114,7 +114,7 @@ def test_rows_of_other_experiments_and_of_some_of_the_same_seeds_stay_apart(
     with pytest.warns(UserWarning, match=r"rooms, rooms rooms: seeds \[2\] are left"):
         (found,) = module.together(path, [longer], [])
     assert found["seeds"] == [0, 1] and found["epochs"] == 1
-    (found,) = module.together(path, [partly], [])  # As many, and found now.
+    (found,) = module.together(path, [partly], [])  # Equal number of seeds; new wins.
     assert found["seeds"] == [1, 2]
 
 
@@ -131,7 +131,7 @@ def test_a_file_s_rows_are_put_together_with_those_of_other_seeds(bench, tmp_pat
     (found,) = module.together(path, [row([1], [94], [54], {"mlp": [60.0]}, [60])], [])
     assert found["seeds"] == [0, 1]
     assert found["public_accuracy"] == pytest.approx([92.0, 8**0.5])
-    # The same seed again is no other one.
+    # The same seed does not count twice.
     again = row([0], [80], [50], {"mlp": [50.0]}, [60])
     (found,) = module.together(path, [again], [])
     assert found["seeds"] == [0] and found["public_accuracy"] == [80.0, None]

@@ -1,4 +1,4 @@
-"""The comparison with Atlas: the arithmetic of its tables, and the whole in small."""
+"""Tests of the comparison with Atlas: arithmetic of its tables, and a smoke run."""
 
 import json
 import sys
@@ -40,7 +40,7 @@ def test_rows_that_do_not_tell_what_was_tuned_are_marked(tables, bench):
     assert "75.0 ± 10.0 |" in text and "50.0 ± 10.0 * |" in text
     assert tables.OLDER in text
     assert tables.OLDER not in bench("atlas.page").markdown([new])
-    # So are means over seeds, and differences, that such a row is part of.
+    # Means over seeds and differences with such a row are marked, too.
     again = made(name="FedPer", value=0.7, seed=1)
     for rows in ([new, old, again], [new, again, old]):
         assert "60.0 ± 10.0 * |" in tables.methods_table(rows)
@@ -64,7 +64,7 @@ def test_bytes_count_every_round_at_what_was_sent_then(tables):
     other = made("traffic", "FedPer", 0.7, curve=short)
     never = made("traffic", "Atlas", 0.1, curve=[short[0] | {"value": 0.1}])
     lines = tables.traffic_table([average, other, never]).splitlines()
-    # 50 bytes of 69, all in all and to where FedAvg ends.
+    # 50 of 69 bytes in total, and the same until FedAvg's score.
     assert lines[3] == "| A | FedPer | 0.0 | 70.0 | 0.72 | 0.72 |"
     assert lines[4].endswith("| never |") and lines[2].endswith("| 1.00 | 1.00 |")
 
@@ -74,7 +74,7 @@ def test_what_fedavg_needs_ends_where_it_first_does_as_well(tables):
     average = made("traffic", value=0.6, curve=[mark(1, 0.7), mark(4, 0.6)])
     other = made("traffic", "Atlas", 0.6, curve=[mark(2, 0.6), mark(4, 0.6)])
     lines = tables.traffic_table([average, other]).splitlines()
-    # After one round FedAvg is where it ends; Atlas took two.
+    # FedAvg reaches its final score after one round, Atlas after two.
     assert lines[2].endswith("| 1.00 | 1.00 |")
     assert lines[3].endswith("| 1.00 | 2.00 |")
 
@@ -157,7 +157,7 @@ def test_smoke(atlas, tmp_path, monkeypatch, capsys):
     for question in ("methods", "joining", "traffic", "clients"):
         assert (tmp_path / f"rows_{question}.png").stat().st_size > 5000
     assert "no worse off than alone" in (tmp_path / "rows.html").read_text()
-    atlas.main()  # Everything is there: nothing is trained a second time.
+    atlas.main()  # All answers are saved: nothing is trained again.
     again = capsys.readouterr().out
     assert "tuned" not in again and json.loads(rows.read_text()) == found
     elsewhere = ["--folder", str(tmp_path / "g"), "--step-sizes", str(rows)]
@@ -169,7 +169,7 @@ def test_smoke(atlas, tmp_path, monkeypatch, capsys):
 
 
 def test_only_applications_that_a_question_was_asked_of_are_in_its_answer(tables):
-    """Atlas at ε = 2 is in both applications' first tables, the curve in one."""
+    """Atlas at ε = 2 is in the first table of both applications, the curve in one."""
     first = [made(name="Atlas", epsilon=2.0, application=name) for name in "AB"]
     rows = [*first, made("epsilon", "Atlas", epsilon=1.0)]
     found = tables.asked(rows, "epsilon")
@@ -182,7 +182,7 @@ def test_only_applications_that_a_question_was_asked_of_are_in_its_answer(tables
 def test_predictions_that_are_not_finite_are_told_from_other_refusals(
     atlas, monkeypatch
 ):
-    """So that a step size which diverges is left out, and a mistake is not."""
+    """A diverging learning rate is skipped, but another error is raised."""
     own = object.__new__(atlas.Bench)
 
     def refused(message):

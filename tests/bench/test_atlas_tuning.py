@@ -1,4 +1,4 @@
-"""Who takes part in the comparison with Atlas, and which step sizes are taken."""
+"""Tests of the subsets and learning rates in the comparison with Atlas."""
 
 import dataclasses
 
@@ -63,7 +63,7 @@ def test_learning_rates_are_chosen_on_the_last_of_every_class(bench):
 def test_learning_rates_of_noisy_methods_are_chosen_for_each_budget_and_number(
     atlas, bench, tmp_path
 ):
-    """Steps of 0.3 diverge, so that longer ones are not tried."""
+    """A learning rate of 0.3 diverges, so larger ones are not tried."""
     applications = bench("atlas.applications")
     own, calls = object.__new__(atlas.Bench), []
     own.application, own.smoke = applications.APPLICATIONS[0], False
@@ -81,7 +81,7 @@ def test_learning_rates_of_noisy_methods_are_chosen_for_each_budget_and_number(
     assert size("Atlas, as claimed", 3, 0.5) == 0.1
     tried = [("Atlas", 3, each, {"epsilon": 0.5}) for each in (0.02, 0.05, 0.1, 0.3)]
     assert calls == tried
-    assert size("Atlas", 3, 0.5) == 0.1 and len(calls) == 4  # It is known.
+    assert size("Atlas", 3, 0.5) == 0.1 and len(calls) == 4  # It is saved.
     assert size("Atlas") == size("FedAvg", 3, 0.5) == 0.1
     assert {(name, n, *more) for name, n, _, more in calls[4:]} == {
         *(("Atlas", 5), ("FedAvg", 5))
@@ -89,7 +89,7 @@ def test_learning_rates_of_noisy_methods_are_chosen_for_each_budget_and_number(
     kept = {path.name for path in (tmp_path / "tuned").iterdir()}
     assert kept == {"Atlas-3-0.5.json", "Atlas.json", "FedAvg.json"}
     assert bench("atlas.data").number_of_first(people(10)) == 7
-    own.earlier = {("Atlas", 3, 4.0): 0.7}  # Of which the others are no part.
+    own.earlier = {("Atlas", 3, 4.0): 0.7}  # Other budgets are not in it.
     assert size("Atlas, as claimed", 3, 4.0) == 0.7 and size("Atlas", 3, 0.5) == 0.1
 
 
@@ -112,7 +112,7 @@ def test_earlier_rows_tell_learning_rates_by_what_they_were_tuned_for(bench):
         row("clients", "FedSGD-LDP, last fit", tuned=0.3, epsilon=2.0, clients=5),
         row("joining", "Atlas", tuned=0.4, epsilon=2.0),
         row("epsilon", "LDP-FL", tuned=0.5, epsilon=4.0),
-        # None of which tells anything of the runs that are asked for.
+        # These rows give no learning rate for the requested runs.
         row("epsilon", "Atlas", tuned=None, epsilon=8.0),
         row(name="Ditto", rounds=1),
         row(name="FedPer", model="lstm"),
@@ -129,7 +129,7 @@ def test_earlier_rows_tell_learning_rates_by_what_they_were_tuned_for(bench):
 
 
 def test_a_last_fit_is_steps_on_a_client_s_own_windows(bench):
-    """Of a softmax regression from zeros: one step of its gradient, by hand."""
+    """One gradient step of a softmax regression from zeros, by hand."""
     data = people(2)
     linear = {"model": "mlp", "hidden_sizes": (), "batch_size": 8, "local_steps": 1}
     learner = learners.build("fedavg", data.spec, learning_rate=0.5, **linear)

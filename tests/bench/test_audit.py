@@ -1,4 +1,4 @@
-"""The audit's benchmark: its curves, its tables, its page, and that it runs."""
+"""Tests of the audit benchmark: curves, tables, page, and a smoke run."""
 
 import json
 
@@ -73,7 +73,7 @@ def test_the_page_and_the_figure(page, rows, tmp_path):
 
 
 def test_the_corners_of_a_curve(bench):
-    """(0, 0), (0, 1/2), (1/4, 1/2), (1/4, 1), (1, 1): where it goes right next."""
+    """(0, 0), (0, 1/2), (1/4, 1/2), (1/4, 1), (1, 1): corners before a right turn."""
     false = np.array([0.0, 0.0, 0.25, 0.25, 1.0])
     true = np.array([0.0, 0.5, 0.5, 1.0, 1.0])
     told = bench("audit.membership").corners(false, true)

@@ -1,7 +1,7 @@
-"""Every mechanism that claims an ε keeps it, and bugs planted in it are caught.
+"""Tests that every mechanism keeps its claimed ε and that planted bugs are caught.
 
-Of neighbours that are as far apart as any, with fixed keys. Bounds of ε of single
-releases are wrong once in a thousand times at most, of trainings once in twenty.
+Neighbours are at the maximum distance and keys are fixed. Bounds for single releases
+fail at most once in a thousand times, bounds for trainings once in twenty.
 """
 
 import jax
@@ -24,7 +24,7 @@ WINDOWS = (
     *("DEEProtect, Laplace noise on the grid", "DEEProtect, within the span"),
     "DEEProtect, in a ball within the span",
 )
-# Sides, whose squares are few canaries that tell the bugs; PFDRL has twice as many.
+# Side lengths with few canaries that still reveal the bugs; PFDRL has twice as many.
 RUN = {"FedSGD-LDP, one run": 64, "PFDRL, a device's broadcasts, one run": 96}
 SLOW = {"PrivateHub, one run": 112}
 MANY = ("Atlas, many runs", "Atlas, of clients, many runs", "DP-FedAvg, many runs")
@@ -32,7 +32,7 @@ MANY += ("LDP-FL, 3 weights, many runs",)
 
 
 def held(claimed, told, least):
-    """As it is, it loses some and no more than it claims; with any bug, more."""
+    """Asserts ``least`` of the claim < measured ε <= claim, and more for each bug."""
     told = dict(told)
     own = told.pop(HONEST)
     assert told and least * claimed < own <= claimed
@@ -41,7 +41,7 @@ def held(claimed, told, least):
 
 @pytest.fixture
 def optimized():
-    """Programs that take longer to run than to compile are compiled in full."""
+    """Enables full compilation for programs that run longer than they compile."""
     given = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
     yield
@@ -113,7 +113,7 @@ def test_bugs_are_gone_when_they_were_looked_at(bench):
     with runs.planted(bugs["clip × 2"]):
         total = kernels.clipped_sum(jax.numpy.array([[3.0, 4.0]]), 1.0)
         assert kernels.add_noise_to_sum is not before[0]
-    # Twice as long as it says.
+    # Twice as long as claimed.
     assert float(jax.numpy.linalg.norm(total.value)) == pytest.approx(2.0)
     assert float(total.sensitivity) == 1.0
     assert before == (

@@ -1,4 +1,4 @@
-"""Blinder's benchmark: what personalising is measured by."""
+"""Tests of the personalization measurement of Blinder's benchmark."""
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +11,14 @@ from jaxanon.core import run as core_run
 
 
 def test_a_person_s_own_anonymizer_is_judged_before_and_after(bench, monkeypatch):
-    """Raw windows are taken for the first class, those that moved for the second."""
+    """Raw windows are classified as the first class, shifted ones as the second."""
     module, data, rows = bench("blinder.command"), toy.data(), {}
     moves = lambda key, state, windows: windows + state
     method = methods.orf(data.spec)._replace(anonymize=moves)
     run = core_run.Run(method, jnp.float32(0), data.spec, None, [], {})
 
     def personalise(method, key, state, alone):
-        assert len(alone.windows) == 1  # One person's.
+        assert len(alone.windows) == 1  # Windows of one person.
         return state + 100, None
 
     monkeypatch.setattr(module.methods, "personalise", personalise)

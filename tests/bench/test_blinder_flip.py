@@ -1,4 +1,4 @@
-"""Shares of windows that show another private class: of one model, tried one by one."""
+"""Tests of flip probabilities, evaluated with a single model."""
 
 import json
 import sys
@@ -59,7 +59,7 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
         flip, "read_of_training", lambda tried, data, judges: {"gender": 50.0}
     )
     monkeypatch.setattr(sys, "argv", ["flip.py", "--json", str(rows)])
-    for _ in range(2):  # Rows of the same settings are not there twice.
+    for _ in range(2):  # Rows of the same settings are replaced.
         flip.main()
     config = asked["config"]
     assert (config.anonymization, config.guided) == ("probabilistic", True)
@@ -76,7 +76,7 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
 
 
 def test_training_windows_are_read_after_they_were_rewritten(flip, run):
-    """A judge that knows one gender of what is rewritten, and all of what is not."""
+    """The classifier infers one gender for rewritten windows, and all for raw ones."""
     data = toy.data()
     moved = run.method._replace(anonymize=lambda key, state, windows: windows + 100)
     moved = core_run.Run(moved, np.zeros(1), data.spec, None, [], {})

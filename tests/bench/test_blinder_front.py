@@ -1,4 +1,4 @@
-"""The front of Blinder's weights: what is asked of the sweep, and the rows of it."""
+"""Tests of the Pareto front of Blinder's weights: the sweep and its rows."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ def reported(warping, mlp, forest):
 
 @pytest.fixture
 def run(front, unmeasured, monkeypatch, tmp_path):
-    """``words -> (what was asked of the sweep, the path of the rows)``."""
+    """Returns ``words -> (arguments of the sweep, path of the rows)``."""
     rows = tmp_path / "rows.json"
     asked = {}
 
@@ -69,7 +69,7 @@ def test_a_row_for_every_setting_and_the_figure_beside(front, run, capsys):
     asked, rows = run("--smoke")
     assert asked["grid"] == front.GRID_SMOKE and asked["guided"] and asked["resume"]
     assert asked["evaluate"] and asked["attacks"] == ("forest",)
-    (row,) = json.loads(rows.read_text())  # Nobody reports on the other.
+    (row,) = json.loads(rows.read_text())  # The other setting has no report.
     assert row["retrained"] == {"mlp": 0.5625, "forest": 0.625}
     assert row["scores"]["activity accuracy"] == {"mean": 0.9, "std": 0.01}
     assert (row["seeds"], row["diverged"], row["warping"]) == (2, 0, 15.0)
@@ -90,7 +90,7 @@ def test_rows_are_those_that_the_readme_reads(front, run, bench, tmp_path):
     assert line == (
         f"| mag5 | 0.5 | {weights} | 9 |  | 90.0 | 52.5 | 56.2 / 62.5 | 15.0 |"
     )
-    # As those that are there.
+    # The same format as the existing rows.
     known = json.loads(
         (front.pathlib.Path(front.__file__).parents[1] / KEPT).read_text()
     )
@@ -139,5 +139,5 @@ def test_a_sweep_of_other_epochs_or_seeds_has_a_folder_of_its_own(run, words, fo
 
 
 def test_a_preset_that_the_front_is_not_of_is_refused(run):
-    with pytest.raises(SystemExit, match=r"--preset must be of \['mag4', 'mag5'\]"):
+    with pytest.raises(SystemExit, match=r"--preset must be one of \['mag4', 'mag5'\]"):
         run("--preset", "raw6")

@@ -1,4 +1,4 @@
-"""DEEProtect's benchmark: the ε that is needed, its tables and its page."""
+"""Tests of DEEProtect's benchmark: the required ε, tables and page."""
 
 import json
 
@@ -117,7 +117,7 @@ def test_features_chosen_by_labels(bench):
     rng = np.random.default_rng(0)
     labels = np.arange(300) % 3
     windows = rng.normal(size=(300, 2, 5)).astype(np.float32)
-    windows *= 10.0  # Loud everywhere, and the classes apart where it is quiet.
+    windows *= 10.0  # Large everywhere; classes differ where it is small.
     windows[:, 0, :2] *= 0.02
     windows[:, 0, 0] += labels
     windows[:, 0, 1] += labels == 1

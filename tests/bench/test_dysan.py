@@ -1,4 +1,4 @@
-"""What DySan's schedules come to: a model that grows, tried on its way."""
+"""Tests of DySan's schedules: a growing model with evaluated checkpoints."""
 
 import types
 
@@ -47,20 +47,20 @@ def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
         ("ours, 2 epochs: side intrusive", 60.0, 6),
     ]
     told = rows.copy()
-    schedules.quality(report, True, tmp_path, {})  # What was found is not looked for.
+    schedules.quality(report, True, tmp_path, {})  # Saved results are not recomputed.
     assert (rows[4:], asked[2:]) == (told, [])
     (tmp_path / "ours" / "2-epochs" / "found.json").unlink()
-    schedules.quality(report, True, tmp_path, {})  # Its model is still there.
+    schedules.quality(report, True, tmp_path, {})  # The model is still saved.
     assert asked[2:] == [(1, 2, ["after 1", "after 2"])]
     assert rows[8:] == told
 
 
 def test_both_schedules_are_tried_about_as_long(schedules):
-    """By the seconds of a round that bench/results/dysan_cpu.json tells: 0.18, 4.86."""
+    """Uses the seconds per round in bench/results/dysan_cpu.json: 0.18, 4.86."""
     ours, released = (schedules.SCHEDULES[name] for name in ("ours", "as released"))
     assert (ours.steps, released.steps) == (1, 50)
     seconds = [
         38 * spent * max(schedule.checks)
         for spent, schedule in zip((0.18, 4.86), (ours, released), strict=True)
     ]
-    assert seconds[0] < seconds[1]  # Ours is not given more.
+    assert seconds[0] < seconds[1]  # Our schedule has no advantage.

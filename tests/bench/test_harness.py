@@ -1,16 +1,13 @@
-"""What all benchmarks share: options, rates, memory, answers of before, what lacks."""
+"""Tests of shared benchmark code: options, rates, memory, earlier answers."""
 
 import argparse
-import importlib.util
 import mmap
-import pathlib
 import sys
 
 import jax
 import numpy as np
 import pytest
 
-SCRIPT = pathlib.Path(__file__).parents[2] / "bench" / "harness" / "timing.py"
 NAMES = {"dysan": "dysan", "meta": "blinder.meta_gradient"}
 
 
@@ -42,7 +39,7 @@ def test_a_name_that_there_is_not_is_refused(bench, monkeypatch, script, option)
     monkeypatch.setattr(sys, "argv", [script, "--smoke", f"--{option}", "nothing"])
     begun = lambda **given: pytest.fail("It began.")
     monkeypatch.setattr(module.timing, "Report", begun)
-    with pytest.raises(SystemExit, match=rf"--{option} must be of .*\['nothing'\]"):
+    with pytest.raises(SystemExit, match=rf"--{option} must be one of .*\['nothing'\]"):
         module.main()
 
 
@@ -85,7 +82,7 @@ def test_rows_say_where_programs_may_have_been_compiled_before(bench, tmp_path):
 def test_names_that_there_are_are_taken(bench):
     among = bench("harness.timing").among
     among("only", ["a", "b"], ("a", "b", "c"))
-    with pytest.raises(SystemExit, match=r"--only must be of \['a'\], got \['b'\]"):
+    with pytest.raises(SystemExit, match=r"--only must be one of \['a'\], got \['b'\]"):
         among("only", ["a", "b"], ("a",))
 
 
@@ -94,7 +91,7 @@ def test_of_atlas(bench, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "argv", ["atlas", "--smoke", "--folder", str(tmp_path)])
     monkeypatch.setattr(atlas.ja, "load", raising(FileNotFoundError("nowhere")))
     atlas.main()
-    assert "Smartwatch is left out: nowhere" in capsys.readouterr().out
+    assert "Skipping Smartwatch: nowhere" in capsys.readouterr().out
     monkeypatch.setattr(atlas.ja, "load", raising(ValueError("a file is damaged")))
     with pytest.raises(ValueError, match="a file is damaged"):
         atlas.main()
@@ -129,7 +126,7 @@ def test_answers_of_before_stay(bench, tmp_path):
 
 
 def raising(error):
-    """A function that raises it, whatever it is given."""
+    """Returns a function that raises ``error`` for any arguments."""
 
     def raise_it(*given, **settings):
         raise error
@@ -142,33 +139,28 @@ def test_memory_that_was_given_back_is_forgotten(bench):
     work.forget_held()
     start = work.held_mib()
     if not start:
-        pytest.skip("Linux alone says what a process held")
-    # Asked of the system itself: an allocator may have as much lying about.
+        pytest.skip("only Linux reports the memory of a process")
+    # Allocate from the system itself, since an allocator may reuse memory.
     pages = mmap.mmap(-1, 1 << 28)  # 256 MiB.
     np.frombuffer(pages, np.uint8)[:] = 1
     most = work.held_mib()
     pages.close()
-    # It outlives what was given back; the system counts pages in batches.
+    # The peak survives freed memory; the system counts pages in batches.
     assert work.held_mib() == pytest.approx(most, abs=2) and most > start + 200
     work.forget_held()
     assert work.held_mib() < most - 200
 
 
 @pytest.fixture
-def timing():
-    if not SCRIPT.exists():
-        pytest.skip("the benchmarks are not beside the tests")
-    spec = importlib.util.spec_from_file_location("timing", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def timing(bench):
+    return bench("harness.timing")
 
 
 def test_copy_bandwidth_keeps_to_one_piece_of_memory(timing, monkeypatch):
     passes, places = [], []
 
     def in_half_a_second(fn, *args, repeats):
-        # The results are kept, so that memory is the same only where it was donated.
+        # Results stay alive, so memory is reused only if it was donated.
         for _ in range(1 + repeats):
             passes.append(jax.block_until_ready(fn(*args)))
             places.append(passes[-1].unsafe_buffer_pointer())

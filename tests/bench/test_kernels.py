@@ -1,23 +1,17 @@
-"""Rows on kernels: what each must say, by hand and of one area as it runs."""
+"""Tests of rows on kernels: required fields, by hand and from a run of one area."""
 
 import datetime
-import importlib
 import json
-import pathlib
 
 import pytest
 
-BENCH = pathlib.Path(__file__).parents[2] / "bench"
 NEEDED = {"operations", "bytes", "seconds", "date", "device", "unit", "shapes"}
 
 
 @pytest.fixture
-def timing(monkeypatch):
-    """The module, on a machine of 200 operations and 10 bytes a second."""
-    if not BENCH.exists():
-        pytest.skip("the benchmarks are not beside the tests")
-    monkeypatch.syspath_prepend(str(BENCH))
-    module = importlib.import_module("harness.timing")
+def timing(bench, monkeypatch):
+    """Returns the module for a machine with 200 operations and 10 bytes per second."""
+    module = bench("harness.timing")
     monkeypatch.setattr(module, "matmul_rate", lambda n: 200.0)
     monkeypatch.setattr(module, "copy_bandwidth", lambda num_bytes: 10.0)
     return module
@@ -29,7 +23,7 @@ def test_shares_of_the_limits(timing):
         "clip", 5.0, "ms", "8 x 4", operations=100, bytes=40, seconds=5, least_bytes=20
     )
     row = report.rows[-1]
-    # 100 operations in 5 s are 20 of 200 a second; 40 bytes are 8 of 10, 20 are 4.
+    # 100 operations in 5 s are 20 of 200 per second; 40 bytes are 8 of 10, 20 are 4.
     assert row["share_of_matmul_rate"] == 0.1
     assert row["share_of_copy_bandwidth"] == 0.8
     assert row["share_of_copy_bandwidth_by_least_bytes"] == 0.4
@@ -74,17 +68,17 @@ def test_a_run_that_is_stopped_keeps_its_rows_and_replaces_none(timing, tmp_path
     assert json.loads(path.read_text()) == report.rows and len(report.rows) == 4
 
 
-def test_every_row_of_an_area_has_its_work(timing):
+def test_every_row_of_an_area_has_its_work(timing, bench):
     report = timing.KernelReport(smoke=True)
-    importlib.import_module("kernels.aggregation").rows(report, smoke=True)
+    bench("kernels.aggregation").rows(report, smoke=True)
     assert len(report.rows) == 9
     for row in report.rows:
         assert NEEDED < set(row)
         assert row["share_of_copy_bandwidth"] > 0 and row["share_of_matmul_rate"] > 0
 
 
-def test_a_clipped_sum_reads_twice_and_need_read_once(timing):
-    clipping = importlib.import_module("kernels.clipping")
+def test_a_clipped_sum_reads_twice_and_need_read_once(timing, bench):
+    clipping = bench("kernels.clipping")
     took = timing.Timed(1.0, 0.0, None)
     # 8 rows of 4 float32 numbers are 128 bytes, their sum 16.
     work = clipping._work(32, 4, 4, took)

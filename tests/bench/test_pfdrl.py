@@ -45,7 +45,7 @@ def test_settled_is_the_day_after_which_it_never_falls_again(runs):
     assert runs.settled(curve((1, 0.95), (2, 1.0))) == 1  # 95 % of 1.
     assert runs.settled(curve((1, 0.96), (3, 0.5), (5, 0.8), (9, 0.8))) == 5
     assert runs.settled(curve((1, 0.0), (7, 0.0))) == 1
-    # By what is had in the end, of which the last mark may fall short: never.
+    # Relative to the final value, which the last mark may miss: never.
     assert runs.settled(curve((1, 0.9), (2, 0.5)), last={"saved": 0.8}) == 0
 
 
@@ -78,7 +78,7 @@ def test_shares_and_errors_by_hand(runs):
         "accuracy": 0.875, "mae": 0.5, "rmse": 0.5**0.5, "mase": 0.25,
         "mase_median": 0.25,
     }  # fmt: skip
-    # Two devices, of which the second errs as much as holding does, and one not there.
+    # The second device errs as much as repeating the last value; one is missing.
     three = {name: np.concatenate([x] * 3, axis=1) for name, x in tested.items()}
     three["forecast"][0, 1] = [4.0, 4.0]
     three["minutes"][0, 2], three["forecast"][0, 2] = 0, 1e6
@@ -90,7 +90,7 @@ def test_shares_and_errors_by_hand(runs):
 
 
 def test_accuracies_by_hour_and_how_many_reach_each(runs):
-    # A day of a device of 10 W: right in its first hour, half too little in all others.
+    # A day of a 10 W device: right in its first hour, half too low in all others.
     load = np.full((24, 1, 60), 10.0)
     forecast = np.where(np.arange(24) == 0, 10.0, 5.0)[:, None, None] * np.ones(60)
     tested = {"minutes": np.full((24, 1), 60.0), "load": load, "forecast": forecast}
@@ -106,7 +106,7 @@ def test_tables_average_seeds_and_keep_the_order_of_the_chapter(tables):
     assert first.startswith("| A | Local | 1 | 90.00 |  | 0.10 | 0.00 | 99.00 | 4")
     assert second.startswith("| A | PFDRL | 2 | 95.00 | ± 7.07 |")
     assert "| 4–9 | not kept | 24.0 | 12.00 | 9.00 |" in second
-    # Rows with a curve tell days with care, those on disk as well.
+    # Rows with a curve compute days with care, including rows on disk.
     curve = [mark(1, 1.0, off=1.0), mark(4, 1.0)]
     (line,) = tables.control_table([made(curve=curve, days=1)]).splitlines()[2:]
     assert "| 1 | 4 | 24.0 |" in line
@@ -119,7 +119,7 @@ def test_persistence_stands_below_the_forecasters(tables):
     assert [line.split(" | ")[1] for line in lines] == ["LR", "LSTM", "persistence"]
     held = "| A | persistence | 1 | 1.000 | 1.000 | 4.00 | 8.00 | 80.0 |"
     assert lines[-1] == held and lines[0].endswith("| 90.0 |")
-    # Step sizes stand there where one row tells of any.
+    # Learning rates appear if one row has any.
     rows[1]["forecaster_learning_rate"] = 1e-3
     lr, lstm, last = tables.forecast_table(rows).splitlines()[2:]
     assert lr.endswith("| 90.0 | 0.001 |") and lstm.endswith("| 90.0 | not kept |")
@@ -152,7 +152,7 @@ def test_new_homes_that_never_get_there_are_told(tables):
         line
         == "| A | PFDRL | 2 | 4 | 5 | not kept | not kept | never | not kept | 95.0 |"
     )
-    # One that joins and never gets there makes the slowest "never", not a 0.
+    # A new home that never settles makes the slowest "never", not 0.
     curves = [[mark(1, 1.0, off=0.5), mark(2, 1.0)], [mark(1, 1.0), mark(2, 1.0)]]
     more = {"curves": curves, "last": [mark(0, 1.0), mark(0, 1.0)], "days": [0, 5]}
     row = made("joining", newcomers=2, joined=reached | more, alone=alone | more)
@@ -237,7 +237,7 @@ def test_more_noise_is_a_smaller_epsilon_and_homes_have_more(bench, place):
 
 @pytest.fixture
 def one_core(monkeypatch):
-    """Half the programs."""
+    """Halves the number of programs."""
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
 
@@ -254,7 +254,7 @@ def test_learning_rates_are_chosen_without_held_out_days(bench, one_core, place)
     by_rate = found["mase_by_rate"]
     assert found["forecaster_learning_rate"] == float(min(by_rate, key=by_rate.get))
     assert len(set(by_rate.values())) == 2
-    # Other held-out days change nothing.
+    # Other held-out days make no difference.
     other = place.power.copy()
     other[:, 2 * 1440 :] = 1000.0
     again = rates.chosen(place._replace(power=other), config, hyper, 0, (1e-9, 5e-3))
@@ -290,7 +290,7 @@ def test_a_smoke_run_writes_tables_and_figures_and_goes_on(
     assert out.with_name("pfdrl_gamma.png").stat().st_size > 5000
     assert "Q-networks, γ" in out.with_suffix(".md").read_text()
     assert "<img" in out.with_suffix(".html").read_text()
-    # What is there is not done again.
+    # Saved answers are not recomputed.
     kept = sorted((tmp_path / "runs" / "gamma").glob("*.json"))
     row = json.loads(kept[0].read_text())
     kept[0].write_text(json.dumps(row | {"saved": 0.125}))
@@ -299,7 +299,7 @@ def test_a_smoke_run_writes_tables_and_figures_and_goes_on(
 
 
 def test_homes_without_standby_save_no_share_of_it(bench):
-    """And are no dot of the figure: 0 % would say that they failed to."""
+    """They are not in the figure either, where 0 % would be a failure."""
     saved, standby = np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[4.0, 0.0]] * 2)
     shares = bench("pfdrl.runs").shares_of_homes(saved, standby)
     assert shares == [0.375, None]

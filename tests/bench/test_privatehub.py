@@ -1,4 +1,4 @@
-"""The comparison with PrivateHub: places, arithmetic, tables, a smoke run."""
+"""Tests of the comparison with PrivateHub: places, arithmetic, tables, a smoke run."""
 
 import dataclasses
 import json
@@ -34,7 +34,7 @@ def work(bench):
 
 
 def test_concealment_by_hand(runs):
-    # Windows of a, a, b, c, c: the judge takes one a for c, and one c for b.
+    # Windows of a, a, b, c, c: the classifier confuses one a with c, and one c with b.
     labels = np.array([0, 0, 1, 2, 2])
     said = np.eye(3)[[0, 2, 1, 2, 1]] * np.arange(1.0, 6)[:, None]
     found = runs.concealment(said, labels, ("a", "b", "c"), ("c",))
@@ -49,7 +49,7 @@ def test_concealment_by_hand(runs):
 
 
 def test_what_is_said_the_wrong_way_round_is_told_all_the_same(runs):
-    """Three of four windows of the class to hide are taken for the other, and back."""
+    """Three of four windows of the class to hide are confused, and vice versa."""
     labels = np.array([0, 0, 0, 0, 1, 1, 1, 1])
     said = np.eye(2)[[1, 1, 1, 0, 0, 0, 0, 1]]
     found = runs.concealment(said, labels, ("a", "b"), ("b",))
@@ -89,7 +89,7 @@ def test_two_classes_lose_their_labels_and_no_window(runs, places):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Rooms and an office, small, where their files belong."""
+    """Writes small files of rooms and an office."""
     monkeypatch.setenv("JAXANON_DATA", str(tmp_path))
     monkeypatch.setenv("JAXANON_CACHE", str(tmp_path / "cache"))
     (tmp_path / "room_climate").mkdir()
@@ -147,7 +147,7 @@ def test_what_is_not_at_hand_is_said(places, monkeypatch, capsys):
     monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     places.rooms.cache_clear()
     assert places.every(False, "rooms") == []
-    assert "rooms are left out: room_climate was not found" in capsys.readouterr().out
+    assert "Skipping rooms: room_climate was not found" in capsys.readouterr().out
 
 
 def test_homes_become_places_of_sensors_that_change(places):
@@ -169,7 +169,7 @@ def test_rare_classes_and_idle_choices_stay_out(places):
         {"activity": np.repeat(np.arange(len(counts)), counts)},
     )
     assert places.kept_classes("abc", side([20, 15, 20]), side([9, 9, 3])) == [0]
-    choices = {"x": ("a", "e"), "y": ("a",), "z": ("a", "b")}  # Of z one is left.
+    choices = {"x": ("a", "e"), "y": ("a",), "z": ("a", "b")}  # z leaves one class.
     assert places.possible(choices, ("a", "b", "c")) == {"x": ("a",)}
 
 
@@ -190,7 +190,7 @@ def test_every_job_can_be_trained(work, places):
             rounds = epochs * method.schedule.rounds_per_epoch(data)
             asked = sum((work.SMOKE_STEPS if smoke else work.STEPS)[name].values())
             assert asked * 0.6 < rounds < asked * 1.6 + 20
-    assert len(work.pairs(place)) == 3  # Of a, b and d.
+    assert len(work.pairs(place)) == 3  # Pairs of a, b and d.
     pairs = dataclasses.replace(place.data.spec, classes=place.data.spec.classes | {
         "activity": tuple("abcdefghij")})  # fmt: skip
     other = place._replace(data=place.data._replace(spec=pairs))
@@ -212,7 +212,7 @@ def test_fewer_steps_are_those_of_the_same_network(bench, runs, work, places):
 
 def test_a_forecast_is_missed_by_what_really_came(bench):
     quality = bench("privatehub.quality")
-    net = Forecaster(2)  # Says that all stays as it is.
+    net = Forecaster(2)  # Repeats the last value.
     params = net.init(jax.random.key(0), jnp.zeros((1, 2, 1)))
     forecasts = Forecasts(net, params, jnp.zeros(0))
     read, came = np.array([[[1.0], [2.0], [5.0]]]), np.array([[[0.0], [3.0], [2.5]]])
@@ -232,7 +232,7 @@ def test_features_are_what_the_last_layer_sees(bench):
 
 @pytest.fixture
 def smoke(bench, work, tmp_path, monkeypatch):
-    """Asks a question of the two methods that compile fastest; its rows."""
+    """Runs a question on the two methods that compile fastest; returns its rows."""
     names = {name: work.METHODS[name] for name in (work.RAW, "Conditional GAN")}
     monkeypatch.setattr(work, "METHODS", names)
     monkeypatch.setattr(work, "WAYS", {})
@@ -258,14 +258,14 @@ def test_a_smoke_run_writes_tables_and_figures_and_goes_on(
     (path,) = (tmp_path / "runs" / "methods").glob("*raw_data*.json")
     window = json.loads(path.read_text())["streams"]["windows"][0]
     assert window["raw"] == window["made"]
-    assert ("streams" in raw) + ("streams" in gan) == 1  # The figure is of one of them.
+    assert ("streams" in raw) + ("streams" in gan) == 1  # The figure shows one of them.
     assert 0 <= gan["shown"] <= 1 and gan["retrained"].keys() == {"forest"}
     assert gan["settings"]["widths"] == [8, 4] and gan["versions"]["jax"]
     for name in ("methods", "choices", "streams"):
         assert out.with_name(f"hub_{name}.png").stat().st_size > 5000
     assert "table 4.2" in out.with_suffix(".md").read_text()
     assert "<img" in out.with_suffix(".html").read_text()
-    # What is there is not done again, and what was trained serves other questions.
+    # Saved answers are not recomputed, and other questions reuse trained runs.
     (kept,) = (tmp_path / "runs" / "methods").glob("*GAN*.json")
     kept.write_text(json.dumps(json.loads(kept.read_text()) | {"shown": 0.125}))
     trained = list((tmp_path / "runs" / "trained").glob("*"))
@@ -274,7 +274,7 @@ def test_a_smoke_run_writes_tables_and_figures_and_goes_on(
     out, rows = smoke("switched")
     assert [row["name"] for row in rows if "other_told" in row] == ["Conditional GAN"]
     assert list((tmp_path / "runs" / "trained").glob("*")) == trained
-    # By other settings it is.
+    # Other settings are recomputed.
     monkeypatch.setitem(work.SMOKE, "cgan", work.SMOKE["cgan"] | {"latent_dim": 5})
     out, rows = smoke("methods")
     anew = [row for row in rows if row["question"] == "methods"]

@@ -1,4 +1,4 @@
-"""What the comparison with PrivateHub trains goes on from what was trained before."""
+"""Tests that training for PrivateHub's comparison continues saved runs."""
 
 import argparse
 import sys
@@ -43,7 +43,7 @@ def test_what_was_trained_before_is_what_training_begins_with(runs, work, place)
 
 @pytest.fixture
 def counted(runs, monkeypatch):
-    """Training after which all weights are the number of rounds; what it began at."""
+    """Replaces training: all weights become the number of rounds; records the start."""
     begun = []
 
     def fit(method, data, epochs, seed, folder=None):
@@ -54,7 +54,7 @@ def counted(runs, monkeypatch):
             method.prepare(datasets.by_client(data.train))
         )
         more = rounds - first
-        state = jax.eval_shape(method.init, key)  # Networks are slow to set up.
+        state = jax.eval_shape(method.init, key)  # Initializing networks is slow.
         params = jax.tree.map(lambda x: np.full(x.shape, rounds, x.dtype), state.params)
         state = state._replace(params=params, round=np.int32(rounds))
         config = {"settings": {"classes_to_hide": ["c"]}, "epochs": epochs}
@@ -74,13 +74,13 @@ def test_pre_training_serves_all_choices_of_what_to_hide(
         job = work.Job("methods", name, choice, name)
         run, told = answers.Asked(two, job, 0, True, tmp_path).run()
         assert told["hidden"] == [choice]
-        # Of both runs, which together have as many rounds as one would have had.
+        # Both runs together have as many rounds as a single run.
         assert told["training_s"] == told["rounds"] == int(run.state.round)
     before, first, again, second = counted
     assert before == again and before[0].startswith(f"simulated-pre-training-{name}")
     assert before[2] == 0 < first[2] == second[2] and first[1] > before[1]
     assert first[0] != second[0]
-    # Nothing goes before who learns to hide from the start.
+    # Methods that hide from the start have no pre-training.
     job = work.Job("methods", "Conditional GAN", "c", "Conditional GAN")
     answers.Asked(two, job, 0, True, tmp_path).run()
     assert len(counted) == 5 and counted[-1][2] == 0
@@ -94,7 +94,7 @@ def test_other_settings_and_other_windows_are_told_apart(work, place, monkeypatc
     train = train._replace(windows=train.windows + 1)
     other = place._replace(data=place.data._replace(train=train))
     assert digest(other) != first
-    with monkeypatch.context() as patched:  # As steps are kept is none of answers'.
+    with monkeypatch.context() as patched:  # Optimizer states do not affect answers.
         patched.setattr(alternating.optax, "flatten", lambda optimizer: optimizer)
         assert digest(place) == first
     monkeypatch.setitem(work.SMOKE_STEPS["privatehub"], "pretraining", 60)
@@ -120,8 +120,8 @@ def test_outdated_answers_go_and_figures_of_no_place_stay(bench, work, place):
     kept = of(work.digest(work.OURS, place, hidden, True)) | own
     elsewhere = kept | {"place": "not at hand"}
     speed = {"question": "speed", "name": "windows, rewriting", "value": 10.0}
-    anew = kept | {"name": work.ANEW}  # By the digest of the other way to rewrite.
-    blind = kept | {"question": "missing", "name": "a and b"}  # Made anew, too.
+    anew = kept | {"name": work.ANEW}  # Has the digest of the other way to rewrite.
+    blind = kept | {"question": "missing", "name": "a and b"}  # Regenerated, too.
     rows = [kept, kept | {"digest": "of before"}, anew, blind, speed, elsewhere]
     args = argparse.Namespace(smoke=True, case=None)
     with mock.patch.object(module.places, "every", lambda *_: [place]):
@@ -129,7 +129,7 @@ def test_outdated_answers_go_and_figures_of_no_place_stay(bench, work, place):
 
 
 def test_what_is_trained_once_also_makes_all_anew(bench, runs, work, place, tmp_path):
-    """By its own settings: nothing of a window is left but its class."""
+    """With its own settings: a window preserves only its class."""
     settings, _ = work.settings("privatehub", place, ("c",), True)
     method = methods.build("privatehub", place.data.spec, **settings)
     run = Run(method, method.init(jax.random.key(0)), place.data.spec, None, [], {})
@@ -152,7 +152,7 @@ def test_what_is_trained_once_also_makes_all_anew(bench, runs, work, place, tmp_
     before, again, after, attacked = used
     assert before is again is run and after is attacked
     assert after.method.config.strength == 1 > run.method.config.strength
-    # What the state holds is told anew, too, or it would stay as it was trained.
+    # Settings in the state change, too; otherwise they would stay as trained.
     assert (
         float(after.state.hyper["guidance_scale"])
         == 6

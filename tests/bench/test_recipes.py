@@ -1,4 +1,4 @@
-"""The benchmark of recipes: its attackers, its verdicts, and a run from the shell."""
+"""Tests of the recipes benchmark: attackers, verdicts, and a run from the shell."""
 
 import json
 
@@ -16,7 +16,7 @@ def data():
 
 
 def trial_of(data, change, attackers=("forest", "boosting")):
-    """An evaluation whose anonymizer is ``change``, of standardised windows."""
+    """Returns an evaluation with the anonymizer ``change`` on standardized windows."""
     mean, std = np.float32(data.spec.mean), np.float32(data.spec.std)
 
     def anonymize(key, windows):

@@ -1,4 +1,4 @@
-"""Benchmarks run as they are documented, on sizes that take seconds."""
+"""Smoke tests of benchmarks as documented, on sizes that take seconds."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_blinder_has_every_setting_of_every_variant(bench):
 
 
 def test_layouts_in_a_process_of_their_own(tmp_path):
-    """Which splits the processor before JAX is there, and checks its own numbers."""
+    """It splits the processor before JAX is imported, and checks its own numbers."""
     bench, out = pathlib.Path(__file__).parents[2] / "bench", tmp_path / "rows.json"
     done = subprocess.run(
         [sys.executable, bench, "federated.layouts", "--smoke", "--json", out],
@@ -75,5 +75,5 @@ def test_layouts_in_a_process_of_their_own(tmp_path):
 
 def test_names_that_there_are_not_are_refused_with_those_there_are(run_script):
     assert "blinder, deeprotect" in run_script("--help")
-    with pytest.raises(AssertionError, match=r"NAME must be of anonymizers, .* got no"):
+    with pytest.raises(AssertionError, match="NAME must be one of anonymizers, .* no"):
         run_script("no.such")
