@@ -1,4 +1,4 @@
-"""What tests of several kernels share."""
+"""Fixtures shared by the tests of several kernels."""
 
 import chex
 import jax

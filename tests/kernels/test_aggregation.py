@@ -131,7 +131,7 @@ def test_krum_selects_as_the_loops_do(name):
     num_selected = min(2, int(mask.sum()))
     got, info = krum(stacked, 1, num_selected=num_selected, mask=mask)
     scores = reference.krum_scores(stacked, 1, mask)
-    if mask.sum() >= 4:  # With fewer, nobody has a neighbour that counts.
+    if mask.sum() >= 4:  # With fewer, no client has a neighbour that counts.
         np.testing.assert_allclose(info["scores"], scores, rtol=1e-4)
     chosen = np.argsort(info["scores"], kind="stable")[:num_selected]
     np.testing.assert_array_equal(np.flatnonzero(info["selected"]), np.sort(chosen))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import jaxanon
 from jaxanon.kernels.bounds import Range, check, declared, finite, setting
 
-# What a config cannot do without, beside what is tried.
+# Settings that a config requires in addition to the tested one.
 NEEDED = {
     "OccupancyGANConfig": {"hide": ("sit",)},
     "RAEConfig": {"black": ("sit",), "gray": ("walk",)},
@@ -179,7 +179,7 @@ def test_settings_are_taken_or_refused_by_name(name, draw):
     except (TypeError, ValueError) as error:
         assert any(field in str(error) for field in fields), (given_, repr(error))
         return
-    # What was taken is of the kind of what stands there without asking.
+    # An accepted value has the type of the default.
     for field in dataclasses.fields(config):
         if isinstance(field.default, tuple | str | bool):
             value = getattr(config, field.name)

@@ -85,7 +85,7 @@ def test_sum_is_that_of_the_loops(name, dtype, large, monkeypatch):
 
 
 def test_the_ways_to_sum_agree_and_leave_bad_rows_out():
-    # By columns is what an accelerator runs; here so that a CPU has seen it.
+    # Accelerators use the column layout; this runs it on a CPU.
     leaf = jnp.arange(24.0).reshape(4, 3, 2).at[2].set(jnp.nan)
     factor, used = jnp.array([1.0, 0.5, 2.0, 0.0]), jnp.array([True, True, False, True])
     expected = leaf[0] + leaf[1] / 2

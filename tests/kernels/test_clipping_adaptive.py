@@ -14,7 +14,7 @@ WRONG = pytest.mark.parametrize("wrong", [2 / 3, 3 / 2])
 
 
 def _p_normal(sample, stddev):
-    """How well the sample goes with N(0, stddev^2)."""
+    """Returns the p-value of the sample under N(0, stddev^2)."""
     return stats.kstest(np.asarray(sample, np.float64) / stddev, "norm").pvalue
 
 
@@ -62,7 +62,7 @@ def test_adaptive_norm_finds_the_quantile():
 
 
 def _log_steps(count_stddev):
-    """What noise alone does to three groups' norms in units of the fraction's."""
+    """Returns three groups' log norm steps in units of the fraction's noise."""
     rows = {name: jnp.ones((10, 1)) for name in "abc"}
     bounds = {name: 2.0 for name in "abc"}
     run = lambda key: _adapt(
@@ -138,9 +138,10 @@ def test_a_weight_above_one_counts_as_one_and_one_below_zero_as_none():
         expected_rows=4,
         weights=jnp.array(weights),
     )
-    # Of weights 1, 1, 0 and 0 one is within, one not: b is a half, and C stays.
+    # With weights 1, 1, 0 and 0, one row is within and one is not: b = 1/2, and C
+    # stays.
     np.testing.assert_allclose(adapt(9.0, 1.0, -5.0, jnp.nan), 2.0, rtol=1e-6)
-    # Of 1, 0, 0, 0 one is: b = 1/2 + 1/8.
+    # With weights 1, 0, 0, 0, one row is within: b = 1/2 + 1/8.
     np.testing.assert_allclose(adapt(7.0, 0.0, 0.0, 0.0), 2 * np.exp(-1 / 8), rtol=1e-6)
 
 

@@ -16,7 +16,7 @@ BOUNDS = {"a": 3.0, "b": 4.0}
 
 
 def _p_normal(sample, stddev):
-    """How well the sample goes with N(0, stddev^2)."""
+    """Returns the p-value of the sample under N(0, stddev^2)."""
     sample = np.ravel(np.asarray(sample, np.float64))
     return stats.kstest(sample / stddev, "norm").pvalue
 
@@ -198,7 +198,7 @@ def test_noise_is_mapped_over_and_compiled_once():
     ("reading", "expected"), [("A", 1.0), ("B", 1.5617), ("C", 0.4664)]
 )
 def test_effective_multiplier_of_the_three_readings(reading, expected):
-    # Four layers, z = 2, scores E; what E multiplies is what the readings differ in.
+    # Four layers, z = 2, scores E; the interpretations differ in the factor of E.
     scores, bounds = np.array([0.9, 0.5, 0.7, 0.3]), np.array([0.1, 2.0, 5.0, 1.0])
     signal = {"A": scores, "B": scores, "C": np.ones(4)}[reading]
     noise = {"A": scores, "B": np.ones(4), "C": scores}[reading]
@@ -224,7 +224,7 @@ def test_effective_multiplier_at_its_edges():
     np.testing.assert_allclose(effective([2.0, 0.0], [3.0, 0.0]), 1.5)
     assert effective(0.0, 1.0) == jnp.inf
     slope = jax.grad(effective)(1.0, 2.0)
-    np.testing.assert_allclose(slope, -2.0, rtol=1e-6)  # Of sigma / C.
+    np.testing.assert_allclose(slope, -2.0, rtol=1e-6)  # Slope in sigma / C.
 
 
 KEY = "key must be a typed PRNG key such as jax.random.key\\(0\\), got"

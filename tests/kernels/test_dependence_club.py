@@ -43,7 +43,7 @@ def test_by_hand():
     log_variance = jnp.log(jnp.array([[1.0], [0.25]]))
     np.testing.assert_allclose(club_bound(y, mean, log_variance), 15 / 8, rtol=1e-6)
     assert float(club_bound(y[:1], mean[:1], log_variance[:1])) == 0
-    # A law that says the same of every row tells nothing, whatever it says.
+    # A distribution that is the same for every row carries no information.
     same = jnp.full((2, 1), 5.0)
     np.testing.assert_allclose(club_bound(y, same, 0 * same), 0, atol=1e-6)
 

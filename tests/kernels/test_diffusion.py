@@ -92,7 +92,7 @@ def test_small_betas_keep_their_digits_in_float32():
 
 
 def test_rescaling_by_hand():
-    # Signals .9, .6, .3 less .3, times .9 / .6: the first stays, the last is none.
+    # Signals .9, .6, .3 less .3, times .9 / .6: the first stays, the last becomes 0.
     signals = np.array([1, 0.9, 0.6, 0.3])
     betas = 1 - (signals[1:] / signals[:-1]) ** 2
     schedule = diffusion.noise_schedule(betas, zero_terminal_snr=True)
@@ -186,7 +186,8 @@ def test_conversions_are_finite_without_signal():
         )
         return convert(*inputs), jax.grad(convert, argnums=(0, 1))(*inputs)
 
-    # v = -x0 there, and x_t is all noise; a noise cannot tell x0, which is 0.
+    # v = -x0 there, and x_t is pure noise, so a noise does not determine x0, which is
+    # 0.
     expected = {
         ("v", "x0"): -out,
         ("v", "noise"): x_t,

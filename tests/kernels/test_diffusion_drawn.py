@@ -117,7 +117,7 @@ def test_each_prediction_tells_the_other_two(given_betas, seed, t):
     np.testing.assert_allclose(
         velocity, signal * noise - level * x0, rtol=1e-4, atol=1e-5
     )
-    # At step 0 there is no noise, and x0 tells none.
+    # Step 0 has no noise, and x0 does not determine it.
     told = {"noise": noise * (level > 0), "x0": x0, "v": velocity}
     for given_kind in KINDS:
         output = {"noise": noise, "x0": x0, "v": velocity}[given_kind]
@@ -150,7 +150,8 @@ def test_a_posterior_is_bayes_rule_of_two_gaussians(given_betas, seed, ends):
         np.testing.assert_allclose(mean, x_t if to == t else x0, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(variance, 0, atol=1e-6)
         return
-    # Of x_to the prior N(signal x0, level²), and x_t = a x_to + noise of 1 - a².
+    # The prior of x_to is N(signal x0, level²); x_t = a x_to + noise of variance 1 -
+    # a².
     a = signal[t] / signal[to]
     precision = 1 / level[to] ** 2 + a**2 / (1 - kept[t] / kept[to])
     pulled = signal[to] * x0 / level[to] ** 2 + a * x_t / (1 - kept[t] / kept[to])
@@ -169,7 +170,7 @@ def test_a_posterior_is_bayes_rule_of_two_gaussians(given_betas, seed, ends):
 def test_one_step_lands_on_the_line_or_in_the_posterior(
     given_betas, seed, shape, kind, eta
 ):
-    """DDIM keeps the noise that was predicted; at eta 1, and DDPM, draw anew."""
+    """DDIM reuses the predicted noise; DDIM at eta 1 and DDPM draw new noise."""
     x0, noise, t, to = draw(seed, shape), draw(seed + 1, shape), 3, 1
     schedule = kernels.noise_schedule(given_betas)
     _, signal, level = levels(given_betas)

@@ -62,7 +62,7 @@ def _draws(betas, steps, eta=1.0, variance=None):
 
 
 def _could_be(draws, mean, variance):
-    """Whether a normal sample may have come from N(mean, variance); 1 in 100 errs."""
+    """Returns whether the sample fits N(mean, variance); wrong in 1 of 100 cases."""
     scaled = (draws - mean) / np.sqrt(variance)
     return stats.kstest(scaled, "norm").pvalue > 0.01
 
@@ -198,7 +198,7 @@ def test_part_way_start_rewrites_what_was_noised():
 
 
 def test_gradient_is_that_of_the_affine_map_and_survives_checkpoints():
-    # Of every step only (1 - slope signal) adds to the mean: see the test of the bias.
+    # Each step adds only (1 - slope signal) to the mean; see the test of the bias.
     schedule, key = diffusion.noise_schedule(BETAS), jax.random.key(0)
 
     def ends(mean, wrap):

@@ -123,7 +123,7 @@ def test_guided_gaussians_are_a_gaussian_with_the_guided_mean(away):
 
 
 def test_half_precision_outputs_are_combined_in_float32():
-    # 101 - 100 of numbers that bfloat16 cannot tell from their neighbours.
+    # 101 - 100 times numbers that bfloat16 rounds to their neighbours.
     outputs = jnp.array([1.0, 1.0078125], jnp.bfloat16)
     network = lambda x, t, which: outputs[which] * jnp.ones_like(x)
     guided = diffusion.classifier_free_guidance(network, 1, 0, 64.0)

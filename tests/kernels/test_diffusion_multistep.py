@@ -20,7 +20,7 @@ def _no_denoiser(xp):
     return lambda x, t: xp.sin(x) + xp.asarray(t, x.dtype) / T
 
 
-# Noise alone tells no x0 where no signal is left.
+# Without signal, the noise does not determine x0.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "prediction, zero",
@@ -52,9 +52,11 @@ def test_it_is_the_papers_in_float64(prediction, zero):
 
 
 def _errors(sample, counts):
-    """Of ``sample(denoise_fn, schedule, x, steps)`` where the best denoiser is known.
+    """Returns errors of ``sample(denoise_fn, schedule, x, steps)`` for a known best
+    denoiser.
 
-    What N(1, 2²) at step t flows to is known, too: as many deviations from the mean.
+    The exact flow of N(1, 2²) at step t is also known: it keeps the number of standard
+    deviations from the mean.
     """
     mean, std, start, end = 1.0, 2.0, 640, 64
     betas = [1e-4 + t * 2e-2 / 1000 for t in range(640)]

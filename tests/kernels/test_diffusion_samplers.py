@@ -24,7 +24,7 @@ ALL_STEPS = diffusion.diffusion_steps(T, T)
 
 @functools.cache
 def _noises(shape):
-    """What the sampler draws at each step: ``fold_in(key, t)`` and nothing else."""
+    """Returns the sampler's noise at each step, drawn from ``fold_in(key, t)`` only."""
     key = jax.random.key(0)
     draw = lambda t: jax.random.normal(jax.random.fold_in(key, t), shape, jnp.float64)
     return np.asarray(jax.jit(jax.vmap(draw))(jnp.arange(T + 1)))

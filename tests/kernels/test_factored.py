@@ -42,7 +42,7 @@ def parameters(d_in=30, width=20, d_out=25):
 
 @jax.jit
 def step(params, x, size):
-    """Where one step of gradient descent leads, and by which gradients."""
+    """Returns the parameters after one gradient descent step, and its gradients."""
     _, grads = kernels.value_and_grad(two_layers)(params, x)
     return kernels.sgd_step(params, grads, size), grads
 

@@ -1,4 +1,4 @@
-"""Factored changes, inner loops and memories of drawn shapes, beside matrices."""
+"""Factored updates, inner loops and memory of drawn shapes, against matrices."""
 
 import functools
 
@@ -109,7 +109,7 @@ def test_a_memory_goes_as_the_loop_over_time(seed, batch, time, d_in, features):
 
 
 def loss(params, batch):
-    """Of a linear model: the mean squared error of the rows that are real."""
+    """Returns a linear model's mean squared error over the real rows."""
     off = kernels.matmul(batch["x"], params["net"]["w"]) + params["net"]["b"][None]
     off = jnp.where(batch["mask"][:, None], off - batch["y"], 0)
     return jnp.sum(off**2) / 2 / jnp.maximum(jnp.sum(batch["mask"]), 1)

@@ -127,7 +127,7 @@ def test_maps_over_clients_shards_and_compiles_once(traced_once, over_a_mesh):
 
 
 def test_shards_do_not_mix_their_examples():
-    # The gradient of what all shards share would be a sum over them, before clipping.
+    # The gradient of a variable that all shards share would be summed before clipping.
     params, batch = nested_problem()
     auto = (jax.sharding.AxisType.Auto,)  # Since JAX 0.12 it would be Explicit.
     mesh = jax.sharding.AbstractMesh((5,), ("clients",), axis_types=auto)

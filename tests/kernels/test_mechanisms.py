@@ -52,7 +52,7 @@ def test_noise_has_the_scale_and_two_thirds_of_it_is_rejected(law):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_half_precision_noise_has_the_scale_and_float64_is_float64(law):
-    # bfloat16 keeps 8 bits: moments, not single numbers, tell the scale.
+    # bfloat16 keeps 8 bits, so moments rather than single numbers show the scale.
     size = np.mean(np.abs(_draw(law, jnp.bfloat16)))
     expected = 1.5 * (1.0 if law == "laplace" else np.sqrt(2 / np.pi))
     assert abs(size / expected - 1) < 6 / np.sqrt(NUM)

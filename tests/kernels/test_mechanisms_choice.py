@@ -200,7 +200,7 @@ def test_frequencies_of_responses_that_nobody_can_have_sent_are_no_numbers(wrong
     responses = jnp.array([0, 0, 1, wrong])
     estimate = mechanisms.randomized_response_frequencies
     assert np.isnan(estimate(responses, 3, 1.0)).all()
-    # Where nobody can look at them.
+    # Traced values cannot be checked, so the result is NaN.
     assert np.isnan(jax.jit(lambda said: estimate(said, 3, 1.0))(responses)).all()
     padding = responses != wrong
     got = mechanisms.randomized_response_frequencies(responses, 3, 1.0, padding)

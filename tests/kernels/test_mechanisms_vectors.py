@@ -27,7 +27,7 @@ def keys(count=NUM, seed=0):
 
 
 def noise(norm, size, epsilon=2.0, count=NUM, seed=0):
-    """Of a value with sensitivity 1 in that norm."""
+    """Draws noise for a value with sensitivity 1 in that norm."""
     bounded = mechanisms.bounded_value(jnp.zeros(size), **{norm: 1.0})
     one = lambda key: mechanisms.norm_mechanism(key, bounded, epsilon, norm=norm)
     return np.asarray(optimized(jax.vmap(one))(keys(count, seed)))
@@ -75,13 +75,15 @@ def test_counts_of_neighbours_differ_by_the_budget_at_most(norm):
 
 def test_for_a_range_linf_and_for_a_ball_l2_need_the_least_noise():
     size = (
-        7  # Of 7 numbers in [0, 1] the mean of |z|: 7/ε for Laplace, (7 + 1)/2ε here.
+        # Mean of the sum of |z| over 7 numbers in [0, 1]: 7/ε for Laplace, (7 + 1)/2ε
+        # here.
+        7
     )
     box = mechanisms.clip_to_range(jnp.zeros(size), 0.0, 1.0)
     one = lambda key: mechanisms.norm_mechanism(key, box, 1.0, norm="linf")
     drawn = np.abs(jax.jit(jax.vmap(one))(keys(50_000)))
     np.testing.assert_allclose(drawn.mean(), 4.0, rtol=0.02)
-    # Of a vector that moves by 1 in L2, E‖z‖ is 7/ε; Laplace's scale is √7/ε each.
+    # If a vector moves by 1 in L2, E‖z‖ is 7/ε; Laplace needs a scale of √7/ε each.
     lengths = np.linalg.norm(noise("l2", size, 1.0, 50_000), axis=1)
     np.testing.assert_allclose(lengths.mean(), 7.0, rtol=0.02)
     ball = mechanisms.bounded_value(jnp.zeros(size), l2=1.0)
@@ -121,7 +123,9 @@ SIZES = pytest.mark.parametrize(("size", "epsilon"), [(3, 1.0), (8, 5.0), (8, 20
 
 
 def share(size, height):
-    """Of the sphere above a height; by Beta's law, which <v, u> shifted follows."""
+    """Returns the fraction of the sphere above a height, since (1 + <v, u>) / 2 is
+    Beta.
+    """
     half = (size - 1) / 2
     return stats.beta.sf((1 + height) / 2, half, half)
 
@@ -181,12 +185,14 @@ def test_a_budget_beyond_all_bounds_sends_the_vector_itself():
     ("dtype", "most"), [("bfloat16", 62.0), ("float32", 62.0), ("float64", 80.0)]
 )
 def test_a_budget_at_which_the_rest_is_never_sent_is_refused(dtype, most):
-    """Of 8 numbers; beyond it a uniform number is always below the probability."""
+    """With 8 numbers, a uniform number is always below the probability beyond the
+    bound.
+    """
     with jax.enable_x64(dtype == "float64"):
         x, drawn = jnp.ones(7, dtype), "float64" if dtype == "float64" else "float32"
         send = functools.partial(mechanisms.priv_unit, jax.random.key(0), x, 1.0)
         assert jnp.isfinite(send(most)).all()
-        largest = 1 - float(jnp.finfo(drawn).eps)  # Of uniform numbers.
+        largest = 1 - float(jnp.finfo(drawn).eps)  # The largest uniform number.
         assert mechanisms.priv_unit_cap(8, most).probability <= largest
         with pytest.raises(ValueError, match=f"epsilon must .* to 1 in {drawn}; take"):
             send(1.1 * most)
@@ -194,7 +200,7 @@ def test_a_budget_at_which_the_rest_is_never_sent_is_refused(dtype, most):
 
 
 def test_the_rest_of_the_sphere_is_never_less_likely_than_the_budget_asks_for():
-    """Of 1.6 uniform numbers in 2**23 two say so, the lower of which is drawn here."""
+    """Two of 2**23 uniform numbers exceed 1 - 1.6 * 2**-23; the test draws the lower."""
     probability = 1 - 1.6 * 2.0**-23
     cap = mechanisms.priv_unit_cap(8, 60.0)._replace(probability=probability)
     draw = jax.random.uniform
@@ -206,7 +212,7 @@ def test_the_rest_of_the_sphere_is_never_less_likely_than_the_budget_asks_for():
 
 @SIZES
 def test_no_other_height_leans_more(size, epsilon):
-    """By numbers: the mean of <v, u> under Beta's law, for other caps of the budget."""
+    """Compares the mean of <v, u> under Beta's distribution with that of other caps."""
     cap = mechanisms.priv_unit_cap(size, epsilon)
     half = (size - 1) / 2
 

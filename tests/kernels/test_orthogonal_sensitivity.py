@@ -69,7 +69,7 @@ def test_one_direction_under_transformations():
     fn(jnp.ones(2), 1.0)
     c = jnp.array([1.0, -4.0])
     assert fn(c, 2.0).l1 == 2.5
-    # l1 = 1 + |c₀| / |c₁|, so d/dc₀ = 1/4 and d/dc₁ = 1/16; l2 √(1 + 1/16) likewise.
+    # l1 = 1 + |c₀| / |c₁|, so d/dc₀ = 1/4 and d/dc₁ = 1/16; l2 = √(1 + 1/16) as well.
     slope = jax.jit(jax.grad(lambda c: _along(c, 1.0).l1))
     np.testing.assert_allclose(slope(c), [0.25, 1 / 16], rtol=1e-6)
     slope = jax.jit(jax.grad(lambda c: _along(c, 1.0).l2))
@@ -145,7 +145,7 @@ def test_span_of_one_of_dependent_and_of_all():
     for same in (c, np.concatenate([c, -2 * c]), np.concatenate([c, 0 * c])):
         got = orthogonal.relaxed_span_sensitivity(same, 2.0)
         np.testing.assert_allclose(got, one, rtol=1e-6)
-    # The span of everything is no restriction: d ΔQ.
+    # The span of the whole space does not restrict anything: d ΔQ.
     every = orthogonal.relaxed_span_sensitivity(np.eye(4) + 0.1, 2.0)
     np.testing.assert_allclose(every, [8, 4, 2])
     # A larger span can only be worse.

@@ -1,4 +1,4 @@
-"""A key taken out of a function: the same function of what was drawn."""
+"""Functions rewritten to take random draws instead of a key."""
 
 import chex
 import jax
@@ -91,7 +91,7 @@ def test_a_loop_that_runs_backwards_does():
         return jax.lax.scan(lambda c, one: (2 * c + one, c), 0.0, x, reverse=True)
 
     rewritten, _ = explicit(fn, X)
-    total, before = rewritten(X, jnp.ones(3))  # Of 1, 2, 3, from behind.
+    total, before = rewritten(X, jnp.ones(3))  # Cumulative from the end of 1, 2, 3.
     assert float(total) == 2 * (2 * 3 + 2) + 1
     np.testing.assert_allclose(before, [8, 3, 0])
 
@@ -171,7 +171,7 @@ def test_draws_are_those_of_jax(name):
     supplied = sources[draw.law]()
     made = rewritten(supplied)
     assert made.dtype == told.dtype and made.shape == told.shape
-    for moment in (np.mean, np.std):  # Of the same law: within 5 standard errors.
+    for moment in (np.mean, np.std):  # Same distribution: within 5 standard errors.
         spread = 5 * (1 + np.std(told)) * np.std(told) / np.sqrt(told.size) + 0.05
         assert abs(moment(made) - moment(told)) < spread
 
@@ -203,7 +203,7 @@ def one(law, key, shape):
 
 
 def asked(law, shape):
-    """What has to be handed in for it, and how that is drawn by the same key."""
+    """Returns the expected draw, and the function that draws it from the same key."""
     if law == "integers":
         draw = Draw("integers", shape, -2, 7)
         return draw, lambda key: jax.random.randint(key, shape, -2, 7)
@@ -248,7 +248,7 @@ def test_a_program_of_what_was_drawn_is_the_program(steps, seed, abstract):
     for name, array in want.items():
         assert found[name].dtype == array.dtype and found[name].shape == array.shape
         np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-5)
-    if steps:  # And it is no other's: what is handed in is what counts.
+    if steps:  # The result depends only on the draws passed in.
         other = rewritten(x, *(-7 * array - 5 for array in drawn))
         assert not np.allclose(other["x"], found["x"])
 

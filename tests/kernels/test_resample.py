@@ -70,7 +70,7 @@ def test_neighbours_are_those_of_imbalanced_learn():
 
 
 def test_neighbours_by_hand_far_from_the_origin():
-    # Around 1e4 the squares agree to 8 digits; only centring tells 1 from 1.5.
+    # Around 1e4 the squares agree to 8 digits; only centring separates 1 from 1.5.
     x = np.float32([[0.0], [1.0], [2.5], [4.5]]) + np.float32(1e4)
     found, _ = NEIGHBOURS(x, np.zeros(4, int), np.ones(4, bool), 2, block=3)
     np.testing.assert_array_equal(found, [[1, 2], [0, 2], [1, 3], [2, 1]])
@@ -99,7 +99,7 @@ def test_smote_rows_lie_between_a_row_and_its_neighbour(name):
 
 
 def _steps(u_scale=1.0):
-    """Where 4,000 SMOTE rows of two points, 0 and 1, lie between them."""
+    """Returns where 4,000 SMOTE rows lie between the two points 0 and 1."""
     x, labels = np.float32([[0.0], [1.0]]), np.zeros(2, np.int32)
     table = TABLE(x, labels, np.ones(2, bool), 1, 5)
     made = SMOTED(jax.random.key(2), x, table, 4000)
@@ -251,7 +251,7 @@ def test_a_row_beyond_measure_leads_nobody_into_another_class(bad):
 
 
 def test_whole_numbers_are_refused_rather_than_cut_off():
-    # A row between 1 and 2 is no whole number, and would come back as 1.
+    # A row between 1 and 2 is not an integer; rounding would return 1.
     x, labels, mask = jnp.array([[1], [2]]), jnp.zeros(2, int), jnp.ones(2, bool)
     table = kernels.balance_table(x.astype(float), labels, mask, 1, 1)
     for call in (

@@ -45,9 +45,7 @@ def test_draws_have_the_distribution_of_the_balanced_set():
         return stats.chisquare(both[p > 0], len(rows.x) * p[p > 0]).pvalue
 
     assert p_value(samples_per_class, k) > 0.01
-    assert (
-        p_value(samples_per_class + 1, k) < 1e-3
-    )  # A wrong T is told from the right one.
+    assert p_value(samples_per_class + 1, k) < 1e-3  # Rejects a wrong T.
     assert p_value(samples_per_class, 1) < 1e-6  # So is a wrong number of neighbours.
 
 

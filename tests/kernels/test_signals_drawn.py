@@ -1,4 +1,4 @@
-"""Signals and warping of drawn shapes, lengths and padding, beside SciPy and loops."""
+"""Signals and warping of drawn shapes, lengths and padding, against SciPy and loops."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -100,7 +100,7 @@ def test_a_recording_in_two_parts_is_filtered_as_scipy_does_it_in_one(
 def test_a_steady_state_is_scipys_and_stays(sections, seed, lead, width):
     first = recordings(seed, lead, 1, width)
     state = kernels.sosfilt_steady_state(sections, first[..., 0, :])
-    theirs = scipy.signal.sosfilt_zi(sections)  # Of a step from 0 to 1.
+    theirs = scipy.signal.sosfilt_zi(sections)  # Response to a step from 0 to 1.
     expected = theirs[:, :, None] * first[..., None, :, :]
     np.testing.assert_allclose(state, expected, atol=1e-4)
     y, after = kernels.sosfilt(sections, np.repeat(first, 40, axis=-2), state)

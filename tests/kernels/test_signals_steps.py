@@ -62,7 +62,8 @@ BY_HAND = [
     # After 4 of them the mean is (4 * 20 + 16 * 2.5) / 20 = 6.
     ([*STRONG[:4], (3.01, 0.4)], 5),
     ([*STRONG[:4], (2.99, 0.4)], 4),
-    # What is no step is forgotten: its jerk moves no mean. Its time still counts.
+    # A peak that is not a step is dropped: its jerk changes no mean, but its time
+    # counts.
     ([*WEAK, (1.249, 0.4)], 0),
     ([*WEAK, (1.251, 0.4)], 1),
     ([(3, 0.4), (0.1, 0.1), (3, 0.1)], 1),
@@ -80,7 +81,7 @@ BY_HAND = [
 
 
 def _judged(r, real, rate_hz):
-    """What the counter makes of a magnitude that is filtered already."""
+    """Counts the steps of a magnitude that is already filtered."""
     is_candidate, jerk, pace = steps._candidates(r, real)
     return steps._count_steps(is_candidate, jerk, pace / rate_hz)
 
@@ -126,7 +127,7 @@ def test_counters_agree_with_loops_on_wandering_walks(rate_hz):
 
 
 def test_level_stretches_do_not_turn():
-    # Without a filter: the judge of the turns alone, on ties that floats rarely have.
+    # Without a filter: tests only the turning points, on ties that floats rarely have.
     r = np.array([0, 0, 3, 3, 5, 5, 5, 2, 2, 1, 1, 4, 4, 9, 0, 0, 1.0])
     judge = jax.jit(lambda r, real: _judged(r, real, 20.0))
     for size in range(4, len(r) + 1):
