@@ -18,7 +18,7 @@ STEP_SIZE = 0.1
 
 @functools.cache
 def solved(name):
-    """Solves all clients together by factors, and one after another by the reference."""
+    """Solves all clients together by factors, and one by one by the reference."""
     case = cases.CASES[name]
     of = lambda matmul: functools.partial(cases.loss, matmul=matmul)
     with jax.enable_x64():

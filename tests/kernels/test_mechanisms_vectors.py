@@ -123,9 +123,7 @@ SIZES = pytest.mark.parametrize(("size", "epsilon"), [(3, 1.0), (8, 5.0), (8, 20
 
 
 def share(size, height):
-    """Returns the fraction of the sphere above a height, since (1 + <v, u>) / 2 is
-    Beta.
-    """
+    """Returns the fraction of the sphere above a height, as a Beta tail."""
     half = (size - 1) / 2
     return stats.beta.sf((1 + height) / 2, half, half)
 
@@ -185,9 +183,7 @@ def test_a_budget_beyond_all_bounds_sends_the_vector_itself():
     ("dtype", "most"), [("bfloat16", 62.0), ("float32", 62.0), ("float64", 80.0)]
 )
 def test_a_budget_at_which_the_rest_is_never_sent_is_refused(dtype, most):
-    """With 8 numbers, a uniform number is always below the probability beyond the
-    bound.
-    """
+    """Beyond the bound on 8 numbers, every uniform number is below the probability."""
     with jax.enable_x64(dtype == "float64"):
         x, drawn = jnp.ones(7, dtype), "float64" if dtype == "float64" else "float32"
         send = functools.partial(mechanisms.priv_unit, jax.random.key(0), x, 1.0)
@@ -200,7 +196,7 @@ def test_a_budget_at_which_the_rest_is_never_sent_is_refused(dtype, most):
 
 
 def test_the_rest_of_the_sphere_is_never_less_likely_than_the_budget_asks_for():
-    """Two of 2**23 uniform numbers exceed 1 - 1.6 * 2**-23; the test draws the lower."""
+    """Two of 2**23 uniform numbers exceed 1 - 1.6 * 2**-23; the lower is drawn."""
     probability = 1 - 1.6 * 2.0**-23
     cap = mechanisms.priv_unit_cap(8, 60.0)._replace(probability=probability)
     draw = jax.random.uniform

@@ -1,4 +1,4 @@
-"""Per-example gradients, and releases of vectors and answers, against hand arithmetic."""
+"""Per-example gradients, private vectors and answers, against hand arithmetic."""
 
 import math
 

@@ -67,7 +67,7 @@ def test_a_table_holds_each_real_row_of_a_class_once(client):
 
 
 def between(client, row, wanted, number):
-    """Returns whether a row lies between a row of its class and one of its neighbours."""
+    """Returns whether a row lies between one of its class and a neighbour."""
     x, flat = np.asarray(row, np.float64).ravel(), client[0].reshape(len(client[0]), -1)
     flat = flat.astype(np.float64)
     near = 1e-5 if client[0].dtype == np.float32 else 6e-3
@@ -82,7 +82,7 @@ def between(client, row, wanted, number):
 
 
 def checked(client, rows, number):
-    """Checks that drawn rows have existing classes and lie between rows of their class."""
+    """Checks that drawn rows have existing classes and lie between their rows."""
     assert rows.x.dtype == client[0].dtype and rows.x.shape[1:] == client[0].shape[1:]
     for x, label, real in zip(rows.x, rows.labels, rows.mask, strict=True):
         if real:
