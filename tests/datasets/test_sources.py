@@ -1,4 +1,4 @@
-"""Original files are found where they are said to be, or fetched whole."""
+"""Original files are found at the given place, or downloaded completely."""
 
 import http.server
 import threading
@@ -12,7 +12,7 @@ from jaxanon.datasets.motion_sense import location
 
 @pytest.fixture
 def nowhere(monkeypatch):
-    """No copy of the data on this machine."""
+    """Hides all local copies of the data."""
     monkeypatch.setattr(
         sources, "__file__", "/nowhere/else/jaxanon/datasets/sources.py"
     )
@@ -20,7 +20,7 @@ def nowhere(monkeypatch):
 
 @pytest.fixture
 def server(tmp_path):
-    """A folder and the address at which it is served."""
+    """Serves a folder; returns the folder and its address."""
     folder = tmp_path / "served"
     folder.mkdir()
 
