@@ -1,4 +1,4 @@
-"""The files that an evaluation writes."""
+"""Files of an evaluation."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ HISTORY = [{"round": 10 * i, "losses": {"loss": 2.0**-i, "kl": 1.0}} for i in ra
 
 @pytest.fixture(scope="module")
 def written(cases, judges, tmp_path_factory):
-    """(report, folder) of one evaluation that wrote its files."""
+    """Returns (report, folder) of one evaluation that wrote its files."""
     folder = tmp_path_factory.mktemp("run")
     run = cases.Run(cases.flip_side, folder, HISTORY)
     run.method = SimpleNamespace(name="<mirror>", config={"gamma": 0.2})
@@ -56,7 +56,7 @@ def test_out_comes_before_the_folder_of_the_run(cases, judges, tmp_path):
     out = tmp_path / "new" / "out"
     evaluate(run, cases.data(), judges=judges, output_dir=out, **cases.QUICK)
     assert (out / "report.html").exists() and not (tmp_path / "run").exists()
-    # No history, no training curves.
+    # Without a history there are no training curves.
     assert not (out / "training.png").exists()
 
 
@@ -66,6 +66,6 @@ def test_examples_are_in_physical_units(cases):
     examples = reports.choose_examples(data, safe)
     assert examples.names == ("slow", "fast")
     np.testing.assert_allclose(examples.safe, examples.raw, rtol=1e-5, atol=1e-5)
-    # A slow and a fast window of theirs, not the same one twice.
+    # A slow and a fast window of the subject, not the same one twice.
     rows = [(data.test.windows == raw).all((1, 2)).argmax() for raw in examples.raw]
     assert data.test.labels["activity"][rows].tolist() == [0, 1]

@@ -25,7 +25,7 @@ def drawn(seed, count):
 @few
 @given(seeds, st.permutations(range(CLASSES)), st.sampled_from([(0, 1), (0, 0)]), seeds)
 def test_of_windows_all_alike_a_classifier_tells_one_class(seed, order, sizes, other):
-    """Of two present classes it finds one; it never finds the absent third."""
+    """Finds one of the two present classes, never the absent third."""
     labels = np.repeat(order[:2], [SIZES[size] for size in sizes])
     labels = np.random.default_rng(seed).permutation(labels)
     still = np.ones((len(labels), 3, 2)) * drawn(other, 1)

@@ -11,7 +11,7 @@ from jaxanon.models import blinder
 pytestmark = pytest.mark.slow
 
 STEP, ALPHA, BETA, GAMMA = 0.05, 0.9, 2.0, 3.0
-ROWS = 3  # Of the query set; the support set has one.
+ROWS = 3  # for the query set; the support set has one.
 
 
 def layers(tree):

@@ -91,7 +91,7 @@ def test_the_larger_of_every_two_samples():
 
 @jax.jit
 def moments(windows, real):
-    """Returns the moving averages of the first normalization after one training step."""
+    """Returns the moving averages of the first norm after one training step."""
     net = ConvClassifier(2, filters=(2,), hidden=())
     variables = net.init(jax.random.key(0), windows)
     _, updated = net.apply(

@@ -19,7 +19,7 @@ def test_surprise_is_the_negative_log_likelihood():
 
 
 def test_a_law_that_was_learned_bounds_gaussians_by_the_closed_form():
-    """For a correlation of 0.8 this is r^2 / (1 - r^2), all of it in the first number."""
+    """A correlation of 0.8 gives r^2 / (1 - r^2), all of it in the first number."""
     r, random = 0.8, np.random.default_rng(0)
     x, noise = random.normal(size=(2, 4000, 2))
     y = np.stack([r * x[:, 0] + (1 - r**2) ** 0.5 * noise[:, 0], noise[:, 1]], axis=1)

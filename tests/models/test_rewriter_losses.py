@@ -39,7 +39,7 @@ def case():
 
 
 def _parts(net, params, batch):
-    """Returns mean squared error, summed KL divergence, and the classifiers' softmax."""
+    """Returns squared error, summed KL divergence, and the classifiers' softmax."""
     mean, log_variance = map(np.float64, net.encode(params, batch.windows))
     z = jnp.float32(mean + np.exp(log_variance / 2) * np.asarray(batch.noise))
     rebuilt = np.float64(net.decode(params, z, batch.private))

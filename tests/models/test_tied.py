@@ -73,7 +73,7 @@ def test_rows_are_orthonormal_at_the_start_and_after_any_step():
 
 @hypothesis.given(st.integers(0, 1000))
 def test_no_two_windows_have_features_further_apart_than_a_quarter(seed):
-    """Orthonormal rows do not stretch, and the logistic curve's slope is at most 1/4."""
+    """Orthonormal rows do not stretch, and the logistic slope is at most 1/4."""
     one, other = np.random.default_rng(seed).uniform(size=(2, 1, 6)).astype(np.float32)
     layers = moved(LAYERS)
     for count in (1, 2):

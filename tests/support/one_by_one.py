@@ -2,7 +2,7 @@
 
 
 def one_by_one(fake):
-    """Replaces ``evaluation.evaluate_each`` by ``fake(run, data, *, seed, ...)`` per run."""
+    """Replaces ``evaluation.evaluate_each`` by ``fake(run, data, ...)`` per run."""
 
     def evaluate_each(runs, data, seeds, **options):
         pairs = zip(runs, seeds, strict=True)

@@ -14,7 +14,7 @@ NUMBERS = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
 
 
 def block(first, count):
-    """Returns samples ``first`` to ``first + count`` of NUMBERS, at 50 Hz from 0 s on."""
+    """Returns samples ``first`` to ``first + count`` of NUMBERS, at 50 Hz from 0 s."""
     part = NUMBERS[first : first + count]
     return Block(first / 50, 50.0, part, "", (first + count) / 50)
 
