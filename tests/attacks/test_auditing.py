@@ -85,7 +85,7 @@ def test_what_fedsgd_ldp_loses_is_accounted_for(num_steps, num_rounds, multiplie
 
 
 def test_samples_hide_what_they_are_said_to():
-    """Three rounds of two steps on batches that include each row with probability 0.4."""
+    """Three rounds of two steps, which include each row with probability 0.4."""
     told = found(fedsgd_ldp(SOME, 2), 3, noise_multiplier=1.0)
     assert 0.3 * accounted(1.0, SOME, 6) < told <= accounted(1.0, SOME, 6)
     # Less is lost than without sampling, where the bound is nearly tight.

@@ -28,7 +28,10 @@ def test_shadow_runs_are_with_and_without_and_each_has_a_key_of_its_own():
 
 
 def gaussians(rng, runs, means, deviations):
-    """Returns ``float[2, runs, examples, statistics]`` with means and std of shape without runs."""
+    """Returns ``float[2, runs, examples, statistics]``, means and std.
+
+    Means and std lack the runs axis.
+    """
     shape = (2, runs, *np.shape(means)[1:])
     noise = rng.normal(size=shape)
     return np.expand_dims(means, 1) + np.expand_dims(deviations, 1) * noise

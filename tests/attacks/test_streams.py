@@ -22,7 +22,7 @@ def test_runs_are_of_one_person_each_and_do_not_overlap():
 
 
 def weak(persons, windows, share, seed=0):
-    """Returns log-probabilities of 0.6, right for the person in a ``share`` of windows."""
+    """Returns log-probabilities of 0.6; a ``share`` of windows is right."""
     rng = np.random.default_rng(seed)
     truth = np.arange(persons) % 2
     wrong = rng.random((persons, windows)) >= share

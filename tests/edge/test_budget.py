@@ -122,7 +122,7 @@ def test_whoever_keeps_a_budget_needs_no_runtime(path):
 
 
 def test_threads_that_charge_at_once_charge_nothing_twice(path):
-    """Each thread opens the file itself, as a process does, and meets the others' lock."""
+    """Each thread opens the file itself, like a process, and meets the lock."""
     edge.Budget(path, 2.0)  # 16 of the 24 requested charges fit.
     together = threading.Barrier(3)
 

@@ -104,7 +104,7 @@ def test_what_the_disk_did_not_take_is_told(
 
 @pytest.fixture
 def heard():
-    """Restores Ctrl-C, since a background test run ignores it and children inherit that."""
+    """Restores Ctrl-C, which children of a background test run would ignore."""
     # Uses the default handler, as a new program does.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

@@ -83,7 +83,7 @@ def test_a_disk_that_is_really_full(small_disk):
 
 
 def _one_gap(found, reason, count):
-    """Asserts that only one stretch of ``count`` samples is missing, and marked as a gap."""
+    """Asserts that one stretch of ``count`` samples is missing, where the gap is."""
     (place,) = [place for place, row in enumerate(found) if row[1]]
     before, after = found[:place], found[place + 1 :]
     assert found[place][:2] == (len(before), reason)

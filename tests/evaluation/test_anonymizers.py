@@ -59,7 +59,7 @@ def linked(cases, new_people, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(cases, tmp_path_factory):
-    """Returns one of many runs' report, the progress, and classifiers trained meanwhile."""
+    """Returns one run's report, the progress, and the classifiers trained."""
     told, made, train = [], [], protocol.train_raw_classifiers
     tell = lambda done, total, what: told.append((done, total, what))
     run = cases.Run(cases.identity, tmp_path_factory.mktemp("alone"))

@@ -120,7 +120,7 @@ def test_losses_of_many_windows_are_those_of_each(cases, monkeypatch):
     whole = run.window_losses(jax.random.key(0), *data.test)
     monkeypatch.setattr(
         "jaxanon.core.run.BATCH", 40
-    )  # Of 96: the last part is not full.
+    )  # The last part of 96 is not full.
     parts = run.window_losses(jax.random.key(0), *data.test)
     assert whole["now"].shape == (96,)
     np.testing.assert_allclose(parts["later"], whole["later"], rtol=1e-5)

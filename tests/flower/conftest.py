@@ -25,7 +25,7 @@ import jaxanon.flower
 
 
 def write(path):
-    """Writes 4 people, 2 activities that differ in frequency, 2 genders in amplitude."""
+    """Writes 4 people, 2 activities by frequency, and 2 genders by amplitude."""
     rng = np.random.default_rng(0)
     subject = np.repeat(np.arange(4), (24, 20, 24, 18))
     activity, gender = np.arange(len(subject)) % 2, subject % 2
@@ -202,7 +202,10 @@ def office(monkeypatch):
 
 @pytest.fixture
 def meet(data, port, tmp_path, hand_out, office):
-    """Returns ``meet(method, devices, ...)``, which gives ``(run or error, told, outcomes)``."""
+    """Returns ``meet(method, devices, ...)``, which serves.
+
+    It gives ``(run or error, told, outcomes)``.
+    """
     from jaxanon.flower import client, server
     from jaxanon.flower.settings import Serving
 

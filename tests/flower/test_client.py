@@ -19,7 +19,7 @@ SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 1, "batch_size": 
 
 @pytest.fixture(scope="module")
 def served(data):
-    """Returns a two-round state of a private learner, and a server's payload of terms."""
+    """Returns a two-round state of a private learner, and a payload of terms."""
     private = {"epsilon": 8.0, "max_rounds": 2, "max_examples": 20}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **private)
     state = jax.jit(method.init)(jax.random.key(0))

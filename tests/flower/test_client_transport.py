@@ -126,7 +126,7 @@ class Flower:
 
 @pytest.fixture
 def take_part(monkeypatch):
-    """Returns ``take_part(flower, respond, done, ...)``, which answers a running server."""
+    """Returns ``take_part(flower, respond, done, ...)``, a client of a server."""
     monkeypatch.setattr(client_transport, "LINGER_S", 0.0)
     monkeypatch.setattr(client_transport, "POLL_S", 0.01)
 

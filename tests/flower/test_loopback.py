@@ -50,7 +50,7 @@ def fedavg(data):
 
 @pytest.fixture(scope="module")
 def simulated(data, fedavg):
-    """Returns ``simulated(rounds, missing)``, the simulated state without one client."""
+    """Returns ``simulated(rounds, missing)``, the state without one client."""
     update = jax.jit(fedavg.update)
     prepared = fedavg.prepare(datasets.by_client(data.train))
 

@@ -29,7 +29,7 @@ PROGRAM = [sys.executable, "-P", "-c", "from jaxanon.cli.app import main; exit(m
 
 @pytest.fixture
 def start(file, tmp_path, tmp_path_factory):
-    """Returns ``start(*words)``, whose process tree is killed at the end of the test."""
+    """Returns ``start(*words)``, whose processes are killed at the test's end."""
     started, named = [], ["--dataset", str(file), "--public", "activity"]
     kept = str(tmp_path_factory.mktemp("bytecode"))  # Flower runs several programs.
     env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPYCACHEPREFIX": kept}

@@ -1,4 +1,4 @@
-"""What is killed: tasks that write into a folder, and what comes of each."""
+"""Tasks that write into a folder and are killed, and their results."""
 
 import hashlib
 import importlib.util
@@ -12,7 +12,7 @@ GRID = {"rate": [0.25, 0.5, 0.75]}
 
 
 def data_of(place):
-    """Of the file that ``prepare`` wrote."""
+    """Loads the file that ``prepare`` wrote."""
     from jaxanon import datasets
 
     return datasets.load(
@@ -21,7 +21,7 @@ def data_of(place):
 
 
 def prepare(place):
-    """What all tasks start from: windows, and raw files of a data set."""
+    """Writes the tasks' input: windows, and raw files of a data set."""
     random_ = np.random.default_rng(0)
     np.savez(
         place / "waves.npz",
