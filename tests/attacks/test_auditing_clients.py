@@ -49,7 +49,7 @@ def spent(*multipliers):
 
 
 def test_a_client_of_atlas_loses_what_half_its_multiplier_is_worth():
-    """Twice the loss that the whole multiplier gives for one clip norm."""
+    """The loss exceeds that of the whole multiplier at one clip norm apart."""
     algorithm = federated.atlas(
         init_fn, loss_fn, ONE, num_clients=1, privacy_unit="client"
     )

@@ -170,7 +170,7 @@ def test_rows_are_sorted_and_of_two_at_one_time_the_first_stays():
     text = "\n".join(lines(1600, "S", at, values)).encode()
     ((task, pieces),) = read_tasks("a.txt", "1600", text).items()
     assert task == 17 and reading.GAP_NS == 500 * MS
-    # Steps up to 500 ms (100 to 600) are not a gap; 501 ms (to the next row) is.
+    # 100 to 600 ms is not yet a gap; 601 to 1200 ms is.
     assert [piece.rows[:, 0].tolist() for piece in pieces] == [[1, 2, 0, 4, 5], [6]]
     assert pieces[0].times.tolist() == (np.array([0, 50, 100, 600, 601]) * MS).tolist()
 

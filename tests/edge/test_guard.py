@@ -218,7 +218,7 @@ def test_a_model_of_epsilon_needs_a_budget(models, budget):
 
 
 def test_a_stream_ends_in_a_gap_when_its_budget_does(models, budget):
-    """Four windows of 0.25 at a hop of 4: of five, samples 16 to 23 are missing."""
+    """Four windows of 0.25 at a hop of 4: the fifth, samples 16 to 23, is missing."""
     model = models.Model(lambda x: -x, epsilon=0.25)
     stream = edge.Stream(model, budget=budget)
     blocks = stream.push(np.arange(24) / 50, np.arange(24.0)[:, None] + 1)

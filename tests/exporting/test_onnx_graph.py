@@ -179,10 +179,7 @@ def test_weights_of_branches_in_branches_are_bytes():
 
 
 def test_loops_in_branches_do_what_jax_does():
-    """As in a diffusion that hides classes.
-
-    Either of two loops with the same weights.
-    """
+    """A branch selects one of two loops that share weights, as in a diffusion."""
 
     def fn(key, x):
         noise = portable.normal(key, x.shape)

@@ -89,7 +89,7 @@ def read_attackers(folder):
 
 
 def _whole(folder, good):
-    """Returns bytes that pass the digest, since an exporter may damage a model first."""
+    """Returns bytes that pass the digest, since an exporter may damage a model."""
     import onnx
     from onnx import helper
 

@@ -223,7 +223,7 @@ def test_a_model_s_words_that_contradict_it_name_the_file(
 
 
 def test_a_time_far_from_the_others_is_no_measurement_of_ages(script, tmp_path):
-    """It once allocated an entry for every four seconds between, until memory ran out."""
+    """It once allocated an entry for every four seconds until memory ran out."""
     raw = script("fuzz_raw")
     raw.room_climate(tmp_path)
     path = tmp_path / "room_climate-location_B-measurement01.csv"

@@ -17,7 +17,7 @@ NEEDED = {
 
 
 def names():
-    """Returns all targets' names from the source, since collection imports no data set."""
+    """Returns all targets' names from the source, without importing data sets."""
     return (
         *("own data", "own tokens", "own csv", "input npz", "config", "metrics"),
         *("source", "told"),

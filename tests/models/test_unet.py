@@ -68,7 +68,8 @@ def test_attention_by_hand():
     x = np.random.default_rng(0).normal(size=(1, 5, 8)).astype(np.float32)
     module = unet.Attention(heads=2)
     own = module.init(jax.random.key(0), x)["params"]
-    # Only the projection from the past is active: the block's second half stays zero.
+    # An identity projection exposes the attention; the second half of the block stays
+    # zero.
     own["seen"]["kernel"] = jnp.eye(8)
     got = module.apply({"params": own}, x)[0]
     rows = np.float64(x[0])

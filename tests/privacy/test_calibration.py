@@ -66,7 +66,7 @@ def test_rdp_asks_for_much_where_its_orders_end():
 
 
 def test_what_fits_is_found_though_more_noise_may_tell_more():
-    """A loss that is 1 at first, then exceeds the budget up to 1.2."""
+    """The excess falls through 0 at 1, with a plateau from 1.0002 to 1.2."""
     for high in (2.0, 3.7):
         for beyond in (-0.5, 0.5):
             over = lambda x, beyond=beyond: beyond if 1.0002 < x < 1.2 else 1 - x

@@ -162,7 +162,7 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
 
 
 def test_the_common_sweep_takes_homes(searched, homes):
-    """The method may be a name or an object; options only for windows raise errors."""
+    """The method is a name or an object; options for windows raise errors."""
     members, summary, out, _ = searched
     method = registry.rebuild("pfdrl", homes.spec, SMALL)
     options = {"grid": GRID, "num_seeds": 2, "output_dir": out, "resume": True}

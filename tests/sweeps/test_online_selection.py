@@ -215,7 +215,7 @@ def test_others_are_refused(data, runs):
 
 @pytest.mark.slow
 def test_members_are_one_of_a_setting_that_was_trained_to_the_end(folder, tmp_path):
-    """The second one diverged, was stopped, or continued."""
+    """The second one was stopped, repeats the setting, or has too large parameters."""
     copy = lambda name: pathlib.Path(shutil.copytree(folder, tmp_path / name))
     told = sweeps_folder.read(folder)
     first, second = told["members"]

@@ -109,7 +109,7 @@ def test_two_clients_by_hand():
     # A threshold below -1 shares all layers, as FedAvg does.
     state, _ = two(2, similarity=-1.0)[-1]
     assert state.own.model["b"].tolist() == [0.0, 0.0, 0.0]
-    # A client that was never compared joins the largest group.
+    # A client that was never seen forms a separate group.
     assert state.server.groups["b"].tolist() == [0, 0, 2]
 
 

@@ -61,7 +61,7 @@ def test_two_agents_one_late_message_by_hand(monkeypatch):
             jax.random.key(0), mail, sent, HALF, shared={"w": True}, messages=messages
         )
         heard.append(float(mixed["w"][0]))
-    # Means of itself and: itself; 10, a round late; itself (10 is too old); 13.
+    # Half of: its own 0; 10, a round late; its own 0 (10 is too old); 13.
     assert heard == [0.0, 5.0, 0.0, 6.5]
 
 

@@ -186,7 +186,7 @@ def test_what_an_attacker_finds_is_below_what_is_accounted_for(steps):
     release = federated.sampled_gaussian(EVERY, 2.0, steps)
     epsilon = epsilon_spent([release], 1e-3)
     assert 0.3 * epsilon < most_told(2.0, steps) <= epsilon
-    # And above it where noise is a third of what is claimed.
+    # The estimate exceeds the claim if the noise is a third of the claimed noise.
     assert most_told(2.0 / 3, steps) > epsilon
 
 
