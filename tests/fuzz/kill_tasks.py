@@ -172,7 +172,7 @@ def dataset(place, out):
     for name in ("motion_sense", "wisdm"):
         parts = store.read(registry.find(name), place / "raw", out / "cache")
         told = digest(*(part.rows for part in parts))
-        (out / f"{name}.txt").write_text(told)  # The keys for the comparison.
+        (out / f"{name}.txt").write_text(told)  # The digests to compare.
 
 
 def prepared(out):

@@ -90,7 +90,7 @@ def finished(pid, kill_after=None) -> int:
 
 
 def in_child(look, out):
-    """Returns ``look`` of a folder from a child process, because JAX must not start here."""
+    """Returns ``look`` of a folder from a child process, which keeps JAX out."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if not pid:
@@ -128,7 +128,7 @@ class Bench:
             self.known[name] = self._whole(name)
 
     def _whole(self, name):
-        """Returns the uninterrupted result, its file-system calls, and their times in s."""
+        """Returns the uninterrupted result, its file-system calls, and their times."""
         task, look = TASKS[name]
         # Runs once first, so that compiled or prepared files exist.
         assert finished(start(task, self.place, self._folder(), 0, self.tell)) == 0
