@@ -60,7 +60,7 @@ def load(
     name = os.fspath(name_or_npz)
     private = (private,) if isinstance(private, str) else private
     private = None if private is None else tuple(private)
-    split = None if split is None else split.replace("_", " ").replace("-", " ")
+    split = None if split is None else split.replace(" ", "_").replace("-", "_")
     if name.endswith(".npz"):
         for argument, value in {"preset": preset, "source": source}.items():
             if value is not None:

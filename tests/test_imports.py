@@ -60,7 +60,7 @@ MAY_IMPORT = {
     "evaluation": Row(
         "kernels core training learners energy attacks metrics federated privacy "
         "report datasets",
-        "jax numpy",
+        "jax numpy scipy",
     ),
     "sweeps": Row(
         "kernels core training evaluation methods.dysan attacks energy federated "

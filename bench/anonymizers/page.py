@@ -5,19 +5,20 @@ from html import escape
 
 from anonymizers import rows as told
 from harness import pages
-from harness.pages import COLOURS, Section, label
-from jaxanon.report.figures import grid, picture
+from harness.pages import Section, label
+from jaxanon.report.figures import INK, RAW, SAFE, WIDTH, grid, picture
 from jaxanon.report.page import table
 
-MARKS = "os^Dv<>P"
-FILLS = {"flip": "none", "flip of half": "left"}  # Of forms; all others are full.
 KINDS = {"better": "key", "worse": "worst"}  # Classes of the page's style.
 WIDE = """<style>main { max-width: 84rem; } th, td { padding: .4rem; }
 th, td:first-child { white-space: normal; }</style>"""  # So that all columns are seen.
 CAPTION = (
-    "Utility against privacy: up is useful, left is private, dotted is guessing. "
-    "Hollow marks flip the private class, half-full ones that of half the windows."
+    "Left: balanced accuracy of the strongest retrained attacker; dashed: chance. "
+    "Right: accuracy of the public attribute by a classifier trained on raw windows. "
+    "Each case is sorted by leakage, lowest first. Whiskers are standard deviations "
+    "over seeds; rows without whiskers have one seed."
 )
+ROW = 0.21  # Inches of a row.
 
 
 def sections(rows) -> list[Section]:
@@ -60,46 +61,45 @@ markdown, write = PAGE.markdown, PAGE.write
 
 
 def utility_against_privacy(rows):
-    """Utility over the worst retrained attacker, a panel per case."""
-    rows = [one for one in rows if one["worst"]]
-    cases = pages.by(rows, "case")
-    systems = list(dict.fromkeys(one["system"] for one in rows))
-    wide = min(2, max(1, len(cases)))
-    canvas, axes = grid(-(-len(cases) // wide), wide, 6.4, 4.6)
-    handles = {}
-    for axis, (case, own) in zip(axes.flat, cases.items(), strict=False):
-        for one in own:
-            drawn = _point(axis, one, systems.index(one["system"]))
-            if one["form"] not in FILLS:
-                handles[one["system"]] = drawn
-            else:
-                handles.setdefault(one["system"], drawn)
+    """Draws leakage and utility of every row, sorted by leakage within each case."""
+    cases = pages.by([one for one in rows if one["worst"]], "case")
+    heights = [len(own) + 4 for own in cases.values()]
+    ratios = {"height_ratios": heights, "sharey": "row"}
+    height = ROW * sum(heights) / len(cases)
+    canvas, axes = grid(len(cases), 2, WIDTH / 2, height, **ratios)
+    for (left, right), (case, own) in zip(axes, cases.items(), strict=True):
+        own = sorted(own, key=_leakage)
+        _dots(left, [one["retrained_balanced"][one["worst"]] for one in own], SAFE)
+        _dots(right, [one["public_accuracy"] for one in own], RAW)
+        names = [told.called(one["system"], one["form"]) for one in own]
+        left.set_yticks(range(len(own)), names, fontsize=8.5)
+        left.set_ylim(len(own) - 0.5, -0.5)
         chance = next((one["chance"][0] for one in own if "chance" in one), None)
         if chance is not None:
-            axis.axvline(chance, **pages.DOTTED)
-        axis.set_title(case, fontsize=11, fontweight="bold", color="#1c2430")
-        read = f"{own[0]['private']} told by the worst attacker, balanced, %"
-        label(axis, read, f"{own[0]['public']} kept, %", 9)
-        axis.grid(alpha=0.25, lw=0.5)
-    for axis in axes.flat[len(cases) :]:
-        axis.set_axis_off()
-    style = {"loc": "outside lower center", "frameon": False, "fontsize": 8}
-    canvas.legend(handles.values(), handles.keys(), ncols=2 * wide, **style)
+            left.axvline(chance, color=INK, ls="--", lw=1)
+            note = {"xycoords": ("data", "axes fraction"), "fontsize": 8.5}
+            words, side = ("chance ", "right") if chance > 25 else (" chance", "left")
+            left.annotate(words, (chance, 0), ha=side, va="bottom", **note)
+        left.set_xlim(0, 103)
+        right.set_xlim(0, 103)
+        left.set_title(case, fontsize=10, fontweight="bold", color=INK, loc="left")
+        attribute = own[0]["private"]
+        label(left, f"{attribute}: strongest retrained attacker [%]", "", 8.5)
+        label(right, f"{own[0]['public']}: accuracy [%]", "", 8.5)
+        for axis in (left, right):
+            axis.grid(alpha=0.25, lw=0.5)
     return picture(canvas, CAPTION)
 
 
-def _point(axis, one, number):
-    private, private_std = one["retrained_balanced"][one["worst"]]
-    public, public_std = one["public_accuracy"]
-    return axis.errorbar(
-        *(private, public, public_std, private_std),
-        fmt=MARKS[number // len(COLOURS) % len(MARKS)],
-        color=COLOURS[number % len(COLOURS)],
-        fillstyle=FILLS.get(one["form"], "full"),
-        ms=7,
-        lw=1,
-        label=one["system"],
-    )
+def _leakage(one):
+    return one["retrained_balanced"][one["worst"]][0]
+
+
+def _dots(axis, pairs, colour):
+    """Draws ``(mean, std)`` of each row; std may be None."""
+    for row, (mean, std) in enumerate(pairs):
+        style = {"fmt": "o", "ms": 4.5, "lw": 1.2, "color": colour}
+        axis.errorbar(mean, row, xerr=std, **style)
 
 
 def _further(rows):
@@ -116,7 +116,7 @@ def _further(rows):
         linked = one.get("linkage")
         if linked:
             balanced = told.shown(linked["balanced_accuracy"])
-            guess = f"guessing {linked['chance'][0]:.1f}"
+            guess = f"chance level {linked['chance'][0]:.1f}"
             figures["who sent it"] = f"{balanced} ({linked['attacker']}; {guess})"
         shown = table((), figures.items())
         name = escape(told.called(one["system"], one["form"]))

@@ -134,7 +134,8 @@ def _linkage(report):
     worst, scores = max(report["attackers"].items(), key=lambda item: level(item[1]))
     kinds = ("accuracy", "balanced_accuracy", "chance")
     told = {kind: _percent(scores[kind]) for kind in kinds}
-    return {"strangers": report["strangers"], "attacker": worst, **told}
+    unseen = report.get("unseen_subjects", report.get("strangers"))
+    return {"unseen_subjects": unseen, "attacker": worst, **told}
 
 
 def _attacks(reports):

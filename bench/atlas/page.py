@@ -2,10 +2,12 @@
 
 import functools
 
+from matplotlib.lines import Line2D
+
 from atlas import applications, tables
 from harness import pages
 from harness.pages import GREY, Question, Section, by, label
-from jaxanon.report.figures import picture
+from jaxanon.report.figures import WIDTH, grid, picture
 
 KINDS = {
     "traditional": GREY,
@@ -16,6 +18,7 @@ KINDS = {
 COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#D55E00")
 METRICS = {"accuracy": "accuracy", "r2": "R²"}
 THIN = {"ms": 3, "lw": 1.3}
+LOWEST = -1.0  # Smallest R² that is drawn.
 
 
 def panels(rows, width=4.4, height=3.3):
@@ -29,30 +32,47 @@ def panels(rows, width=4.4, height=3.3):
 
 
 def methods(rows):
-    """Figure 3.9: every method's mean over clients, whiskers one deviation of them."""
-    drawn, axes = panels(rows, 4.6, 4.8)
-    for name, axis in axes.items():
-        own = tables.over_seeds(by(rows, tables.PLACE)[name])
-        own = sorted(own.values(), key=lambda row: tables.ORDER.index(row["name"]))
-        places = range(len(own))
-        axis.barh(
-            places,
-            [row["value"] for row in own],
-            xerr=[row["spread"] for row in own],
-            color=[KINDS[row["kind"]] for row in own],
-            error_kw={"lw": 0.8, "alpha": 0.6},
+    """Figure 3.9: mean over clients of every method, highest first."""
+    places = by(rows, tables.PLACE)
+    count = max(len(by(own, "name")) for own in places.values())
+    across = 2
+    down = -(-len(places) // across)
+    drawn, axes = grid(down, across, WIDTH / across + 0.6, 0.2 * count + 0.9)
+    for axis in axes.flat[len(places) :]:
+        axis.set_visible(False)
+    for axis, (name, found) in zip(axes.flat, places.items(), strict=False):
+        own = tables.over_seeds(found).values()
+        own = sorted(own, key=lambda row: row["value"], reverse=True)
+        for place, row in enumerate(own):
+            style = {"fmt": "o", "ms": 4.5, "lw": 1.2, "color": KINDS[row["kind"]]}
+            if row["value"] < LOWEST:
+                axis.plot(LOWEST, place, "<", ms=5, color=style["color"])
+                continue
+            axis.errorbar(row["value"], place, xerr=row["spread"], **style)
+        axis.set_yticks(range(len(own)), [row["name"] for row in own], fontsize=8)
+        axis.set_ylim(len(own) - 0.5, -0.5)
+        axis.grid(alpha=0.25, lw=0.5)
+        low = min(row["value"] - row["spread"] for row in own)
+        axis.set_xlim(max(LOWEST, min(0.0, low - 0.05)) - 0.02, 1.02)
+        stands_for = found[0]["stands_for"]
+        axis.set_title(f"{name} (for {stands_for})", fontsize=9.5, fontweight="bold")
+        measure = METRICS[own[0]["metric"]]
+        axis.set_xlabel(
+            f"{measure}: mean ± standard deviation over clients", fontsize=9
         )
-        axis.set_yticks(places, [row["name"] for row in own], fontsize=7)
-        axis.invert_yaxis()
-        axis.grid(axis="y", alpha=0)
-        low = min(row["value"] for row in own)
-        axis.set_xlim(max(-1.0, min(0.0, low - 0.05)), 1)
-        axis.set_xlabel(METRICS[own[0]["metric"]], fontsize=8)
+    words = {
+        "traditional": "without sharing, or centralized",
+        "federated": "one shared model",
+        "personal": "personal models",
+        "noisy": "with noise, ε = 2",
+    }
+    handles = [Line2D([], [], marker="o", ls="", color=KINDS[kind]) for kind in words]
+    style = {"loc": "outside upper center", "ncols": 4, "frameon": False}
+    drawn.legend(handles, words.values(), fontsize=9, **style)
     return picture(
         drawn,
-        "Mean over clients, each on its own test windows; whiskers: one standard "
-        "deviation of clients. Grey: traditional, blue: one model, green: personal, "
-        "orange: with noise, ε = 2.",
+        "Mean over clients, each on its own test windows, sorted from the highest. "
+        "Whiskers are one standard deviation over clients. Triangles: R² below -1.",
     )
 
 

@@ -56,7 +56,7 @@ def _everything(settings, key, world, bug):
     """Features further from the middle than the radius, on either side."""
     side = 2.0 * world - 1
     window = 0.5 + 0.5 * side * (jnp.arange(TIME) < FEATURES)
-    hidden, bring_in = releasing._hidden, releasing.bring_in
+    hidden, bring_in = releasing._clip_and_add_noise, releasing.bring_in
 
     def bare(key, away, bounds, config):
         sent = hidden(key, away, bounds, config)
@@ -66,7 +66,7 @@ def _everything(settings, key, world, bug):
     reaches = lambda away, radius: bring_in(away, bug.reach * radius)
     with (
         mock.patch.object(releasing, "bring_in", reaches),
-        mock.patch.object(releasing, "_hidden", bare),
+        mock.patch.object(releasing, "_clip_and_add_noise", bare),
     ):
         directions = jnp.zeros((2, TIME))
         apart = releasing.anything(TIME)

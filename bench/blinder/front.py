@@ -79,7 +79,7 @@ def main():
     tell(report, rows)
     if args.json is not None:
         args.json.write_text(json.dumps(together(args.json, rows), indent=1) + "\n")
-        shutil.copy(folder / "front.png", args.json.with_suffix(".png"))
+        shutil.copy(folder / "pareto_front.png", args.json.with_suffix(".png"))
 
 
 def load(smoke, preset):

@@ -1,1 +1,1 @@
-"""PFDRL beside what it is compared with."""
+"""Benchmark of PFDRL against other methods."""

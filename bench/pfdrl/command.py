@@ -1,23 +1,23 @@
-"""PFDRL beside what it is compared with: python bench pfdrl [--smoke] [options].
+"""PFDRL against other methods: python bench pfdrl [--smoke] [options].
 
-Answers chapter 2's questions on homes composed of Tracebase's devices and on the five
-homes of REFIT, UK-DALE and IDEAL: how much standby energy each method saves on held-out
-days and whom it disturbs (figures 2.7 to 2.10), how well loads are forecast (2.5 and
-2.6 a), over α, β and γ (2.4), how soon a new home saves as much (2.11 b). Money (2.8)
-is that of one month, reckoned from held-out days, and not drawn by months; 2.6 b, over
-the number of homes, is not drawn. A table says what must be reached and what is. Asked
-besides: other graphs than everybody's, messages that get lost, noise on broadcasts and
-its ε. ``--question speed`` times homes by the hundred, and our deep Q-learning beside
-others, core for core.
+Answers the questions of chapter 2 on homes composed of Tracebase's devices and on the
+five homes of REFIT, UK-DALE and IDEAL. It measures the standby energy saved and the use
+disturbed on held-out days (figures 2.7 to 2.10). It also measures the accuracy of load
+forecasts (2.5 and 2.6 a), the effect of α, β and γ (2.4), and the days until a new home
+saves as much (2.11 b). Money (2.8) is given for one month, computed from held-out days,
+and not by month. Figure 2.6 b, over the number of homes, is omitted. A table compares
+results with goals. Additional questions vary the communication graph, lost messages,
+and the noise on broadcasts with its ε. ``--question speed`` times hundreds of homes,
+and our deep Q-learning against others on the same number of cores.
 
-``--json F`` writes the rows to F, beside those there that were not found anew, tables
-as F with .md and .html, figures as F with the question and .png. What was found is kept
-in ``--folder`` (runs/pfdrl), so that the same command goes on where it was stopped;
-``--hours`` says when to begin nothing new. ``--case`` names one of tracebase,
-households, simulated; ``--question`` one of methods, forecasts, joining, alpha, gamma,
-beta, graphs, messages, privacy, speed; ``--seeds`` how many seeds, 1 by default.
-``--rivals DIR`` is where Stable-Baselines3 is installed: ``python bench harness.rivals
-DIR`` prints how.
+``--json F`` writes the rows to F and keeps earlier rows that are not recomputed. It
+also writes tables as F with .md and .html, and figures as F with the question and .png.
+Results are stored in ``--folder`` (runs/pfdrl), so that the same command resumes where
+it stopped; no job starts after ``--hours``. ``--case`` is one of tracebase, households,
+simulated. ``--question`` is one of methods, forecasts, joining, alpha, gamma, beta,
+graphs, messages, privacy, speed. ``--seeds`` is the number of seeds, 1 by default.
+``--rivals DIR`` is the folder where Stable-Baselines3 is installed; ``python bench
+harness.rivals DIR`` prints instructions.
 """
 
 import functools
@@ -30,7 +30,7 @@ from harness.results import file_name
 from jaxanon import energy
 from jaxanon.energy import neighbourhood
 from jaxanon.energy.guarantee import DELTA
-from pfdrl import homes as streets
+from pfdrl import homes as bench_homes
 from pfdrl import jobs as work
 from pfdrl import newcomers, page, runs, speed
 
@@ -38,12 +38,12 @@ QUESTIONS = (*work.QUESTIONS, "speed")
 
 
 def main():
-    """Runs what is missing, then writes all that there is."""
+    """Runs the missing jobs, then writes all results."""
     args = timing.arguments(
         __doc__,
         folder="pfdrl",
         hours=True,
-        case=timing.one_of(streets.SIZES, "the first two by default"),
+        case=timing.one_of(bench_homes.SIZES, "the first two by default"),
         question=timing.one_of(QUESTIONS, "all but speed by default"),
         seeds=timing.number(1, "how many seeds"),
         rivals="where Stable-Baselines3 is installed",
@@ -62,10 +62,10 @@ def main():
 
 
 def jobs(args):
-    """``(name, what to do)`` for each answer."""
+    """Yields ``(name, function)`` for each job."""
     asked = [args.question] if args.question else work.QUESTIONS
     for seed in range(args.seeds):
-        places = streets.every(args.smoke, args.case, seed)
+        places = bench_homes.every(args.smoke, args.case, seed)
         for question in asked:
             for place in places:
                 for job in work.jobs(question, args.smoke):
@@ -75,13 +75,15 @@ def jobs(args):
 
 
 def answer(folder, place, job, seed, smoke):
-    """Finds and keeps one answer, unless that was done."""
+    """Computes and stores the result of a job, unless it exists."""
     path = folder / job.question / file_name(place.name, job.name, seed)
     if path.is_file():
         return
     start = time.monotonic()
-    street = streets.street(place, streets.graph(job.graph, place.homes, seed))
-    hearing = neighbourhood.hearing(street)
+    neighborhood = bench_homes.neighborhood(
+        place, bench_homes.graph(job.graph, place.homes, seed)
+    )
+    hearing = neighbourhood.count_neighbors(neighborhood)
     config, hyper = work.config(job, smoke), work.hyper(job, smoke)
     if job.question == "joining":
         found = newcomers.joining(place, config, hyper, seed)
@@ -93,7 +95,7 @@ def answer(folder, place, job, seed, smoke):
             else {}
         )
         marks = runs.marks(place.train_days)
-        found = best | runs.follow(place, street, config, hyper, seed, marks)
+        found = best | runs.follow(place, neighborhood, config, hyper, seed, marks)
     row = {
         "question": job.question,
         "place": place.name,
@@ -101,7 +103,7 @@ def answer(folder, place, job, seed, smoke):
         "x": job.x,
         "seed": seed,
         "homes": place.homes,
-        "devices": int(np.asarray(street.present).sum()),
+        "devices": int(np.asarray(neighborhood.present).sum()),
         "heard": hearing["mean"],
         "hear_nobody": hearing["nobody"],
         "train_days": place.train_days,
@@ -116,7 +118,7 @@ def answer(folder, place, job, seed, smoke):
 
 
 def budgets(config, place):
-    """ε of a device and of a home whose devices are all there; None is infinite."""
+    """Returns ε per device and per home with all devices; None is infinite."""
     slots, most = runs.SLOTS * place.train_days, place.power.shape[2]
     each = {"epsilon_device": 1, "epsilon_home": most}
     found = {
@@ -127,13 +129,13 @@ def budgets(config, place):
 
 
 def found_in(folder):
-    """Every answer that there is."""
+    """Returns all stored results."""
     rows = results.answers(folder, work.QUESTIONS)
     return rows + results.kept(folder / "speed.json")
 
 
 def told(row):
-    """A row in a few words."""
+    """Returns a one-line summary of a row."""
     if "saved" not in row:
         return ""
     return (

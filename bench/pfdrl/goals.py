@@ -1,4 +1,4 @@
-"""What PFDRL must reach: asked, found, and whether it holds."""
+"""Goals of PFDRL: the requirement, the result, and whether it holds."""
 
 import statistics
 
@@ -9,19 +9,19 @@ from pfdrl import tables
 FORECASTERS = ("LR", "SVM", "BP")
 MOST_DAYS = 7
 MEASURES = ((False, "saving alone"), (True, "with care"))
-LACKING = {  # Begin of what is asked: its name, and in words.
-    "<=": ("a street's 30 days", "<= 600 s"),
+LACKING = {  # Start of the requirement: name, requirement.
+    "<=": ("30 days of a neighborhood", "<= 600 s"),
     ">= 50": ("over Stable-Baselines3", ">= 50 x"),
 }
 
 
 def table(rows) -> str:
-    """A line for each requirement and place; means and deviations over seeds."""
+    """Returns a table of requirements and places, with means over seeds."""
     asked = {"methods": control, "forecasts": forecasting, "joining": joining}
     lines = []
     for question, goals in asked.items():
         places = pages.by(pages.asked(rows, question), "place") or {"–": []}
-        # What is asked is asked of Tracebase's homes; others stand below.
+        # Requirements refer to Tracebase's homes; others follow.
         for place in sorted(places, key=lambda place: (place != "tracebase", place)):
             own = pages.by(places[place], "name")
             lines += [[place, *line] for line in goals(own)]
@@ -31,7 +31,7 @@ def table(rows) -> str:
 
 
 def control(own):
-    """Of the methods on held-out days."""
+    """Yields the goals of the methods on held-out days."""
     pfdrl, local, frl = (own.get(name) for name in ("PFDRL", "Local", "FRL"))
     for what, name, sign, limit in (
         ("standby energy saved", "saved", ">=", 95.0),
@@ -61,7 +61,7 @@ def control(own):
 
 
 def forecasting(own):
-    """LSTM before the others, and before holding the last minute."""
+    """Yields the goal of LSTM against other forecasters and persistence."""
     told, holds = "", None
     if {"LSTM", *FORECASTERS} <= set(own):
         mase = {name: [row["mase"] for row in rows] for name, rows in own.items()}
@@ -73,7 +73,7 @@ def forecasting(own):
 
 
 def joining(own):
-    """Every new home within a week."""
+    """Yields the goal that every new home learns within a week."""
     for careful, measure in MEASURES:
         told, holds = "", None
         found = tables.newcomers(own.get("PFDRL", []), "joined", careful)
@@ -87,7 +87,7 @@ def joining(own):
 
 
 def speed(rows):
-    """Figures of which something is asked, measured once."""
+    """Yields the figures with a required speed, from one measurement."""
     for row in rows:
         if row["asked"]:
             yield "speed", row["name"], row["asked"], *held(row)

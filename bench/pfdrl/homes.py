@@ -1,4 +1,4 @@
-"""Streets for the comparison with PFDRL, and who hears whom there."""
+"""Homes of the PFDRL benchmark, and their communication graphs."""
 
 import warnings
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from jaxanon import energy, federated
 from jaxanon.energy.saving import DAY
 
 DAYS, HELD_OUT = 24, 6
-SIZES = {  # Of what is composed or made up; the others are as they were metered.
+SIZES = {  # Composed and simulated homes; metered homes are complete.
     "tracebase": {"homes": 10, "devices": 8},
     "households": {},
     "simulated": {"homes": 10},
@@ -19,28 +19,28 @@ SMOKE = {"homes": 3, "devices": 2, "days": 2, "test_days": 1}
 
 
 class Place(NamedTuple):
-    """Homes of which some days teach, and later ones test."""
+    """Homes with training days followed by test days."""
 
     name: str
-    power: np.ndarray  # float[homes, minutes, devices], W; NaN of what is not there
+    power: np.ndarray  # float[homes, minutes, devices], W; NaN for absent devices
     kinds: np.ndarray  # int[homes, devices]
     train_days: int
     test_days: int
 
     @property
     def homes(self):
-        """How many."""
+        """Number of homes."""
         return len(self.power)
 
 
 def some(place, which) -> Place:
-    """The place with some of its homes, a slice."""
+    """Returns the place with a slice of its homes."""
     kinds = None if place.kinds is None else place.kinds[which]
     return place._replace(power=place.power[which], kinds=kinds)
 
 
-def street(place, graph=None) -> energy.Neighborhood:
-    """The place as agents; ``graph`` of ``jaxanon.federated``, or None."""
+def neighborhood(place, graph=None) -> energy.Neighborhood:
+    """Returns the neighborhood of a place; ``graph`` as in ``jaxanon.federated``."""
     learn = place.train_days * DAY
     return energy.build_neighborhood(
         place.power, place.kinds, learn_minutes=learn, graph=graph
@@ -48,7 +48,7 @@ def street(place, graph=None) -> energy.Neighborhood:
 
 
 def graph(name, homes, seed):
-    """Who hears whom, by name."""
+    """Returns a communication graph by name."""
     four = min(4, homes - 1 - homes % 2)
     made = {
         "everybody": lambda: None,
@@ -61,14 +61,14 @@ def graph(name, homes, seed):
 
 
 def place(name, seed, **sizes) -> Place:
-    """Homes of a name of ``energy.load_homes``."""
+    """Returns homes by a name of ``energy.load_homes``."""
     sizes = {"days": DAYS, "test_days": HELD_OUT} | sizes
     found = energy.load_homes(name, seed=seed, **sizes)
     return Place(name, found.power, found.kinds, sizes["days"], sizes["test_days"])
 
 
 def every(smoke, case, seed) -> list[Place]:
-    """The places that a question is asked of; those whose data are absent are named."""
+    """Returns the places of a question; warns about missing data sets."""
     if smoke:
         return [place("simulated", seed, **SMOKE)]
     places = []

@@ -1,4 +1,4 @@
-"""What is compared with PFDRL: the chapter's methods, and PFDRL at other settings."""
+"""Jobs of the PFDRL benchmark: the chapter's methods, and PFDRL with other settings."""
 
 from typing import Any, NamedTuple
 
@@ -12,8 +12,8 @@ METHODS = {
     "PFDRL": "pfdrl",
 }
 KINDS = {"LR": "lr", "SVM": "svm", "BP": "bp", "LSTM": "lstm"}
-RATES = (1e-3, 3e-3, 1e-2)  # Of which every forecaster has the one it does best at.
-ALPHAS = (1, 2, 3, 4, 5, 6, 7, 8, 9)  # The ninth layer gives the worths.
+RATES = (1e-3, 3e-3, 1e-2)  # Learning rates; each forecaster uses its best one.
+ALPHAS = (1, 2, 3, 4, 5, 6, 7, 8, 9)  # The ninth layer outputs the Q-values.
 HOURS = (1, 2, 6, 12, 24)  # The chapter's 0.1 and 0.5 are less than a slot.
 NOISE = (0.0, 1e-2, 1e-1, 1.0, 3.0, 10.0)
 CLIP_NORM = 1.0
@@ -26,12 +26,12 @@ MESSAGES = {
     ),
     "half a round late": federated.ChannelConfig(delay_probability=0.5, max_age=1),
 }
-QUICK = {"forecast": energy.ForecastConfig(kind="bp")}  # Where control is looked at.
-SMALL = {  # Control that costs little, where forecasts alone are looked at.
+QUICK = {"forecast": energy.ForecastConfig(kind="bp")}  # For questions about control.
+SMALL = {  # Cheap control, for questions about forecasts only.
     "hidden_sizes": (8,),
     "dqn": energy.DQNConfig(num_envs=60),
 }
-SHALLOW = {"alpha": 1}  # Of the two layers of that.
+SHALLOW = {"alpha": 1}  # SMALL has two layers.
 QUESTIONS = (
     *("methods", "forecasts", "joining", "alpha", "gamma", "beta"),
     *("graphs", "messages", "privacy"),
@@ -39,19 +39,19 @@ QUESTIONS = (
 
 
 class Job(NamedTuple):
-    """One run that answers a part of a question."""
+    """One run that answers part of a question."""
 
     question: str
     name: str
     settings: dict  # of PFDRLConfig
     hyper: dict
     graph: str = "everybody"
-    x: Any = None  # where a figure puts it
-    rates: tuple = ()  # of forecasters, to choose from on days that teach
+    x: Any = None  # x value in a figure
+    rates: tuple = ()  # candidate learning rates, selected on training days
 
 
 def jobs(question, smoke) -> list[Job]:
-    """The runs of a question."""
+    """Returns the runs of a question."""
     if question in ("methods", "joining"):
         return [
             Job(question, name, {"method": method}, {})
@@ -102,10 +102,10 @@ SMOKE = {"lookback": 20, "every": 10, "features": 4, "hidden_sizes": (4,)}
 
 
 def config(job, smoke) -> energy.PFDRLConfig:
-    """The settings of a job; small ones for a smoke test."""
+    """Returns the config of a job; small for a smoke test."""
     settings = dict(job.settings)
     if smoke:
-        forecast = settings.get("forecast", QUICK["forecast"])  # Which compiles sooner.
+        forecast = settings.get("forecast", QUICK["forecast"])  # Compiles faster.
         settings["forecast"] = energy.ForecastConfig(kind=forecast.kind, **SMOKE)
         settings |= {
             "hidden_sizes": (8, 8),
@@ -117,5 +117,5 @@ def config(job, smoke) -> energy.PFDRLConfig:
 
 
 def hyper(job, smoke) -> dict:
-    """The hyper-parameters of a job; a smoke test's network has fewer layers."""
+    """Returns the hyper-parameters of a job; fewer layers for a smoke test."""
     return ({"alpha": 1} if smoke else {}) | job.hyper

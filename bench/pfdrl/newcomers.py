@@ -1,28 +1,28 @@
-"""New homes join a street that has learned: how many days until they save as much."""
+"""New homes in a trained neighborhood: days until they save as much."""
 
 import jax
 import numpy as np
 
 from jaxanon import energy
-from pfdrl import homes as streets
+from pfdrl import homes as bench_homes
 from pfdrl import runs
 
-NEW = 0.3  # Of the homes.
-DAYS = 14  # That newcomers are watched, or as many as teach.
-LAST = 3  # Of them, that say what is had in the end.
+NEW = 0.3  # Fraction of new homes.
+DAYS = 14  # Maximum number of days of new homes.
+LAST = 3  # Number of last days that define the final saving.
 
 
 def joining(place, config, hyper, seed) -> dict:
-    """Days of new homes until they save 95 % of what they save in the end.
+    """Returns the days until new homes save 95 % of their final saving.
 
-    The others learn all days that teach first; then new ones live the same days, with
-    what the street gives them. Online: every slot counts before it has taught anything.
-    Those who join and those who do not draw the same random numbers.
+    The other homes train on all training days first. The new ones then run the same
+    days, starting from the layers of the neighborhood or from scratch, with the same
+    random numbers. Each slot is scored before training on it.
     """
     new = max(1, round(NEW * place.homes))
-    old_homes = streets.some(place, slice(new, None))
-    old = streets.street(old_homes)
-    later = streets.street(streets.some(place, slice(new)))
+    old_homes = bench_homes.some(place, slice(new, None))
+    old = bench_homes.neighborhood(old_homes)
+    later = bench_homes.neighborhood(bench_homes.some(place, slice(new)))
     system = energy.pfdrl(config)
     begin_key, life_key, fresh_key, new_key = jax.random.split(jax.random.key(seed), 4)
     state = system.init(begin_key, old, **hyper)
@@ -39,7 +39,7 @@ def joining(place, config, hyper, seed) -> dict:
 
 
 def told(info, days, homes) -> dict:
-    """Of what ``live`` tells of new homes: each one's days."""
+    """Returns the days of each new home, from the ``info`` of ``simulate``."""
     each = {
         name: np.asarray(x).reshape(days, runs.SLOTS, homes, -1).sum(axis=(1, 3))
         for name, x in info.items()

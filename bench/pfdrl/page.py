@@ -1,4 +1,4 @@
-"""The comparison with PFDRL as tables, a page and figures."""
+"""Tables, page and figures of the PFDRL benchmark."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from harness.comparison import COLOURS, mean, speed_table
 from harness.pages import DOTTED, Question, by, label, panels, picture
 from pfdrl import goals, tables
 
-SAVED = "share of standby saved"
-LEAST_SPAN = 0.05  # Of an axis: what differs by less than seeds do should look so.
+SAVED = "fraction of standby saved"
+LEAST_SPAN = 0.05  # Minimum range of an axis, so that seed noise looks small.
 SAVED_WH = "saved by a home [Wh]"
 
 
 def _by_place(rows):
-    """``(figure, axes, [(axis, [(rows of a name, colour)])])``, a panel a data set."""
+    """Returns ``(figure, axes, [(axis, [(rows, colour)])])``, a panel per data set."""
     places, every = by(rows, "place"), []
     drawn, axes = panels(list(places))
     for place, axis in axes.items():
@@ -28,15 +28,16 @@ def _with_legend(drawn, axes, caption):
 
 
 def lines(name, x, y, caption, at=None, beside=None, first=1, **style):
-    """A figure: a line for each method, the mean over seeds of a list of numbers.
+    """Returns a figure function with one line per method, the mean of lists over seeds.
 
     Args:
-      name: of the list in rows; those without it wait.
-      x, y: what the axes say.
-      caption: of the figure.
-      at: ``(rows, count) -> xs``; by default they are counted from ``first``.
-      beside: of another list, which is drawn dotted.
-      **style: of the lines.
+      name: key of the list in rows, or a function of a row; rows without the key are
+        skipped.
+      x, y: labels of the axes.
+      caption: caption of the figure.
+      at: ``(rows, count) -> xs``; default: count from ``first``.
+      beside: key of a second list, drawn dotted.
+      **style: style of the lines.
     """
     style = style or {"lw": 1.3}
     read = name if callable(name) else lambda row: row[name]
@@ -60,7 +61,7 @@ def lines(name, x, y, caption, at=None, beside=None, first=1, **style):
 
 
 def over_days(name, y, caption):
-    """A line for each method over the days that it has learned."""
+    """Returns a figure function with one line per method over training days."""
     return lines(
         lambda row: [mark[name] for mark in row["curve"]],
         *("days learned", y, caption),
@@ -69,12 +70,12 @@ def over_days(name, y, caption):
     )
 
 
-by_day = lines(  # Figure 2.7: what a home saves each day that it lives.
+by_day = lines(  # Figure 2.7: savings per home and day.
     *("by_day", "day", SAVED_WH),
-    "Saved by a home each day, before that day taught; dotted: all standby.",
+    "Saved by a home each day, before training on it; dotted: all standby.",
     beside="standby_by_day",
 )
-accuracy_cdf = lines(  # Figure 2.5 a: the share forecast at most so well.
+accuracy_cdf = lines(  # Figure 2.5 a: cumulative distribution of the accuracy.
     *("accuracy_cdf", "accuracy of an hour of a device", "share of hours"),
     "Hours of held-out days; lower right is better.",
     at=lambda own, values: np.linspace(0, 1, len(values)),
@@ -84,7 +85,7 @@ accuracy_by_hour = lines(  # Figure 2.5 b.
     "Held-out days, all devices; safe at zero.",
     first=0,
 )
-by_hour = lines(  # Figure 2.9: what a home saves at each hour of held-out days.
+by_hour = lines(  # Figure 2.9: savings per hour of held-out days.
     *("by_hour", "hour of the day", SAVED_WH),
     "Saved by a home at each hour of held-out days; dotted: all standby.",
     beside="standby_by_hour",
@@ -93,7 +94,7 @@ by_hour = lines(  # Figure 2.9: what a home saves at each hour of held-out days.
 
 
 def money(rows):
-    """Figure 2.8, of one month: what a home saves at a fixed and at a variable rate."""
+    """Draws figure 2.8 for one month: savings at a fixed and a variable tariff."""
     drawn, axes, every = _by_place(rows)
     for axis, groups in every:
         for shift, rate in ((-0.2, "fixed"), (0.2, "variable")):
@@ -103,14 +104,14 @@ def money(rows):
         axis.set_xticks(range(len(groups)), [own[0]["name"] for own, _ in groups])
         axis.set_ylabel("saved by a home [cents a month]", fontsize=8)
     caption = (
-        "Saved on held-out days, times 30 over their number: not months that were "
-        "lived, for which traces are too short. Bars: mean and deviation over seeds."
+        "Savings on held-out days, scaled to 30 days because traces are too short for "
+        "whole months. Bars: mean and deviation over seeds."
     )
     return _with_legend(drawn, axes, caption)
 
 
 def by_home(rows):
-    """Figure 2.10: the share that each home saves, by method."""
+    """Draws figure 2.10: the fraction saved by each home, by method."""
     drawn, _, every = _by_place(rows)
     for axis, groups in every:
         for number, (own, colour) in enumerate(groups):
@@ -123,14 +124,14 @@ def by_home(rows):
         axis.set_xticks(range(len(groups)), [own[0]["name"] for own, _ in groups])
         axis.set_ylabel("standby energy saved [%]", fontsize=8)
     caption = (
-        "Every dot is a home of a seed, on held-out days, if it has any standby then; "
-        "bars: mean, deviation."
+        "Each dot is a home with standby on held-out days, for one seed; bars: mean, "
+        "deviation."
     )
     return picture(drawn, caption)
 
 
 def over_number(name, y, x, log=True):
-    """Figure 2.4: a value over a hyper-parameter, seeds as dots."""
+    """Returns figure 2.4: a value over a hyper-parameter, with a dot per seed."""
 
     def draw(rows):
         drawn, _, every = _by_place(rows)
@@ -155,7 +156,7 @@ def over_number(name, y, x, log=True):
 
 
 def joined(rows):
-    """Figure 2.11: the share that new homes save day by day."""
+    """Draws figure 2.11: the fraction that new homes save each day."""
     drawn, axes, every = _by_place(rows)
     for axis, groups in every:
         for own, colour in groups:
@@ -164,8 +165,8 @@ def joined(rows):
                 name = own[0]["name"] if which == "joined" else None
                 days = np.arange(1, len(values) + 1)
                 axis.plot(days, values, style, lw=1.3, color=colour, label=name)
-        label(axis, "days since the home is there", "standby energy saved [%]")
-    caption = "New homes, each day before it taught; dotted: without joining."
+        label(axis, "days since joining", "standby energy saved [%]")
+    caption = "New homes, each day before training on it; dotted: trained from scratch."
     return _with_legend(drawn, axes, caption)
 
 
@@ -197,7 +198,7 @@ QUESTIONS = {
         "A new home joins (figure 2.11)", tables.joining_table, {"joining": joined}
     ),
     "alpha": Question(
-        "Layers that are shared, α (figure 2.4 a)",
+        "Shared layers, α (figure 2.4 a)",
         tables.control_table,
         {"alpha": over_number("saved", SAVED, "α", log=False)},
     ),
@@ -214,10 +215,10 @@ QUESTIONS = {
         tables.control_table,
         {"gamma": over_number("saved", SAVED, "γ [hours]")},
     ),
-    "graphs": Question("Who hears whom", tables.graph_table),
-    "messages": Question("Messages that get lost", tables.control_table),
+    "graphs": Question("Communication graph", tables.graph_table),
+    "messages": Question("Lost messages", tables.control_table),
     "privacy": Question(
-        "The price of noise",
+        "Cost of noise",
         tables.privacy_table,
         {"privacy": over_number("saved", SAVED, "noise multiplier")},
     ),
@@ -225,5 +226,7 @@ QUESTIONS = {
 }
 
 
-PAGE = pages.chapter("PFDRL beside its rivals", goals.table, tables.PAPER, QUESTIONS)
+PAGE = pages.chapter(
+    "PFDRL compared with other methods", goals.table, tables.PAPER, QUESTIONS
+)
 markdown, write = PAGE.markdown, PAGE.write

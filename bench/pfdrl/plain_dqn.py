@@ -1,9 +1,9 @@
-"""Deep Q-learning as PureJaxRL writes it: one scan, flashbax-like buffer, Flax, Optax.
+"""Deep Q-learning in the style of PureJaxRL: one scan, a buffer, Flax and Optax.
 
-After Lu et al., Discovered policy optimisation (PureJaxRL), 2022: one environment per
-agent, agents vmapped or in turn; every step acts, remembers, and once there are enough
-transitions learns one batch. The same network, environment, buffer size, batch, target
-period, loss and optimiser as ours, so that a step is the same work.
+After Lu et al., Discovered policy optimisation (PureJaxRL), 2022. Each agent has one
+environment; agents are vmapped or sequential. Each step acts, stores the transition,
+and trains on one batch once the buffer has enough. Network, environment, buffer size,
+batch, target period, loss and optimizer equal ours, so a step is the same work.
 """
 
 import jax
@@ -26,20 +26,20 @@ class Net(nn.Module):
 
     @nn.compact
     def __call__(self, x):
-        """``float[..., seen] -> float[..., outputs]``."""
+        """Maps ``float[..., seen]`` to ``float[..., outputs]``."""
         for units in self.hidden:
             x = nn.relu(nn.Dense(units, kernel_init=nn.initializers.he_normal())(x))
         return nn.Dense(self.outputs)(x)
 
 
 class State(TrainState):
-    """With the target's parameters."""
+    """Train state with the parameters of the target network."""
 
     target: dict
 
 
 def loop(hidden, steps):
-    """``(key, series) -> rewards`` of so many steps."""
+    """Returns ``(key, series) -> rewards`` that runs ``steps`` steps."""
     env, net = energy.environment(60), Net(hidden)
 
     def run(key, series):

@@ -1,4 +1,4 @@
-"""One run of a method on a street: what it does day by day, and on held-out days."""
+"""A run of a method on a neighborhood, by training day and on held-out days."""
 
 import functools
 import os
@@ -13,38 +13,40 @@ from pfdrl import homes
 
 SLOTS = 24  # A day.
 HOUR = DAY // SLOTS
-ENOUGH = 0.95  # Of the last saving, and of the last minutes with the best action.
-MORE_OFF = 0.01  # Of in-use minutes, that may be switched off beyond the last share.
-CHOOSING = 5  # One in so many of the days that teach, the last of them, chooses.
-STEPS = 20  # Of accuracies, for how many forecasts reach each.
-_system = functools.lru_cache(maxsize=2)(energy.pfdrl)  # One program for more runs.
+ENOUGH = 0.95  # Fraction of the final saving and of the final optimal minutes.
+MORE_OFF = 0.01  # Additional fraction of in-use minutes that may be off.
+CHOOSING = 5  # The last 1/5 of the training days selects the learning rate.
+STEPS = 20  # Number of steps of the accuracy distribution.
+_system = functools.lru_cache(maxsize=2)(energy.pfdrl)  # Runs share programs.
 
 
 class Run:
-    """A street that lives; a class, for its state changes and is parted by cores."""
+    """A training run, with one mutable state per shard of the neighborhood."""
 
-    def __init__(self, config, street, seed, hyper, states=None):
+    def __init__(self, config, neighborhood, seed, hyper, states=None):
         self.system = _system(config)
         start, self.key = jax.random.split(jax.random.key(seed))
-        self.places, self.streets = energy.apart(street, os.cpu_count() or 1)
+        self.places, self.shards = energy.shard_neighborhood(
+            neighborhood, os.cpu_count() or 1
+        )
         begin = lambda own: self.system.init(jax.random.clone(start), own, **hyper)
-        self.states = states or [begin(own) for own in self.streets]
+        self.states = states or [begin(own) for own in self.shards]
 
-    def live(self, days) -> dict:
-        """Days that teach; ``{name: float[slots, agents]}``, before each slot did."""
+    def train(self, days) -> dict:
+        """Trains for some days; returns ``{name: float[slots, agents]}``."""
         lived = []
-        for _ in range(days):  # Longer programs of other lengths are other programs.
+        for _ in range(days):  # One program for all numbers of days.
             self.states, infos = energy.simulate_sharded(
-                self.system, self.key, self.states, self.streets, SLOTS
+                self.system, self.key, self.states, self.shards, SLOTS
             )
             lived.append(self._joined(infos))
         return {name: np.concatenate([day[name] for day in lived]) for name in lived[0]}
 
     def test_days(self, first_day, days) -> dict:
-        """The same of days that only test, and loads and forecasts by minute."""
+        """Returns the same for test days, with loads and forecasts by minute."""
         tested = [
             _held_out(self.system, state, own, SLOTS * first_day, SLOTS * days)
-            for state, own in zip(self.states, self.streets, strict=True)
+            for state, own in zip(self.states, self.shards, strict=True)
         ]
         return self._joined(tested)
 
@@ -60,17 +62,19 @@ class Run:
 
 
 @functools.partial(jax.jit, static_argnames=("system", "slots"))
-def _held_out(system, state, street, first, slots):
+def _held_out(system, state, neighborhood, first, slots):
     price = energy.variable_price(DAY)
 
     def one(slot):
-        did = system.act(state, street, slot)
-        found = energy.measured(did, street.present)
+        did = system.act(state, neighborhood, slot)
+        found = energy.summarize_slot(did, neighborhood.present)
         each = energy.savings(did.load, did.mode, did.action)
         now = jax.lax.dynamic_slice(price, (HOUR * (slot % SLOTS),), (HOUR,))
-        total = lambda x: jnp.where(street.present, jnp.sum(x, axis=1), 0)
+        total = lambda x: jnp.where(neighborhood.present, jnp.sum(x, axis=1), 0)
         return found | {
-            **{name: getattr(did, name) for name in ("load", "forecast", "held")},
+            "load": did.load,
+            "forecast": did.forecast,
+            "held": did.persistence,
             "fixed_cents": total(energy.cents(each.saved_wh, energy.FIXED_CENTS)),
             "variable_cents": total(energy.cents(each.saved_wh, now[None])),
         }
@@ -78,11 +82,11 @@ def _held_out(system, state, street, first, slots):
     return jax.lax.map(one, first + jnp.arange(slots))
 
 
-def follow(place, street, config, hyper, seed, marks) -> dict:
-    """A whole run: what it did, and its held-out days after each of ``marks``."""
-    run, curve, lived, done = Run(config, street, seed, hyper), [], [], 0
+def follow(place, neighborhood, config, hyper, seed, marks) -> dict:
+    """Returns the results of a run, with tests after each of ``marks``."""
+    run, curve, lived, done = Run(config, neighborhood, seed, hyper), [], [], 0
     for mark in marks:
-        lived.append(run.live(mark - done))
+        lived.append(run.train(mark - done))
         tested = run.test_days(place.train_days, place.test_days)
         curve.append({"day": mark, **shares(tested), **forecasts(tested)})
         done = mark
@@ -113,21 +117,21 @@ def follow(place, street, config, hyper, seed, marks) -> dict:
 
 
 def shares_of_homes(saved, standby) -> list[float | None]:
-    """Of ``float[slots, homes]``, what each home saves; None where nothing is to be.
+    """Returns the fraction that each home saves; None without standby.
 
     Example:
       >>> shares_of_homes(np.array([[1.0, 0.0]]), np.array([[4.0, 0.0]]))
       [0.25, None]
     """
     total = standby.sum(axis=0)
-    told = _told(energy.share_of(saved.sum(axis=0), total))
+    told = _told(energy.safe_divide(saved.sum(axis=0), total))
     return [share if whole else None for share, whole in zip(told, total, strict=True)]
 
 
 def shares(tested) -> dict:
-    """What of standby was saved, of use disturbed, of minutes as well as can be."""
+    """Returns fractions of standby saved, use disturbed, and optimal minutes."""
     total = {name: one.sum() for name, one in tested.items()}
-    part = lambda a, b: float(energy.share_of(total[a], total[b]))
+    part = lambda a, b: float(energy.safe_divide(total[a], total[b]))
     return {
         "saved": part("saved_wh", "standby_wh"),
         "switched_off": part("switched_off", "in_use"),
@@ -137,7 +141,7 @@ def shares(tested) -> dict:
 
 
 def forecasts(tested, name="forecast") -> dict:
-    """Accuracy, MAE, RMSE and MASE of forecasts, or of what is held."""
+    """Returns accuracy, MAE, RMSE and MASE of forecasts or of persistence."""
     there = tested["minutes"].any(axis=0)
     loads, told, held = (tested[which][:, there] for which in ("load", name, "held"))
     errors, scales = (np.abs(x - loads).sum(axis=(0, 2)) for x in (told, held))
@@ -145,13 +149,12 @@ def forecasts(tested, name="forecast") -> dict:
     each = errors[some] / scales[some] if some.any() else np.ones(1)
     return {
         **metrics.forecast_errors(loads, told, held),
-        "mase_median": float(np.median(each)),  # Of devices, each by its own.
+        "mase_median": float(np.median(each)),  # Median of the MASE per device.
     }
 
 
 def accuracies(tested) -> dict:
-    """Figure 2.5: the share of devices' hours whose accuracy is at most so much; by
-    hour of the day, all devices together."""
+    """Returns the distribution of hourly accuracies, and accuracies by hour."""
     there = tested["minutes"].any(axis=0)
     pairs = [tested[name][:, there] for name in ("load", "forecast")]
     each = [
@@ -167,7 +170,7 @@ def accuracies(tested) -> dict:
 
 
 def marks(train_days) -> list[int]:
-    """Days after which held-out days are looked at: at first each, then fewer."""
+    """Returns the days after which a run is tested: daily at first, then fewer."""
     early = [day for day in (1, 2, 3, 4, 5, 6, 8, 10) if day < train_days]
     return [*early, *range(12, train_days, 4), train_days]
 
@@ -177,17 +180,17 @@ def _told(values):
 
 
 def settled(curve, careful=False, last=None):
-    """The first day from whose end on a share of the last saving is held; 0 if never.
+    """Returns the first day after which a run stays near its final saving; 0 if never.
 
-    Saving alone is had by switching everything off. ``careful`` asks as much of the
-    minutes with the best action, and that minutes in which something in use is
-    switched off are at most a hundredth more than in the end.
+    Switching off everything also maximizes the saving. With ``careful``, the fraction
+    of optimal minutes must be near its final value too. In addition, the fraction of
+    in-use minutes switched off may exceed its final value by at most one hundredth.
 
     Args:
-      curve: marks, ``{"day", "saved"}`` and, for ``careful``, ``"optimal"`` and
-        ``"switched_off"``, by day; shares. ``saved`` is None of a day without standby.
-      careful: whether these count too.
-      last: what is had in the end, as a mark; None is the last mark.
+      curve: marks by day, ``{"day", "saved"}`` and, for ``careful``, ``"optimal"`` and
+        ``"switched_off"``. ``saved`` is None on a day without standby.
+      careful: whether to apply these conditions.
+      last: mark with the final values; default: the last mark.
 
     Example:
       >>> mark = lambda d, s, off: {
@@ -214,17 +217,19 @@ def _enough(mark, last, careful):
 
 
 def chosen(place, config, hyper, seed, rates) -> dict:
-    """The step size with the lowest MASE on the last fifth of the days that teach.
+    """Selects the learning rate by MASE on the last fifth of the training days.
 
-    Half of the homes learn the days before, at every step size; no held-out day is
-    looked at. The run itself then learns all days at the best.
+    Half of the homes train on the days before, with each learning rate. Held-out days
+    are not used. The run then trains on all days with the best learning rate.
     """
     half = homes.some(place, slice(-(-place.homes // 2)))
     last = max(1, round(place.train_days / CHOOSING))
-    street, found = homes.street(half), {}
+    neighborhood, found = homes.neighborhood(half), {}
     for rate in rates:
-        run = Run(config, street, seed, hyper | {"forecaster_learning_rate": rate})
-        run.live(place.train_days - last)
+        run = Run(
+            config, neighborhood, seed, hyper | {"forecaster_learning_rate": rate}
+        )
+        run.train(place.train_days - last)
         tested = run.test_days(place.train_days - last, last)
         found[rate] = forecasts(tested)["mase"]
     best = min(found, key=found.get)

@@ -1,4 +1,4 @@
-"""How fast a street lives, and deep Q-learning beside others on one environment."""
+"""Speed of a neighborhood, and of deep Q-learning compared with other libraries."""
 
 import concurrent.futures
 import json
@@ -16,43 +16,43 @@ from harness import rivals, timing
 from harness.comparison import speed_row
 from jaxanon import energy
 from jaxanon.models.predictors import HIDDEN, q_network
-from pfdrl import homes as streets
+from pfdrl import homes as bench_homes
 from pfdrl import jobs as work
 from pfdrl import plain_dqn as plain
 from pfdrl import runs
 
 HOMES, DAYS = 200, 30
-LIMIT_S = 1200  # After which what is shipped is stopped, at a day's end.
+LIMIT_S = 1200  # After it the run stops at the end of a day.
 EPISODE = 60
-AGENTS, STEPS = 32, 1000  # Of ours and the plain loop, side by side.
+AGENTS, STEPS = 32, 1000  # For ours and the plain loop.
 
 
 def rows(smoke, environments=None) -> list[dict]:
-    """A whole street, then steps per second."""
-    return [*street_rows(smoke), *step_rows(smoke, environments)]
+    """Returns rows of a whole neighborhood, then of steps per second."""
+    return [*neighborhood_rows(smoke), *step_rows(smoke, environments)]
 
 
-def street_rows(smoke):
-    """200 homes of six devices for 30 days: they forecast, switch, learn and share.
+def neighborhood_rows(smoke):
+    """Times training and sharing of 200 homes with six devices for 30 days.
 
-    With the settings that PFDRL has by default. All 30 days teach, or those that begin
-    within ``LIMIT_S``; one more is held out, and not timed.
+    Uses the default settings of PFDRL. The run trains on all days that start within
+    ``LIMIT_S``; it is tested on one more day, which is not timed.
     """
     homes, days = (2, 1) if smoke else (HOMES, DAYS)
-    made = streets.place("simulated", 0, homes=homes, days=days, test_days=1)
-    street = streets.street(made)
+    made = bench_homes.place("simulated", 0, homes=homes, days=days, test_days=1)
+    neighborhood = bench_homes.neighborhood(made)
     forecast = energy.ForecastConfig(**(work.SMOKE if smoke else {}))
     hidden = (8,) if smoke else HIDDEN
     config = energy.PFDRLConfig(forecast=forecast, hidden_sizes=hidden)
-    run = runs.Run(config, street, 0, {"alpha": 1} if smoke else {})
+    run = runs.Run(config, neighborhood, 0, {"alpha": 1} if smoke else {})
     start, lived, took = time.perf_counter(), 0, 0.0
-    # Compiled with the first: each day of the same program.
+    # The first day includes compilation; all days share a program.
     while lived < days and took < LIMIT_S:
-        run.live(1)
+        run.train(1)
         lived, took = lived + 1, time.perf_counter() - start
     tested = run.test_days(days, 1)
     found = runs.shares(tested) | runs.forecasts(tested)
-    number = street.power.shape[0]
+    number = neighborhood.power.shape[0]
     what = (
         f"{homes} homes x 6 devices x {lived} days, {os.cpu_count()} cores; "
         f"forecaster_steps {config.forecaster_steps}, "
@@ -62,14 +62,14 @@ def street_rows(smoke):
     )
     hours = number * runs.SLOTS * lived
     asked = "<= 600" if (homes, lived) == (HOMES, DAYS) else ""
-    called = f"{lived} days of a street, with what is compiled"
+    called = f"{lived} days of a neighborhood, including compilation"
     test_days = f"held-out day, {lived} days learned"
     figures = [
         row(called, took, "s", asked, what),
         row("an hour of a device", 1e3 * took / hours, "ms", "", what),
     ]
     if lived < days:
-        told = f"not run: from the {lived} days that were"
+        told = f"extrapolated from {lived} days"
         figures.append(row(f"{days} days", took * days / lived, "s", "<= 600", told))
     for which in ("saved", "switched_off", "optimal"):
         told = which.replace("switched_off", "switched off in use")
@@ -78,15 +78,18 @@ def street_rows(smoke):
 
 
 def step_rows(smoke, environments):
-    """Steps of environments per second and core; a learning step of 32 after each step
-    of all environments of an agent. Theirs runs on one core."""
+    """Returns environment steps per second and core.
+
+    An agent trains on a batch of 32 after each step of all its environments. The other
+    library runs on one core.
+    """
     series, cores = some_series(), os.cpu_count() or 1
     agents, steps, hidden = (2, 40, (8,)) if smoke else (AGENTS, STEPS, HIDDEN)
     what = f"{len(hidden)} x {hidden[0]}, {agents} agents on {cores} cores, per core"
     beside = energy.PFDRLConfig().dqn.num_envs
     per_core = lambda run: _rate(run, series, agents, steps) / cores
     ours, simple = per_core(_ours(hidden, steps)), per_core(plain.loop(hidden, steps))
-    # As many steps of environments, in fewer of them all.
+    # The same number of environment steps, vectorized.
     fast = per_core(_ours(hidden, steps // beside, beside))
     one = "one environment, a batch of 32 learned after each step"
     more = f"{beside} environments, a batch of 32 learned after a step of all"
@@ -117,7 +120,7 @@ def step_rows(smoke, environments):
 
 
 def some_series() -> energy.Series:
-    """Three days of a television, forecast by what it took an hour before."""
+    """Returns three days of a television, with the load an hour before as forecast."""
     load = energy.households(jax.random.key(0), 1, 3, energy.APPLIANCES[:1]).power
     levels = energy.find_levels(np.asarray(load))
     levels = energy.Levels(*(jnp.asarray(level[0, 0]) for level in levels))
@@ -140,7 +143,7 @@ def _ours(hidden, steps, num_envs=1):
 
 
 def _rate(run, series, agents, steps):
-    """Steps of all agents per second, in turn, and a program on each core."""
+    """Returns steps of all agents per second, with one sequential program per core."""
     all_ = jax.jit(lambda keys: jax.lax.map(lambda key: run(key, series), keys))
     cores = os.cpu_count() or 1
     own = -(-agents // cores)
@@ -152,7 +155,7 @@ def _rate(run, series, agents, steps):
 
 
 def _stable_baselines(environments, series, smoke, envs):
-    """Their rate, in an environment of its own, or None where that is not there."""
+    """Returns the rate of Stable-Baselines3, or None if not installed."""
     python = rivals.python("sb3", environments)
     if python is None:
         return None
@@ -172,5 +175,5 @@ def _arrays(series):
 
 
 def row(name, value, unit, asked, what):
-    """One figure."""
+    """Returns one row of the table."""
     return speed_row(name, value, unit, asked, what) | {"shapes": what}

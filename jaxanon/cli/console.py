@@ -137,16 +137,16 @@ def costs(folder) -> None:
 
 
 def report(report: dict) -> None:
-    """An evaluation as a table, and its verdict in sentences."""
+    """Prints an evaluation as a table, and its verdict in sentences."""
     table = Table(title="Balanced accuracy in %")
     table.add_column("attribute")
-    for column in ("should be", "guessing", "raw", "anonymized", "retrained attacker"):
+    for column in ("goal", "chance level", "raw", "anonymized", "strongest retrained"):
         table.add_column(column, justify="right")
-    kept = report["utility"]
-    table.add_row(kept["attribute"], "high", *_scores(kept), "")
+    utility = report["utility"]
+    table.add_row(utility["attribute"], "high", *_scores(utility), "")
     for attribute, found in report["intrusive"].items():
-        attacked = report["reidentification"].get(attribute)
-        table.add_row(attribute, "low", *_scores(found), _worst(attacked))
+        section = report["reidentification"].get(attribute)
+        table.add_row(attribute, "low", *_scores(found), _strongest(section))
     Console().print(table)
     for sentence in report["headline"]:
         say(sentence)
@@ -156,16 +156,22 @@ def _scores(found):
     if not found:
         return "", "", ""
     raw, safe = found["raw"], found["anonymized"]
+    if safe.get("not_measured"):
+        return "", "not measured", "not measured"
     shown = (raw["chance"], raw["balanced_accuracy"], safe["balanced_accuracy"])
     return tuple(_percent(value) for value in shown)
 
 
-def _worst(attacked):
-    if not attacked:
+def _strongest(section):
+    from jaxanon.report.verdicts import strongest
+
+    if not section:
         return ""
-    name = attacked["worst"]
-    score = attacked["attackers"][name]["balanced_accuracy"]
-    return f"{_percent(score)} ({name})"
+    name = strongest(section)
+    scores = section["attackers"][name]
+    if scores.get("not_measured"):
+        return "not measured"
+    return f"{_percent(scores['balanced_accuracy'])} ({name})"
 
 
 def _percent(value):

@@ -36,10 +36,10 @@ def evaluate(
       attacks: who is retrained on anonymized windows (mlp, cnn, lstm, forest, boosting,
         logistic, tree, svm) and what is tried besides (intrusive, released, per-class,
         stream, pairs, self-training, inversion, fingerprint, membership),
-        comma-separated; default: mlp,forest
+        comma-separated; default: mlp,forest,stream
       epsilons: instead, what is read of windows that are released at each of these,
         such as 0.5,1,2,5,10,20, by the forest, or if --attacks has none by its first
-        attacker; deeprotect alone. Writes budget.json, budget.png and budget.html
+        attacker; deeprotect alone. Writes budget.json, budget.svg and budget.html
       join: instead, how well people predict who join a learner when it has been
         trained: test subjects without training windows, who fit a model of their own to
         this share of their test windows, and are tested on the others. Writes into the
@@ -53,10 +53,12 @@ def evaluate(
     """
     from jaxanon.datasets import writing
     from jaxanon.evaluation import anonymizers, attackers
+    from jaxanon.report import origin
     from jaxanon.report.federated import sentences
     from jaxanon.sweeps import folder as sweeps_folder
     from jaxanon.training import run_folder
 
+    origin.words.set(arguments.words.get(None))
     if join is None and join_rounds is not None:
         raise ValueError("--join-rounds are of those who join; give --join, too.")
     if join is not None and attacks is not None:
@@ -116,8 +118,9 @@ def evaluate(
         for sentence in sentences(report):
             console.say(sentence)
     else:
+        if names is not None:  # The verdict comes last, on one screen.
+            _show_further(report["attacks"])
         console.report(report)
-        _show_further(report["attacks"])
     console.say(f"The report: {(folder / 'report.html').absolute()}")
 
 
@@ -209,12 +212,12 @@ def _over_budgets(run, data, epsilons, attacker, seed):
 
 
 def _show_further(attacks: dict) -> None:
-    """A table for each further attack."""
+    """Prints a table for each further attack."""
     for name, rows in attacks.items():
         table = Table(title=f"{name}, in %")
         for column in ("attribute", "by whom", "how"):
             table.add_column(column)
-        for column in ("balanced accuracy", "AUC", "guessing"):
+        for column in ("balanced accuracy", "AUC", "chance level"):
             table.add_column(column, justify="right")
         for row in rows:
             what = (row["attribute"], row["attacker"], row["variant"])
@@ -225,7 +228,9 @@ def _show_further(attacks: dict) -> None:
 def _figures(row):
     scores = row["scores"]
     if scores is None:
-        told = (f"{name} {value:.3f}" for name, value in row["figures"].items())
-        return (", ".join(told) or "too few windows", "", "")
+        figures = (f"{name} {value:.3f}" for name, value in row["figures"].items())
+        return (", ".join(figures) or "not measured", "", "")
+    if scores.get("not_measured"):
+        return ("not measured", "", "")
     figures = (scores["balanced_accuracy"], scores["auc"], scores["chance"])
     return tuple("" if x is None else f"{100 * x:.1f}" for x in figures)

@@ -43,8 +43,8 @@ def command(method: str | None):
 
         Args:
           method: what to train, such as blinder; comes first
-          output_dir: folder for the members' runs, sweep.json, front.png, sweep.html;
-            default: runs/METHOD-sweep
+          output_dir: folder for the members' runs, sweep.json, pareto_front.png,
+            sweep.html; default: runs/METHOD-sweep
           grid: NAME=VALUE,VALUE,... for each setting to vary
           num_seeds: how many; 0, 1, ...
           num_splits: how many splits of the data everything is trained on; with --split

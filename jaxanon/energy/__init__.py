@@ -1,6 +1,6 @@
-"""Homes that switch standby off: their devices, the environment, what it saves."""
+"""Reinforcement learning that switches off devices in standby at home."""
 
-from jaxanon.energy.agent import Acted, measured
+from jaxanon.energy.agent import AgentRecord, summarize_slot
 from jaxanon.energy.config import METHODS, PFDRLConfig
 from jaxanon.energy.forecasting import (
     FitState,
@@ -8,14 +8,14 @@ from jaxanon.energy.forecasting import (
     Forecaster,
     Trace,
     begin_fit,
+    compute_scale,
     fit_gradient,
     fit_step,
     forecaster,
     persistence,
-    scale_of,
 )
 from jaxanon.energy.guarantee import broadcast_epsilon, num_broadcasts
-from jaxanon.energy.homes import Homes, HomesSpec, Meters, from_readings, metered
+from jaxanon.energy.homes import Homes, HomesSpec, Meters, clean_power, from_readings
 from jaxanon.energy.loading import load as load_homes
 from jaxanon.energy.mdp import (
     Environment,
@@ -27,24 +27,35 @@ from jaxanon.energy.mdp import (
     reward,
 )
 from jaxanon.energy.method import HomesState, pfdrl_method
-from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
+from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, classify_mode, find_levels
 from jaxanon.energy.neighbourhood import Neighborhood, build_neighborhood
-from jaxanon.energy.newcomers import Reached, add_home, days_to_reach
-from jaxanon.energy.placement import apart, collect_state, deal_state, simulate_sharded
+from jaxanon.energy.newcomers import LearningTime, add_home, days_to_reach
+from jaxanon.energy.placement import (
+    collect_state,
+    deal_state,
+    shard_neighborhood,
+    simulate_sharded,
+)
 from jaxanon.energy.q_learning import Agent, AgentState, DQNConfig, dqn, greedy
 from jaxanon.energy.saving import (
     FIXED_CENTS,
     Savings,
     cents,
+    safe_divide,
     saving_per_day,
     saving_per_hour,
     savings,
-    share_of,
     variable_price,
 )
 from jaxanon.energy.settings import PFDRLSettings, neighborhood_from_settings
 from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
-from jaxanon.energy.system import PFDRLSystem, SystemState, lives, pfdrl, simulate
+from jaxanon.energy.system import (
+    PFDRLSystem,
+    SystemState,
+    pfdrl,
+    simulate,
+    simulate_batch,
+)
 
 __all__ = [
     "APPLIANCES",
@@ -53,8 +64,8 @@ __all__ = [
     "OFF",
     "ON",
     "STANDBY",
-    "Acted",
     "Agent",
+    "AgentRecord",
     "AgentState",
     "Appliance",
     "DQNConfig",
@@ -66,24 +77,26 @@ __all__ = [
     "HomesSpec",
     "HomesState",
     "Households",
+    "LearningTime",
     "Levels",
     "Meters",
     "Neighborhood",
     "PFDRLConfig",
     "PFDRLSettings",
     "PFDRLSystem",
-    "Reached",
     "Savings",
     "Series",
     "SystemState",
     "Trace",
     "add_home",
-    "apart",
     "begin_fit",
     "broadcast_epsilon",
     "build_neighborhood",
     "cents",
+    "classify_mode",
+    "clean_power",
     "collect_state",
+    "compute_scale",
     "days_to_reach",
     "deal_state",
     "dqn",
@@ -95,11 +108,7 @@ __all__ = [
     "from_readings",
     "greedy",
     "households",
-    "lives",
     "load_homes",
-    "measured",
-    "metered",
-    "mode_of",
     "neighborhood_from_settings",
     "num_broadcasts",
     "observation",
@@ -109,12 +118,14 @@ __all__ = [
     "pfdrl",
     "pfdrl_method",
     "reward",
+    "safe_divide",
     "saving_per_day",
     "saving_per_hour",
     "savings",
-    "scale_of",
-    "share_of",
+    "shard_neighborhood",
     "simulate",
+    "simulate_batch",
     "simulate_sharded",
+    "summarize_slot",
     "variable_price",
 ]

@@ -1,4 +1,4 @@
-"""One agent's slot: what it forecasts, does, and learns of it."""
+"""One time slot of an agent: forecasts, actions and training."""
 
 from typing import NamedTuple
 
@@ -14,14 +14,14 @@ from jaxanon.energy.forecasting import (
     persistence,
 )
 from jaxanon.energy.mdp import Place, Series, observation, optimal_actions
-from jaxanon.energy.modes import Levels, mode_of
+from jaxanon.energy.modes import Levels, classify_mode
 from jaxanon.energy.q_learning import Agent, AgentState, greedy
 from jaxanon.energy.saving import savings
 from jaxanon.models.predictors import Predictor
 
 
 class Parts(NamedTuple):
-    """What a method's programs are made of."""
+    """Components from which a method's programs are built."""
 
     config: PFDRLConfig
     model: Forecaster
@@ -30,7 +30,7 @@ class Parts(NamedTuple):
 
 
 class Home(NamedTuple):
-    """What one agent has of a street."""
+    """Data of one agent of a neighborhood."""
 
     power: jax.Array  # float[minutes], W
     scale: jax.Array  # float[]
@@ -38,80 +38,87 @@ class Home(NamedTuple):
     present: jax.Array  # bool[]
 
 
-class Acted(NamedTuple):
-    """A slot of a device, minute by minute; ``[..., slot_min]``."""
+class AgentRecord(NamedTuple):
+    """Loads, forecasts and actions of a device by minute; ``[..., slot_min]``."""
 
-    load: jax.Array  # float32, W; what it takes if nobody switches it
+    load: jax.Array  # float32, W; power without switching
     forecast: jax.Array  # float32, W
-    held: jax.Array  # float32, W; the forecast that nothing changes
-    mode: jax.Array  # int32; what it is in
-    action: jax.Array  # int32; what the agent chose, at its best
+    persistence: jax.Array  # float32, W; forecast: the last value
+    mode: jax.Array  # int32; actual mode
+    action: jax.Array  # int32; greedy action of the agent
 
 
-def series_of(parts: Parts, layers, home: Home, slot) -> Series:
-    """What an agent has before it in a slot: forecasts, and loads as they turn out.
+def forecast_slot(parts: Parts, layers, home: Home, slot) -> Series:
+    """Returns the forecasts and loads of a slot.
 
-    The slot's last minute is there again, which that one leads to: when an agent
-    learns, the minute after the slot has not happened yet.
+    The last minute of the slot is repeated as its own successor, because the next
+    minute has not happened yet when the agent trains.
 
     Args:
-      parts, home, slot: of ``acted``.
-      layers: of the forecaster.
+      parts: components of the method.
+      layers: layers of the forecaster.
+      home: data of one agent.
+      slot: index of the slot, ``int[]`` from 0.
 
     Returns:
-      ``Series``, ``[slot_min + 1]`` each.
+      ``Series``, each array ``[slot_min + 1]``.
     """
     length = parts.config.slot_min + 1
     within = jnp.minimum(jnp.arange(length), length - 2)
     minute = slot * parts.config.slot_min + within
-    ends, _ = _asked(parts.config, slot)
+    ends, _ = _forecast_starts(parts.config, slot)
     trace = Trace(home.power, home.scale)
     forecast = parts.model.predict(layers, trace, ends).reshape(-1)[within]
     load = home.power[jnp.minimum(minute, len(home.power) - 1)]
     return Series(forecast, load, home.levels)
 
 
-def acted(parts: Parts, series: Series, params, home: Home, slot) -> Acted:
-    """What an agent does in a slot, with models that stay as they are.
+def act_in_slot(parts: Parts, series: Series, params, home: Home, slot) -> AgentRecord:
+    """Returns the actions of an agent in a slot, without training.
 
     Args:
-      parts: ``Parts``.
-      series: of ``series_of``, of the same home and slot.
-      params: of the Q-network.
-      home: ``Home``, of one agent.
-      slot: ``int[]``, from 0.
+      parts: components of the method.
+      series: ``forecast_slot`` of the same home and slot.
+      params: parameters of the Q-network.
+      home: data of one agent.
+      slot: index of the slot, ``int[]`` from 0.
 
     Returns:
-      ``Acted``, ``[slot_min]`` each.
+      ``AgentRecord``, each array ``[slot_min]``.
     """
     minutes = jnp.arange(parts.config.slot_min)
     see = lambda minute: observation(series, minute, parts.config.observed)
     action = greedy(parts.net, params, jax.vmap(see)(minutes))
     load = series.load[:-1]
-    held = persistence(Trace(home.power, home.scale), *_asked(parts.config, slot))
-    return Acted(
+    last_value = persistence(
+        Trace(home.power, home.scale), *_forecast_starts(parts.config, slot)
+    )
+    return AgentRecord(
         load=load,
         forecast=series.forecast[:-1],
-        held=held.reshape(-1)[: len(minutes)],
-        mode=mode_of(load, home.levels),
+        persistence=last_value.reshape(-1)[: len(minutes)],
+        mode=classify_mode(load, home.levels),
         action=action,
     )
 
 
-def learned(parts: Parts, key, series: Series, control: AgentState):
-    """A slot's steps of the agent, whose environments are stretches of it.
+def train_agent(parts: Parts, key, series: Series, control: AgentState):
+    """Trains the Q-network of an agent on one slot.
+
+    The agent's environments are equal, consecutive parts of the slot.
 
     Args:
-      parts, series: of ``acted``.
-      key: typed PRNG key, of the run's slot and this agent.
-      control: ``AgentState``.
+      parts: components of the method.
+      key: typed PRNG key for this slot and agent.
+      series: ``forecast_slot`` of the slot.
+      control: state of the agent.
 
     Returns:
-      The agent's state, and its mean reward, ``float[]``.
+      The new state of the agent, and its mean reward, ``float[]``.
     """
     config = parts.config
     length = config.slot_min // config.dqn.num_envs
-    # A stretch's last minute leads to the next one's first: nothing ends in a slot.
+    # Parts are consecutive, so no episode ends within a slot.
     place = Place(
         minute=length * jnp.arange(config.dqn.num_envs),
         left=jnp.full(config.dqn.num_envs, config.slot_min + 1),
@@ -129,17 +136,19 @@ def learned(parts: Parts, key, series: Series, control: AgentState):
     return control, jnp.mean(info["reward"])
 
 
-def fitted(parts: Parts, key, fit, home: Home, slot, rate):
-    """A slot's learning steps of a forecaster, of all minutes until its end.
+def train_forecaster(parts: Parts, key, fit, home: Home, slot, rate):
+    """Trains a forecaster for one slot, on all minutes up to the end of the slot.
 
     Args:
-      parts, home, slot: of ``acted``.
-      key: of ``learned``.
-      fit: ``FitState``.
-      rate: ``float[]``.
+      parts: components of the method.
+      key: typed PRNG key for this slot and agent.
+      fit: state of the forecaster.
+      home: data of one agent.
+      slot: index of the slot, ``int[]`` from 0.
+      rate: learning rate, ``float[]``.
 
     Returns:
-      ``FitState``.
+      The new ``FitState``.
     """
 
     def one(fit, _):
@@ -150,10 +159,10 @@ def fitted(parts: Parts, key, fit, home: Home, slot, rate):
 
 
 def slot_gradient(parts: Parts, key, fit, home: Home, slot):
-    """The loss, ``float[]``, and gradient of one learning step of a forecaster.
+    """Returns the loss, ``float[]``, and gradient of one forecaster step.
 
     Args:
-      parts, key, fit, home, slot: of ``fitted``.
+      parts, key, fit, home, slot: the arguments of ``train_forecaster``.
     """
     known = 0, (slot + 1) * parts.config.slot_min
     trace, batch_size = (
@@ -163,23 +172,24 @@ def slot_gradient(parts: Parts, key, fit, home: Home, slot):
     return fit_gradient(key, parts.model, fit, trace, known, batch_size)
 
 
-def measured(did: Acted, present) -> dict[str, jax.Array]:
-    """Sums over a slot's minutes, 0 of a device that is not there.
+def summarize_slot(did: AgentRecord, present) -> dict[str, jax.Array]:
+    """Returns sums over the minutes of a slot, 0 for absent devices.
 
     Args:
-      did: ``Acted``.
-      present: ``bool[...]``.
+      did: ``AgentRecord``.
+      present: ``bool[...]``, whether the home has the device.
 
     Returns:
-      The fields of ``Savings``; ``optimal``, minutes in which the action was the best
-      there is, and ``minutes``; ``forecast_error`` and ``held_error``, absolute errors
-      in W, summed up: their ratio is the MASE.
+      The fields of ``Savings``; ``optimal``, the number of minutes with the best
+      action; ``minutes``; ``forecast_error`` and ``held_error``, sums of absolute
+      errors in W of the forecaster and of persistence. Their ratio is the MASE.
 
     Example:
       >>> one = jnp.ones((1, 1))
-      >>> did = Acted(60 * one, 57 * one, 50 * one, jnp.array([[1]]), jnp.array([[0]]))
-      >>> found = measured(did, jnp.array([True]))
-      >>> found["saved_wh"], found["forecast_error"]
+      >>> mode, action = jnp.array([[1]]), jnp.array([[0]])
+      >>> did = AgentRecord(60 * one, 57 * one, 50 * one, mode, action)
+      >>> sums = summarize_slot(did, jnp.array([True]))
+      >>> sums["saved_wh"], sums["forecast_error"]
       (Array([1.], dtype=float32), Array([3.], dtype=float32))
     """
     each = savings(did.load, did.mode, did.action)._asdict()
@@ -187,14 +197,14 @@ def measured(did: Acted, present) -> dict[str, jax.Array]:
         "optimal": did.action == optimal_actions(did.mode),
         "minutes": jnp.ones_like(did.load),
         "forecast_error": jnp.abs(did.forecast - did.load),
-        "held_error": jnp.abs(did.held - did.load),
+        "held_error": jnp.abs(did.persistence - did.load),
     }
     total = lambda one: jnp.where(present, jnp.sum(one.astype(jnp.float32), -1), 0)
     return {name: total(one) for name, one in each.items()}
 
 
-def _asked(config, slot):
-    """The minutes from which forecasts of a slot begin, and how long they are."""
+def _forecast_starts(config, slot):
+    """Returns the first minutes of a slot's forecasts, and the forecast length."""
     ahead = config.forecast.ahead
     number = -(-config.slot_min // ahead)
     return slot * config.slot_min + ahead * jnp.arange(number), ahead

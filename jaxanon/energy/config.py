@@ -1,4 +1,4 @@
-"""Settings of PFDRL, and the periods at which agents share."""
+"""Settings of PFDRL and its exchange periods."""
 
 import dataclasses
 import math
@@ -20,13 +20,13 @@ PERIODS = {"forecast": "beta_hours", "control": "gamma_hours"}
 
 
 class Sharing(NamedTuple):
-    """What agents share of each of their two models.
+    """Sharing modes of the forecaster and the Q-network.
 
-    ``"nothing"``: each learns alone. ``"data"``: one model is trained on everybody's,
-    as a cloud does: every step takes the mean of all gradients. ``"server"``: all
-    layers are averaged over everybody, as FedAvg does. ``"gossip"``: all layers are
-    broadcast, and mixed with what arrives from neighbours; ``"base"``: the first
-    ``alpha`` of them.
+    ``"nothing"``: each agent trains alone. ``"data"``: one model is trained on the data
+    of all agents, as in a cloud; each step uses the mean gradient. ``"server"``: a
+    server averages all layers over all agents, as in FedAvg. ``"gossip"``: agents
+    broadcast all layers and mix them with those of their neighbors. ``"base"``: the
+    same for the first ``alpha`` layers only.
     """
 
     forecast: str
@@ -44,13 +44,12 @@ METHODS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PFDRLConfig:
-    """A method of Figure 2.3, and the sizes of its parts.
+    """Method of Figure 2.3 and the sizes of its components.
 
     Raises:
-      TypeError: for a setting of another type.
-      ValueError: for another method, a number below 1, a slot that environments cannot
-        share evenly, a clip norm or noise out of range, or noise where nothing is
-        broadcast.
+      TypeError: if a setting has the wrong type.
+      ValueError: if a setting is out of range, ``dqn.num_envs`` does not divide
+        ``slot_min``, or noise is set for a method without broadcasts.
 
     Example:
       >>> METHODS[PFDRLConfig(method="frl").method]
@@ -65,56 +64,64 @@ class PFDRLConfig:
         default_factory=ForecastConfig, help="``ForecastConfig``"
     )
     forecaster_steps: int = setting(
-        1, at_least=1, help="steps of a forecaster in a slot"
+        1, at_least=1, help="training steps of a forecaster per slot"
     )
-    forecaster_batch_size: int = setting(32, at_least=1, help="windows of one")
+    forecaster_batch_size: int = setting(
+        32, at_least=1, help="windows per training step of a forecaster"
+    )
     dqn: DQNConfig = setting(
         default_factory=lambda: DQNConfig(num_envs=30),
-        help="``DQNConfig``; its environments are stretches of a slot, side by side",
+        help="``DQNConfig``; its environments are consecutive parts of a slot",
     )
     hidden_sizes: tuple[int, ...] = setting(
         HIDDEN, at_least=1, help="widths of the Q-network"
     )
-    observed: str = setting("power", choices=OBSERVED, help="of ``environment``")
-    slot_min: int = setting(60, at_least=1, help="minutes after which models learn")
+    observed: str = setting(
+        "power",
+        choices=OBSERVED,
+        help="observation of the agent, as in ``environment``",
+    )
+    slot_min: int = setting(
+        60, at_least=1, help="minutes per slot; models train after each slot"
+    )
     messages: ChannelConfig = setting(
         default_factory=ChannelConfig,
-        help="what becomes of broadcasts, without a server",
+        help="``ChannelConfig`` of broadcasts without a server",
     )
     noise_multiplier: float = setting(
         0.0,
         at_least=0,
-        help='of Gaussian noise on what agents of "pfdrl" broadcast, standard '
-        "deviation over clip norm; 0 is none, and nothing is clipped. What it is worth "
-        "tells ``broadcast_epsilon``",
+        help='Gaussian noise on broadcasts of "pfdrl", as standard deviation divided '
+        "by clip norm; 0 disables noise and clipping. ``broadcast_epsilon`` returns "
+        "its epsilon",
     )
     clip_norm: float = setting(
         1.0, above=0, help="clip norm of a model's change since its last broadcast"
     )
     layout: Layout | None = setting(
-        None, help="layout of agents, which changes no result; None: by backend"
+        None, help="layout of agents, which does not affect results; None: by backend"
     )
 
     def __post_init__(self):
         check(self)
         if self.noise_multiplier and METHODS[self.method].control != "base":
             raise ValueError(
-                f"noise_multiplier is for broadcasts, and {self.method!r} has "
-                'none; leave it at 0, or take "pfdrl".'
+                f"noise_multiplier must be 0 for {self.method!r}, which has no "
+                f"broadcasts, got {self.noise_multiplier!r}; use method 'pfdrl'."
             )
         if self.slot_min % self.dqn.num_envs:
             raise ValueError(
-                f"dqn.num_envs must divide slot_min, so that its environments are "
-                f"stretches of a slot, got {self.dqn.num_envs} and {self.slot_min}."
+                f"dqn.num_envs must divide slot_min, got {self.dqn.num_envs} and "
+                f"{self.slot_min}."
             )
 
 
 def period(config: PFDRLConfig, hours):
-    """Hours between broadcasts, in whole slots.
+    """Returns the exchange period in whole slots.
 
     Args:
       config: ``PFDRLConfig``.
-      hours: ``float[]``, of at least a slot; may be traced.
+      hours: period in hours, ``float[]``, at least one slot; may be traced.
 
     Returns:
       ``int32[]``.
@@ -127,20 +134,20 @@ def period(config: PFDRLConfig, hours):
     return jnp.maximum(slots, 1).astype(jnp.int32)
 
 
-def silent(config: PFDRLConfig, state, num_slots: int) -> int:
-    """Slots in a row that agents can go through one agent after the other.
+def max_local_slots(config: PFDRLConfig, state, num_slots: int) -> int:
+    """Returns the number of consecutive slots that agents can run one after another.
 
-    Nobody is heard before the last of them has passed, from where a state stands, and
-    so on after each so many. An agent's networks then stay in a CPU's cache for more
-    than one slot.
+    Agents do not communicate before the last of these slots, starting from ``state``,
+    and the pattern repeats. The networks of one agent then stay in the CPU cache for
+    several slots.
 
     Args:
       config: ``PFDRLConfig``.
       state: ``SystemState``.
-      num_slots: of which it is a divisor.
+      num_slots: total number of slots, a multiple of the result.
 
     Returns:
-      1 where nothing is known of the state, for it is traced.
+      Number of slots; 1 if ``state`` is traced.
 
     Example:
       >>> import numpy as np
@@ -150,14 +157,14 @@ def silent(config: PFDRLConfig, state, num_slots: int) -> int:
       >>> homes = energy.build_neighborhood(np.ones((2, 60, 1)))
       >>> state = energy.pfdrl(config).init(
       ...     jax.random.key(0), homes, alpha=1, gamma_hours=8.0)
-      >>> silent(config, state, 24), silent(config, state, 10)
+      >>> max_local_slots(config, state, 24), max_local_slots(config, state, 10)
       (4, 2)
     """
     try:
         counts = [num_slots, int(state.slot)]
         for model, name in PERIODS.items():
             sharing = getattr(METHODS[config.method], model)
-            if sharing == "data":  # Every step is of everybody's minutes.
+            if sharing == "data":  # Each step uses all agents' data.
                 counts.append(1)
             elif sharing != "nothing":
                 counts.append(int(period(config, state.hyper[name])))
@@ -177,16 +184,16 @@ HYPER = {
 
 
 def check_hyper(config: PFDRLConfig, num_layers: int, hyper: dict) -> None:
-    """Raises unless a method takes these hyper-parameters; traced ones pass.
+    """Raises an error for invalid hyper-parameters; ignores traced values.
 
     Args:
       config: ``PFDRLConfig``.
-      num_layers: of the Q-network.
-      hyper: of ``init``.
+      num_layers: number of layers of the Q-network.
+      hyper: hyper-parameters passed to ``init``.
 
     Raises:
-      TypeError: for one that there is not.
-      ValueError: for an ``alpha`` or hours out of range.
+      TypeError: for unknown hyper-parameters.
+      ValueError: if ``alpha`` or hours are out of range.
 
     Example:
       >>> check_hyper(PFDRLConfig(), 9, {"alpha": 9, "beta_hours": 1.0})
@@ -195,17 +202,17 @@ def check_hyper(config: PFDRLConfig, num_layers: int, hyper: dict) -> None:
     unknown = sorted(set(hyper) - set(names))
     if unknown:
         raise TypeError(f"init takes the hyper-parameters {names}, got {unknown}.")
-    heeded = METHODS[config.method].control == "base"
-    alpha = known(hyper.get("alpha", HYPER["alpha"] if heeded else 0))
+    uses_alpha = METHODS[config.method].control == "base"
+    alpha = known(hyper.get("alpha", HYPER["alpha"] if uses_alpha else 0))
     if alpha is not None and alpha not in range(num_layers + 1):
         raise ValueError(
-            f"alpha must be whole and lie in [0, {num_layers}], the network's layers, "
-            f"got {alpha}{'' if 'alpha' in hyper else ', its default'}; choose one."
+            f"alpha must be a whole number in [0, {num_layers}], the number of layers, "
+            f"got {alpha}{'' if 'alpha' in hyper else ', its default'}; set alpha."
         )
     for name in ("beta_hours", "gamma_hours"):
         hours = known(hyper.get(name, HYPER[name]))
         if hours is not None and not config.slot_min <= hours * 60 < math.inf:
             raise ValueError(
-                f"{name} must be at least a slot, {config.slot_min} minutes, got "
+                f"{name} must be at least one slot ({config.slot_min} minutes), got "
                 f"{hours} hours; choose a smaller slot_min."
             )

@@ -1,4 +1,4 @@
-"""What a device will take in each of the next minutes, by four kinds of model."""
+"""Forecasts of a device's power for the next minutes, by four kinds of model."""
 
 import dataclasses
 from collections.abc import Callable
@@ -14,19 +14,19 @@ from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import predictor
 
 KINDS = ("lr", "svm", "bp", "lstm")
-_CHANNELS = 5  # Power thrice, and the time of day as sine and cosine.
-_LOG_SCALE = 3.0  # Of the logarithm: standby of 1 W is 0.6, 1 kW 2.8.
-_SLOWER = 200  # Steps after which they are shorter by √2.
+_CHANNELS = 5  # Three of power; sine and cosine of the time of day.
+_LOG_SCALE = 3.0  # Divisor of the logarithm: 1 W gives 0.6, 1 kW 2.8.
+_SLOWER = 200  # Steps until the learning rate has decayed by √2.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ForecastConfig:
-    """A kind of forecaster. The chapter gives the kinds, and no size.
+    """Kind and sizes of a forecaster. The chapter specifies only the kinds.
 
     Raises:
-      TypeError: for a setting of another type.
-      ValueError: for another kind, a number below 1, a rest, or a tolerance or penalty
-        that is no finite number >= 0.
+      TypeError: if a setting has the wrong type.
+      ValueError: if a setting is out of range, or ``every`` does not divide
+        ``lookback``.
 
     Example:
       >>> ForecastConfig(kind="lr").ahead
@@ -36,19 +36,23 @@ class ForecastConfig:
     kind: str = setting(
         "lstm",
         choices=KINDS,
-        help='"lr" is linear regression on squared errors; "svm" linear support vector '
-        "regression, whose errors below ``tolerance`` count for nothing and whose "
-        'weights have a ``penalty``; "bp" a perceptron and "lstm" a recurrent network, '
-        "both on absolute errors, whose best answer is the median",
+        help='"lr": linear regression, squared errors; "svm": linear support vector '
+        "regression, which ignores errors below ``tolerance`` and has a weight "
+        '``penalty``; "bp": perceptron; "lstm": recurrent network. The last two '
+        "minimize absolute errors, which fits the median",
     )
-    lookback: int = setting(120, at_least=1, help="minutes that are seen")
-    every: int = setting(5, at_least=1, help="minutes of a mean; divides lookback")
-    ahead: int = setting(60, at_least=1, help="minutes that are predicted one by one")
+    lookback: int = setting(120, at_least=1, help="minutes of input")
+    every: int = setting(
+        5, at_least=1, help="minutes per mean of the input; divides lookback"
+    )
+    ahead: int = setting(60, at_least=1, help="minutes to forecast, each separately")
     hidden_sizes: tuple[int, ...] = setting(
-        (64,), at_least=1, help='widths of "bp", and of what follows the LSTM of "lstm"'
+        (64,), at_least=1, help='widths of "bp", and of the layers after the LSTM'
     )
-    features: int = setting(32, at_least=1, help="of the LSTM")
-    tolerance: float = setting(0.01, at_least=0, help="of svm, in the device's scale")
+    features: int = setting(32, at_least=1, help="number of features of the LSTM")
+    tolerance: float = setting(
+        0.01, at_least=0, help="tolerance of svm, relative to the scale"
+    )
     penalty: float = setting(1e-4, at_least=0, help="weight decay of svm")
 
     def __post_init__(self):
@@ -60,19 +64,21 @@ class ForecastConfig:
 
 
 class Trace(NamedTuple):
-    """What one device took, from a midnight on."""
+    """Power of one device, starting at midnight."""
 
     power: jax.Array  # float[minutes], W
-    scale: jax.Array  # float[]; W that make a 1 for the network
+    scale: jax.Array  # float[]; W that correspond to 1 in the network
 
 
 class Forecaster(NamedTuple):
-    """``init(key) -> layers`` and functions of layers, a trace and minutes.
+    """Functions of a forecaster: ``init``, ``predict`` and ``loss``.
 
-    ``predict(layers, trace, ends) -> float[n, ahead]``, W, for the minutes from each of
-    ``ends`` on (``int[n]``) by those before; minutes before the first are the first.
-    ``loss(layers, trace, ends) -> float[]`` is the mean over ``ends``, whose minutes
-    ahead have to be there. ``layers`` are names, in the order of their use.
+    ``init(key) -> layers``. ``predict(layers, trace, ends) -> float[n, ahead]``, W,
+    forecasts the minutes from each of ``ends`` (``int[n]``) on, given the minutes
+    before; the first minute is repeated for times before the trace.
+    ``loss(layers, trace, ends) -> float[]`` is the mean loss over ``ends``; the trace
+    must contain the forecast minutes. ``layers`` lists the names of the layers in order
+    of use.
     """
 
     init: Callable
@@ -82,40 +88,40 @@ class Forecaster(NamedTuple):
 
 
 class FitState(NamedTuple):
-    """A forecaster on its way, with Adam's memory."""
+    """State of a forecaster in training, with the state of Adam."""
 
     step: jax.Array  # int32[]
     layers: dict
     opt_state: optax.OptState
 
 
-def scale_of(power):
-    """The mean of what a device takes when it takes something; 1 if it never does.
+def compute_scale(power):
+    """Returns the mean power of a device while it draws power; 1 if it never does.
 
     Args:
-      power: ``float[..., minutes]``, W, of the days one may learn from.
+      power: power of the training days, ``float[..., minutes]``, W.
 
     Returns:
       ``float32[...]``.
 
     Example:
-      >>> scale_of(jnp.array([[0.0, 30.0, 50.0], [0.0, 0.0, 0.0]]))
+      >>> compute_scale(jnp.array([[0.0, 30.0, 50.0], [0.0, 0.0, 0.0]]))
       Array([40.,  1.], dtype=float32)
     """
-    some = power >= FLOOR_W
-    count = jnp.sum(some, axis=-1)
-    total = jnp.sum(jnp.where(some, power, 0), axis=-1)
+    is_used = power >= FLOOR_W
+    count = jnp.sum(is_used, axis=-1)
+    total = jnp.sum(jnp.where(is_used, power, 0), axis=-1)
     mean = total / jnp.maximum(count, 1)
     return jnp.where(count > 0, mean, 1).astype(jnp.float32)
 
 
 def persistence(trace: Trace, ends, ahead: int):
-    """Says that the last minute goes on: the baseline.
+    """Returns the baseline forecast: the last value continues.
 
     Args:
       trace: ``Trace``.
-      ends: ``int[n]``.
-      ahead: minutes.
+      ends: ``int[n]``, first minute of each forecast.
+      ahead: number of minutes to forecast.
 
     Returns:
       ``float[n, ahead]``, W.
@@ -129,12 +135,12 @@ def persistence(trace: Trace, ends, ahead: int):
 
 
 def forecaster(config: ForecastConfig) -> Forecaster:
-    """A model of the next minutes, which a device's own scale makes comparable.
+    """Builds a model that forecasts the next minutes of a device.
 
-    All kinds see the same: what the device took, how far that is from the last minute
-    known, its logarithm (standby beside off), and the time of day. They predict by how
-    much each minute differs from the last one known; what they begin with is that
-    nothing does.
+    All kinds receive the same inputs: the scaled power, its difference to the last
+    known minute, its logarithm, and the time of day. The logarithm separates standby
+    from off. All kinds predict the difference of each minute to the last known one. The
+    last layer starts at zero, so that the first forecast equals persistence.
 
     Args:
       config: ``ForecastConfig``.
@@ -204,10 +210,10 @@ def forecaster(config: ForecastConfig) -> Forecaster:
 
 
 def begin_fit(layers) -> FitState:
-    """A forecaster before its first step.
+    """Returns the state of a forecaster before its first step.
 
     Args:
-      layers: of ``Forecaster.init``, float arrays of any shapes.
+      layers: result of ``Forecaster.init``, float arrays of any shapes.
 
     Example:
       >>> begin_fit({"dense_1": jnp.zeros(2)}).step
@@ -218,19 +224,19 @@ def begin_fit(layers) -> FitState:
 
 
 def fit_gradient(key, model: Forecaster, state: FitState, trace, known, batch_size):
-    """The loss and its gradient on minutes that are drawn from what is known.
+    """Returns the loss and its gradient on random windows of the known minutes.
 
     Args:
-      key: typed PRNG key of the run; the step's is ``fold_in(key, state.step)``.
+      key: typed PRNG key of the run; a step uses ``fold_in(key, state.step)``.
       model: ``Forecaster``.
       state: ``FitState``.
       trace: ``Trace``.
-      known: ``int[2]``, minutes: from the first to before the second one may learn.
-        Where that is fewer than a window's, the loss and the gradient are 0.
-      batch_size: windows, a Python int.
+      known: ``int[2]``, the first known minute and the minute after the last. Loss and
+        gradient are 0 if the range is shorter than one window.
+      batch_size: number of windows, a Python int.
 
     Returns:
-      ``float[]``, and a tree like ``state.layers``.
+      The loss, ``float[]``, and a tree like ``state.layers``.
 
     Example:
       >>> one = forecaster(ForecastConfig(kind="lr", lookback=1, every=1, ahead=1))
@@ -244,26 +250,26 @@ def fit_gradient(key, model: Forecaster, state: FitState, trace, known, batch_si
         model.predict, state.layers, trace, jnp.zeros(1, jnp.int32)
     ).shape[1]
     first, beyond = known[0] + 1, known[1] - ahead + 1
-    own_key = jax.random.fold_in(key, state.step)
+    step_key = jax.random.fold_in(key, state.step)
     shape = (batch_size,)
-    ends = jax.random.randint(own_key, shape, first, jnp.maximum(beyond, first + 1))
+    ends = jax.random.randint(step_key, shape, first, jnp.maximum(beyond, first + 1))
     ends = jnp.minimum(ends, len(trace.power) - ahead)
     loss, gradient = jax.value_and_grad(model.loss)(state.layers, trace, ends)
-    some = beyond > first
-    keep = lambda leaf: jnp.where(some, leaf, 0)
+    has_window = beyond > first
+    keep = lambda leaf: jnp.where(has_window, leaf, 0)
     return keep(loss), jax.tree.map(keep, gradient)
 
 
 def fit_step(state: FitState, gradient, learning_rate) -> FitState:
-    """One step of Adam, by a gradient of norm 1 at most.
+    """Performs one step of Adam with a gradient clipped to norm 1.
 
-    Steps get shorter, by ``1 / √(1 + step / 200)``: spikes of a load throw a forecaster
-    about that goes on learning for weeks.
+    The learning rate decays by ``1 / √(1 + step / 200)``, because load spikes disturb a
+    forecaster that trains for weeks.
 
     Args:
       state: ``FitState``.
       gradient: tree like ``state.layers``.
-      learning_rate: ``float[]``.
+      learning_rate: initial learning rate, ``float[]``.
 
     Example:
       >>> state = begin_fit({"w": jnp.array(1.0)})

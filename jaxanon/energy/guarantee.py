@@ -1,4 +1,4 @@
-"""What noise on broadcasts is worth: ε of a device, or of a home with all its own."""
+"""Epsilon of noisy broadcasts, per device or per home."""
 
 import functools
 import math
@@ -12,20 +12,20 @@ from jaxanon.kernels.checks import whole
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 from jaxanon.privacy.accounting import check_delta
 
-LEAST_MULTIPLIER = 0.1  # Below it ε is beyond 90: an upper bound says enough.
+MIN_PLD_MULTIPLIER = 0.1  # Below it ε > 90, and an RDP upper bound suffices.
 
 
 def num_broadcasts(config: PFDRLConfig, num_slots: int, hours: float) -> int:
-    """How many broadcasts of a model fall into so many slots.
+    """Returns the number of broadcasts of a model within a number of slots.
 
     Args:
       config: ``PFDRLConfig``.
-      num_slots: at least 0.
+      num_slots: number of slots, at least 0.
       hours: ``beta_hours`` or ``gamma_hours`` of the run, a Python number.
 
     Raises:
-      ValueError: for a negative number of slots, or hours that are not finite and > 0.
-      TypeError: for slots that are no whole number, or hours that are none.
+      ValueError: if ``num_slots`` is negative, or ``hours`` is not finite and > 0.
+      TypeError: if ``num_slots`` is not an int, or ``hours`` not a number.
 
     Example:
       >>> num_broadcasts(PFDRLConfig(), 30 * 24, 12.0)
@@ -46,27 +46,27 @@ def broadcast_epsilon(
     gamma_hours: float = 12.0,
     devices: int = 1,
 ) -> float:
-    """The ε of all that was broadcast of one device, or of one home.
+    """Returns the epsilon of all broadcasts of one device or home.
 
-    Neighbours are streets of which one has the device, or the home, learn from its
-    data or send nothing but noise; to hide which of two it is, count on half the
-    multiplier. Every broadcast is a Gaussian mechanism of all its
-    past data, without sampling: forecasters' and Q-networks' add up, and so do those
-    of a home's devices. Levels and scales never leave a home.
+    Two neighborhoods are adjacent if they differ in whether the device or home trains
+    on its data or sends only noise. To hide which of two homes took part, compute
+    epsilon with half the multiplier. Each broadcast is a Gaussian mechanism on all past
+    data without sampling. Broadcasts of forecasters, Q-networks and all devices of a
+    home compose. Levels and scales never leave a home.
 
     Args:
       config: ``PFDRLConfig`` of "pfdrl".
-      num_slots: that were lived.
+      num_slots: number of simulated slots.
       delta: δ in (0, 1).
-      alpha, beta_hours, gamma_hours: of ``init``, Python numbers.
-      devices: 1 for the ε of a device, or as many as a home has.
+      alpha, beta_hours, gamma_hours: hyper-parameters of ``init``, Python numbers.
+      devices: 1 for epsilon per device, or the number of devices of a home.
 
     Returns:
-      ε; infinity without noise, 0 before the first broadcast.
+      Epsilon; infinity without noise, 0 before the first broadcast.
 
     Raises:
-      ValueError: for a method that broadcasts nothing, numbers out of range.
-      TypeError: for hours that are no number, others that are not whole.
+      ValueError: for a method without broadcasts, or arguments out of range.
+      TypeError: if hours are not numbers, or other arguments not ints.
 
     Example:
       >>> noisy = PFDRLConfig(noise_multiplier=20.0)
@@ -81,8 +81,8 @@ def broadcast_epsilon(
     """
     if config.method != "pfdrl":
         raise ValueError(
-            f"nothing is broadcast by {config.method!r}, whose server sees every "
-            'model as it is; ask about "pfdrl".'
+            f"config.method must be 'pfdrl', got {config.method!r}, which sends models "
+            "to a server without noise."
         )
     whole("devices", devices, least=1)
     delta = check_delta(delta)
@@ -93,68 +93,68 @@ def broadcast_epsilon(
         return 0.0
     if not config.noise_multiplier:
         return math.inf
-    # So many Gaussian mechanisms are one, exactly.
+    # k Gaussian mechanisms compose exactly to one.
     multiplier = config.noise_multiplier / math.sqrt(releases * devices)
     each = SampledGaussian(noise_multiplier=multiplier)
-    return epsilon_spent([each], delta, accountant=accountant_of(multiplier))
+    return epsilon_spent([each], delta, accountant=choose_accountant(multiplier))
 
 
-def accountant_of(multiplier: float) -> str:
-    """Who reckons the ε of one Gaussian mechanism of this multiplier.
+def choose_accountant(multiplier: float) -> str:
+    """Returns the accountant for one Gaussian mechanism.
 
     Args:
-      multiplier: standard deviation over sensitivity, > 0.
+      multiplier: standard deviation divided by sensitivity, > 0.
 
     Example:
-      >>> accountant_of(1.0), accountant_of(0.01)
+      >>> choose_accountant(1.0), choose_accountant(0.01)
       ('pld', 'rdp')
     """
-    return "pld" if multiplier >= LEAST_MULTIPLIER else "rdp"
+    return "pld" if multiplier >= MIN_PLD_MULTIPLIER else "rdp"
 
 
 DELTA = 1e-5
 
 NOT_COVERED = (
-    "what a home's own meter or power company sees",
+    "data visible to a home's meter or power company",
     "which devices a home has",
-    "the seed, from which noise can be drawn again, is in config.json",
-    "checkpoints hold networks without noise, optimizers' memory, and replay memories "
-    "with loads as they were metered",
-    "metrics.jsonl and reports tell of all homes' days",
-    "settings that were chosen by looking at results",
+    "the seed in config.json, which reproduces the noise",
+    "checkpoints, which hold networks without noise, optimizer states, and replay "
+    "memories with metered loads",
+    "metrics.jsonl and reports, which show the days of all homes",
+    "settings that were selected by their results",
 )
 
 NEIGHBOURS = (
-    "a home that learns from its data or sends nothing but noise (to hide which of two "
-    "homes it is, count on half the noise multiplier)"
+    "a home that trains on its data or sends only noise (to hide which of two homes "
+    "took part, compute epsilon with half the noise multiplier)"
 )
 
 
-def told(
+def describe_guarantee(
     settings: energy_settings.PFDRLSettings, devices: int, *, days: int | None = None
 ) -> dict | None:
-    """The guarantee of a home after so many days; None without one.
+    """Returns the guarantee of a home after some days; None without noise.
 
     Args:
       settings: ``PFDRLSettings``.
-      devices: of a home; the ε of each adds up.
-      days: done; None is all that there are to learn from.
+      devices: devices per home; their epsilons compose.
+      days: completed days; None means all training days.
 
     Returns:
-      What ``jaxanon.report.text.guaranteed`` puts into words.
+      Input of ``jaxanon.report.text.guaranteed``.
 
     Example:
       >>> from jaxanon import energy
-      >>> told(energy.PFDRLSettings(), 6) is None
+      >>> describe_guarantee(energy.PFDRLSettings(), 6) is None
       True
       >>> noisy = energy.PFDRLSettings(noise_multiplier=20.0, days=1)
-      >>> found = told(noisy, 4)
-      >>> found["steps"], round(found["epsilon"], 2)
+      >>> report = describe_guarantee(noisy, 4)
+      >>> report["steps"], round(report["epsilon"], 2)
       (16, 0.73)
     """
     if settings.sharing != "pfdrl" or not settings.noise_multiplier:
         return None
-    config = energy_settings.config_of(settings)
+    config = energy_settings.build_config(settings)
     days = settings.days if days is None else days
     slots = days * DAY // settings.slot_min
     paces = {"beta_hours": settings.beta_hours, "gamma_hours": settings.gamma_hours}
@@ -164,12 +164,12 @@ def told(
     counts = [num_broadcasts(config, slots, settings.beta_hours)]
     if settings.alpha:
         counts.append(num_broadcasts(config, slots, settings.gamma_hours))
-    accountant = lambda steps: accountant_of(
+    accountant = lambda steps: choose_accountant(
         settings.noise_multiplier / math.sqrt(max(steps, 1))
     )
     return {
-        "mechanism": "Gaussian noise on what has changed since the last broadcast",
-        "released": "What a home broadcasts",
+        "mechanism": "Gaussian noise on changes since the last broadcast",
+        "released": "Broadcasts of a home",
         "neighbours": NEIGHBOURS,
         "noise_multiplier": settings.noise_multiplier,
         "steps": sum(counts) * devices,
@@ -184,14 +184,14 @@ def told(
                 "accountant": accountant(sum(counts)),
             }
         ],
-        "rounds": {"done": days, "asked": settings.days},  # A round is a day.
+        "rounds": {"done": days, "asked": settings.days},  # One round is one day.
         "holds": True,
         "not_covered": list(NOT_COVERED),
     }
 
 
 class BroadcastGuarantee(NamedTuple):
-    """Noise on what homes broadcast, as ``privacy.guarantee.Guarantee``.
+    """Guarantee of noisy broadcasts, as in ``privacy.guarantee.Guarantee``.
 
     Example:
       >>> from jaxanon import energy
@@ -201,23 +201,23 @@ class BroadcastGuarantee(NamedTuple):
     """
 
     settings: energy_settings.PFDRLSettings
-    devices: int  # of a home; the ε of each adds up
+    devices: int  # devices per home; their epsilons compose
 
     rests_on = "noise_multiplier"
-    rounds = None  # Noise is named, not bought.
+    rounds = None  # The noise is set directly, not derived from a budget.
     holds = True
     most_windows = None
 
     def trained_with(self, state) -> "BroadcastGuarantee":
-        """The same: noise is compiled into the method."""
+        """Returns itself, because the noise multiplier is compiled in."""
         del state
         return self
 
     def epsilon(self, rounds: int) -> float:
-        """ε of a home after so many days."""
+        """Returns the epsilon of a home after some days."""
         return self.report(rounds)["epsilon"]
 
     def report(self, rounds: int, accountant: str = "pld") -> dict:
-        """What a report says of the guarantee after so many days."""
-        del accountant  # Of Gaussian mechanisms without sampling both are quick.
-        return told(self.settings, self.devices, days=rounds) or {}
+        """Returns the guarantee of a report after some days."""
+        del accountant  # Both are fast without sampling.
+        return describe_guarantee(self.settings, self.devices, days=rounds) or {}

@@ -1,4 +1,4 @@
-"""Switching a device, minute by minute, as a Markov decision process."""
+"""Markov decision process of switching a device every minute."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,40 +6,40 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.energy.modes import FLOOR_W, OFF, ON, Levels, mode_of
+from jaxanon.energy.modes import FLOOR_W, OFF, ON, Levels, classify_mode
 from jaxanon.kernels.checks import one_of, whole
 
-# Table 2.1: [mode it is in, mode chosen], off, standby and on.
+# Table 2.1: [actual mode, chosen mode]; off, standby, on.
 REWARDS = ((10.0, -10.0, -30.0), (30.0, 10.0, -10.0), (-30.0, -10.0, 10.0))
 
 NUM_ACTIONS = 3
 
-OBSERVED = {"power": 2, "modes": 6}  # Numbers of an observation.
+OBSERVED = {"power": 2, "modes": 6}  # Length of an observation.
 
-_LOG_SCALE = 10.0  # 1 kW is 0.85, standby of 1 W 0.18.
+_LOG_SCALE = 10.0  # Divisor of the logarithm: 1 kW gives 0.85, 1 W 0.18.
 
 
 class Series(NamedTuple):
-    """What one device goes through; the parameters of its environment."""
+    """Forecast and load of one device; the parameters of its environment."""
 
-    forecast: jax.Array  # float[minutes], W; what was predicted
-    load: jax.Array  # float[minutes], W; what it takes if nobody switches it
+    forecast: jax.Array  # float[minutes], W; forecast
+    load: jax.Array  # float[minutes], W; power without switching
     levels: Levels  # float[] each
 
 
 class Place(NamedTuple):
-    """Where an episode is."""
+    """Position in an episode."""
 
-    minute: jax.Array  # int32[], of the series
+    minute: jax.Array  # int32[], index into the series
     left: jax.Array  # int32[], minutes until the episode ends
 
 
 class Environment(NamedTuple):
-    """An environment as Gymnax has them: pure functions of keys, states, parameters.
+    """Environment with Gymnax's interface: pure functions of keys, states, parameters.
 
     ``reset(key, params) -> (observation, state)``; ``step(key, state, action, params)
-    -> (observation, state, reward, done, info)``, where after an episode's last step
-    the observation and the state are those of the next one's beginning.
+    -> (observation, state, reward, done, info)``. After the last step of an episode,
+    observation and state are those of the start of the next episode.
     """
 
     reset: Callable
@@ -49,19 +49,19 @@ class Environment(NamedTuple):
 
 
 def observation(series: Series, minute, observed: str = "power"):
-    """What an agent sees of a minute: what was predicted for it, and what it takes.
+    """Returns the observation of a minute: its forecast and its load.
 
     Args:
       series: ``Series``.
-      minute: ``int[]``; held inside the series.
-      observed: ``"power"`` is ``log(1 + W / 0.2) / 10`` of both, so that 1 W and 1 kW
-        stay apart; ``"modes"`` the two modes, one-hot.
+      minute: ``int[]``; clipped to the series.
+      observed: ``"power"`` for ``log(1 + W / 0.2) / 10`` of both, which separates 1 W
+        from 1 kW; ``"modes"`` for both modes, one-hot.
 
     Returns:
       ``float32[2]`` or ``float32[6]``.
 
     Raises:
-      ValueError: for another ``observed``.
+      ValueError: if ``observed`` is unknown.
 
     Example:
       >>> series = Series(jnp.array([50.0]), jnp.zeros(1), Levels(1.0, 50.0))
@@ -72,15 +72,16 @@ def observation(series: Series, minute, observed: str = "power"):
     minute = jnp.clip(minute, 0, len(series.load) - 1)
     both = jnp.stack([series.forecast[minute], series.load[minute]])
     if observed == "modes":
-        return jax.nn.one_hot(mode_of(both, series.levels), 3).reshape(-1)
+        return jax.nn.one_hot(classify_mode(both, series.levels), 3).reshape(-1)
     scaled = jnp.log1p(jnp.maximum(both, 0) / FLOOR_W) / _LOG_SCALE
     return scaled.astype(jnp.float32)
 
 
 def reward(mode, action):
-    """Table 2.1: +10 for leaving it as it is, -30 and -10 for two modes and one off.
+    """Returns the rewards of Table 2.1.
 
-    But +30 for standby that is switched off.
+    Keeping the mode gives +10, a change by one mode -10, by two modes -30. Switching
+    off standby gives +30.
 
     Args:
       mode, action: ``int[...]`` in [0, 3), the same shape.
@@ -96,10 +97,10 @@ def reward(mode, action):
 
 
 def optimal_actions(mode):
-    """The best that can be done: what is on stays on, all else is off.
+    """Returns the optimal actions: "on" stays on, all other modes are switched off.
 
-    No action changes what comes, so the best one is that of the highest reward now,
-    whatever the discount.
+    Actions do not affect later minutes. The optimal action therefore has the highest
+    immediate reward, for any discount.
 
     Args:
       mode: ``int[...]`` in [0, 3).
@@ -115,14 +116,14 @@ def optimal_actions(mode):
 
 
 def optimal_values(mode, discount):
-    """Bellman's fixed point: what every action of every minute is worth, exactly.
+    """Returns the exact value of every action in every minute, Bellman's fixed point.
 
     Args:
-      mode: ``int[minutes]``, of a whole episode in order.
+      mode: ``int[minutes]``, one whole episode in order.
       discount: ``float[]``.
 
     Returns:
-      ``float32[minutes, 3]``; after the last minute nothing comes.
+      ``float32[minutes, 3]``; the value after the last minute is 0.
 
     Example:
       >>> optimal_values(jnp.array([2, 1]), 0.5)
@@ -139,21 +140,21 @@ def optimal_values(mode, discount):
 
 
 def environment(minutes: int, observed: str = "power") -> Environment:
-    """Episodes of so many minutes that begin anywhere in a device's series.
+    """Builds an environment with episodes from random parts of a device's series.
 
-    The state is what chapter 2 says: forecast and real load. Which mode an agent
-    chooses changes nothing that comes after. Several devices or homes are ``vmap`` over
-    the parameters, a ``Series`` with leading axes.
+    As in chapter 2, the state is the forecast and the actual load. Actions do not
+    affect later states. For several devices or homes, ``vmap`` over the parameters, a
+    ``Series`` with leading axes.
 
     Args:
-      minutes: of an episode; a Python int >= 1, at most those of the series.
-      observed: of ``observation``.
+      minutes: length of an episode, a Python int from 1 to the length of the series.
+      observed: kind of observation, ``"power"`` or ``"modes"``.
 
     Returns:
-      ``Environment``; ``info`` of a step has the real ``"mode"``, ``int32[]``.
+      ``Environment``; ``info`` of a step has the actual ``"mode"``, ``int32[]``.
 
     Raises:
-      ValueError: for fewer than one minute, or another ``observed``; from ``reset`` and
+      ValueError: if ``minutes`` or ``observed`` is out of range; from ``reset`` and
         ``step``, if the series is shorter than an episode.
 
     Example:
@@ -175,8 +176,8 @@ def environment(minutes: int, observed: str = "power") -> Environment:
         spare = len(series.load) - length
         if spare < 0:
             raise ValueError(
-                f"an episode has {length} minutes, and the series {len(series.load)}; "
-                "give a longer series or make the environment for fewer minutes."
+                f"series must have at least {length} minutes, the length of an "
+                f"episode, got {len(series.load)}; extend it or shorten the episodes."
             )
         start = jax.random.randint(key, (), 0, spare + 1)
         return Place(start, jnp.int32(length))
@@ -186,12 +187,12 @@ def environment(minutes: int, observed: str = "power") -> Environment:
         return observation(params, state.minute, observed), state
 
     def step(key, state, action, params):
-        mode = mode_of(params.load[state.minute], params.levels)
+        mode = classify_mode(params.load[state.minute], params.levels)
         gained = reward(mode, action)
-        going_on = Place(state.minute + 1, state.left - 1)
-        done = going_on.left <= 0
-        anew = begin(key, params)
-        after = jax.tree.map(lambda a, b: jnp.where(done, a, b), anew, going_on)
+        following = Place(state.minute + 1, state.left - 1)
+        done = following.left <= 0
+        restart = begin(key, params)
+        after = jax.tree.map(lambda a, b: jnp.where(done, a, b), restart, following)
         seen = observation(params, after.minute, observed)
         return seen, after, gained, done, {"mode": mode}
 

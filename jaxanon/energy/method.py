@@ -1,4 +1,4 @@
-"""PFDRL as a ``Method``: its data are homes, and a round is a day."""
+"""PFDRL as a ``Method``: the data are homes, and one round is one day."""
 
 import dataclasses
 import functools
@@ -33,7 +33,7 @@ _finite = jax.jit(finite)
 @jax.tree_util.register_pytree_with_keys_class
 @dataclasses.dataclass(frozen=True)
 class HomesState(StateByLeaves):
-    """State of a run: that of the system, whose leaves it has, counted in days."""
+    """State of a run, whose round is a day; has the leaves of ``SystemState``."""
 
     system: SystemState
     slots: int  # of a day
@@ -42,12 +42,12 @@ class HomesState(StateByLeaves):
 
     @property
     def round(self) -> jax.Array:
-        """Days done, ``int32[]``."""
+        """Completed days, ``int32[]``."""
         return self.system.slot // self.slots
 
     @property
     def params(self):
-        """Layers of all forecasters and Q-networks."""
+        """Parameters of all forecasters and Q-networks."""
         return {
             "forecast": self.system.fits.layers,
             "control": self.system.control.params,
@@ -55,31 +55,31 @@ class HomesState(StateByLeaves):
 
     @property
     def hyper(self) -> dict:
-        """Hyper-parameters of the system and of its agents, ``float[]`` each."""
-        own = {name: x[0] for name, x in self.system.control.hyper.items()}
-        return self.system.hyper | own
+        """Hyper-parameters of the system and its agents, ``float[]`` each."""
+        of_agents = {name: x[0] for name, x in self.system.control.hyper.items()}
+        return self.system.hyper | of_agents
 
     def tree_flatten_with_keys(self):
-        """The leaves of the system, under the names that they have there."""
+        """Returns the leaves of the system with their keys."""
         keys = map(jax.tree_util.GetAttrKey, SystemState._fields)
         return [*zip(keys, self.system, strict=True)], self.slots
 
     @classmethod
     def tree_unflatten(cls, slots, parts):
-        """As ``jax.tree_util`` asks for it."""
+        """Rebuilds the state, for ``jax.tree_util``."""
         return cls(SystemState(*parts), slots)
 
 
 def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
-    """The method for the homes of ``spec``, of which the last ``joining`` wait."""
+    """Builds the method; the last ``joining`` homes of ``spec`` do not train."""
     learning = len(spec.homes) - config.joining
     if learning < 1:
         raise ValueError(
-            f"joining must leave a home that learns, got {config.joining} of "
-            f"{len(spec.homes)} homes."
+            f"joining must be less than the number of homes, {len(spec.homes)}, got "
+            f"{config.joining}."
         )
     devices = len(spec.devices[0])
-    system = pfdrl(energy_settings.config_of(config))
+    system = pfdrl(energy_settings.build_config(config))
     slots = DAY // config.slot_min
 
     def check(homes):
@@ -87,11 +87,11 @@ def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
         wanted = config.days + config.test_days
         if days != wanted:
             raise ValueError(
-                f"homes must have {wanted} days, {config.days} to learn from and "
-                f"{config.test_days} held out, got {days}."
+                f"homes must have {wanted} days, {config.days} for training and "
+                f"{config.test_days} for testing, got {days}."
             )
         if config.joining:
-            newcomers(config, homes)  # Refused now, and not after days of learning.
+            build_new_neighborhood(config, homes)  # Raises errors before training.
 
     def prepare(homes):
         return energy_settings.neighborhood_from_settings(
@@ -99,14 +99,14 @@ def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
         )
 
     def init(key, **hyper):
-        # Not traced, so that they are checked.
-        hyper = energy_settings.hyper_of(config) | hyper
+        # Not traced, because only concrete values are checked.
+        hyper = energy_settings.build_hyper(config) | hyper
         first = jax.jit(functools.partial(system.init, **hyper))
         return HomesState(first(key, _blank(learning * devices)), slots)
 
-    def update(key, state, street):
+    def update(key, state, neighborhood):
         def slot(state, _):
-            state, info = system.update(key, state, street)
+            state, info = system.update(key, state, neighborhood)
             return state, {name: jnp.sum(x) for name, x in info.items()}
 
         state_of_system, sums = jax.lax.scan(slot, state.system, length=slots)
@@ -114,22 +114,22 @@ def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
         losses = _losses(total, config.slot_min, _share)
         return HomesState(state_of_system, slots), losses
 
-    def place(street, number):
-        places, streets = placement.apart(street, number or _cores())
+    def place(neighborhood, number):
+        indices, shards = placement.shard_neighborhood(neighborhood, number or _cores())
 
         def put(tree):
             if not isinstance(tree, HomesState):
                 return tree
-            return tree, placement.deal_state(system, tree.system, places, streets)
+            return tree, placement.deal_state(system, tree.system, indices, shards)
 
-        def call(key, state, streets, num):
+        def call(key, state, shards, num):
             whole, states = state
             rows, bad = [], num
             for done in range(num):
                 states, infos = placement.simulate_sharded(
-                    system, key, states, streets, slots
+                    system, key, states, shards, slots
                 )
-                rows.append(_told(infos, config.slot_min))
+                rows.append(_day_losses(infos, config.slot_min))
                 fine = all(map(math.isfinite, rows[-1].values()))
                 if not (fine and all(bool(_finite(each)) for each in states)):
                     bad = min(bad, done)
@@ -138,10 +138,10 @@ def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
 
         def collect(state):
             whole, states = state
-            found = placement.collect_state(whole.system, states, places)
-            return HomesState(found, slots)
+            system_state = placement.collect_state(whole.system, states, indices)
+            return HomesState(system_state, slots)
 
-        return DevicePlacement(call, streets, put, collect)
+        return DevicePlacement(call, shards, put, collect)
 
     noisy = config.sharing == "pfdrl" and config.noise_multiplier
     return Method(
@@ -152,8 +152,8 @@ def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
         init=init,
         update=update,
         schedule=Schedule(
-            rounds_per_epoch=lambda street: 1,
-            work_per_round=lambda street: len(street.power) * DAY,
+            rounds_per_epoch=lambda neighborhood: 1,
+            work_per_round=lambda neighborhood: len(neighborhood.power) * DAY,
             unit="device minutes",
             round_name="day",
             epochs=config.days,
@@ -174,35 +174,35 @@ _build = registry.register(
         registry.RECOMMENDED: registry.Recipe("The defaults: the paper's numbers."),
         "paper": registry.Recipe("The defaults: the paper's numbers."),
         "fast": registry.Recipe(
-            "A first look: few days to learn from.", {"days": 4, "test_days": 2}
+            "Fast preview with few training days.", {"days": 4, "test_days": 2}
         ),
     },
 )
 
 
 def pfdrl_method(spec: HomesSpec, **settings) -> Method:
-    """Builds PFDRL for homes that learn to switch standby off.
+    """Builds PFDRL for homes that train agents to switch off standby.
 
-    A round is a day. On a CPU kinds of device, which never hear of each other, are
-    dealt out to its cores: a run that was resumed ends in the same bits as one that was
-    not, on as many cores.
+    One round is one day. On a CPU, kinds of devices, which never communicate with each
+    other, are distributed over the cores. A resumed run gives bitwise the same result
+    on the same number of cores.
 
     Args:
-      spec: of ``Homes``; the last ``joining`` homes do not learn.
+      spec: ``HomesSpec``; the last ``joining`` homes do not train.
       **settings: fields of ``PFDRLSettings``.
 
     Raises:
-      ValueError: if a setting is out of range, or no home is left that learns.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, or no home is left to train.
+      TypeError: if a setting is unknown.
 
     Example:
       >>> from jaxanon import energy
       >>> import jaxanon as ja
-      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1,
-      test_days=1)
+      >>> homes = energy.load_homes(
+      ...     "simulated", homes=2, devices=1, days=1, test_days=1)
       >>> method = pfdrl_method(
       ...     homes.spec, days=1, test_days=1, forecaster="lr", hidden_sizes=(4,),
-      alpha=1, ...     slot_min=720)
+      ...     alpha=1, slot_min=720)
       >>> run = ja.train(method, homes, progress=False)
       >>> sorted(run.history[0]["losses"])[:3]
       ['forecast_error_w', 'held_error_w', 'optimal_share']
@@ -210,63 +210,64 @@ def pfdrl_method(spec: HomesSpec, **settings) -> Method:
     return _build(spec, **settings)
 
 
-def newcomers(settings, homes: Homes) -> neighbourhood.Neighborhood:
-    """The street of the homes that join, who all hear each other.
+def build_new_neighborhood(settings, homes: Homes) -> neighbourhood.Neighborhood:
+    """Returns the neighborhood of the joining homes, which all exchange broadcasts.
 
     Args:
-      settings: ``PFDRLSettings``, whose ``joining`` is at least 1.
-      homes: of ``train``.
+      settings: ``PFDRLSettings`` with ``joining`` of at least 1.
+      homes: all homes of ``train``.
 
     Raises:
-      ValueError: as ``energy.build_neighborhood``, naming home and device.
+      ValueError: if ``energy.build_neighborhood`` rejects the homes; the message names
+        home and device.
 
     Example:
       >>> from jaxanon import energy
-      >>> homes = energy.load_homes("simulated", homes=3, devices=2, days=1,
-      test_days=1)
+      >>> homes = energy.load_homes(
+      ...     "simulated", homes=3, devices=2, days=1, test_days=1)
       >>> chosen = energy.PFDRLSettings(days=1, test_days=1, joining=1, graph="ring")
-      >>> newcomers(chosen, homes).power.shape
+      >>> build_new_neighborhood(chosen, homes).power.shape
       (2, 2880)
     """
     count = len(homes.names)
     new = take(homes, count - settings.joining, count)
-    # There may be too few of them for the street's graph.
-    return energy_settings.neighborhood_from_settings(settings, new, everybody=True)
+    # They may be too few for the graph of the settings.
+    return energy_settings.neighborhood_from_settings(settings, new, complete=True)
 
 
 def arrays_of(homes: Homes) -> list[np.ndarray]:
-    """All minutes of all devices, by which a run tells whether its homes changed."""
+    """Returns the arrays whose fingerprint identifies the homes of a run."""
     return [homes.power.astype(np.float32), homes.kinds.astype(np.int32)]
 
 
 def _blank(agents):
-    """As much of a street as the first state takes: it sees no minute of it."""
+    """Returns a neighborhood with only the shapes that the initial state needs."""
     zeros = jnp.zeros(agents)
     return neighbourhood.Neighborhood(
         power=jnp.zeros((agents, 1)),
         scale=zeros,
         levels=Levels(*[zeros] * len(Levels._fields)),
         present=zeros,
-        neighbours=zeros,
-        everybody=zeros,
+        neighbor_weights=zeros,
+        server_weights=zeros,
         kind=zeros,
-        number=zeros,
+        agent_id=zeros,
     )
 
 
 def _cores():
-    """Streets to deal kinds of device out to: small products keep one core busy."""
+    """Returns the number of shards: a program of small products uses one CPU core."""
     if jax.default_backend() != "cpu":
         return 1
-    allowed = getattr(os, "sched_getaffinity", None)  # Not on every system.
+    allowed = getattr(os, "sched_getaffinity", None)  # Missing on some systems.
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
-def _told(infos, slot_min) -> dict[str, float]:
-    """A day of all devices, as agents did before each slot taught them."""
+def _day_losses(infos, slot_min) -> dict[str, float]:
+    """Returns the losses of a day over all devices, before training in each slot."""
     sums = lambda name: (np.asarray(i[name]).sum(dtype=np.float64) for i in infos)
     total = {name: float(sum(sums(name))) for name in infos[0]}
-    losses = _losses(total, slot_min, saving.share_of)
+    losses = _losses(total, slot_min, saving.safe_divide)
     return {name: float(loss) for name, loss in losses.items()}
 
 
@@ -274,8 +275,8 @@ def _share(part, whole):
     return jnp.where(whole > 0, part / jnp.where(whole > 0, whole, 1), 0)
 
 
-def _losses(total, slot_min, share_of):
-    share = lambda part, whole: share_of(total[part], total[whole])
+def _losses(total, slot_min, safe_divide):
+    share = lambda part, whole: safe_divide(total[part], total[whole])
     return {
         "saved_share": share("saved_wh", "standby_wh"),
         "switched_off_share": share("switched_off", "in_use"),

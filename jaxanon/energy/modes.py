@@ -1,4 +1,4 @@
-"""Off, standby or on: which of them a device's power tells."""
+"""Modes of devices (off, standby, on), inferred from their power."""
 
 from typing import Any, NamedTuple
 
@@ -7,45 +7,45 @@ import numpy as np
 
 OFF, STANDBY, ON = range(3)
 NAMES = ("off", "standby", "on")
-FLOOR_W = 0.2  # What a plug's meter cannot tell from nothing.
-MOST_STANDBY_W = 25.0  # More is a device at work, such as a pump.
-LEAST_RATIO = 3.0  # Of the levels of on and standby.
-LEAST_SHARE = 0.01  # Of all minutes, in standby: less is switching on.
+FLOOR_W = 0.2  # Below the resolution of a plug meter.
+MAX_STANDBY_W = 25.0  # Above it a device is in use, such as a pump.
+MIN_ON_RATIO = 3.0  # Least ratio of the levels of on and standby.
+MIN_STANDBY_FRACTION = 0.01  # Fewer minutes are transients of switching on.
 _BINS = 64
 
 
 class Levels(NamedTuple):
-    """What a device takes in its modes, W; when off it takes nothing.
+    """Power of a device in its modes, W; 0 when off.
 
-    ``standby`` is 0 where it cannot be told from off.
+    ``standby`` is 0 if it cannot be distinguished from off.
     """
 
     standby: Any  # float[...]
     on: Any  # float[...]
 
 
-def mode_of(power, levels: Levels):
-    """The mode whose level is nearest, and the higher of two that are as near.
+def classify_mode(power, levels: Levels):
+    """Returns the mode with the nearest level; ties give the higher mode.
 
-    Between off and standby the border is half the level of standby. Between standby
-    and on it is where the ratio to both is the same, ``√(standby on)``: a coffee
-    machine of 1,000 W that keeps 55 W warm is on. The bands of the paper, 0.9 to 1.1
-    times a level, lie on their own side of it wherever on is at least 1.25 times
-    standby; it leaves open what is between them. Where standby cannot be told from off
-    a device that takes ``FLOOR_W`` or more is on: nobody's device is switched off for
-    what is not known.
+    The threshold between off and standby is half the standby level. The threshold
+    between standby and on is their geometric mean, ``√(standby on)``: a coffee machine
+    of 1,000 W that draws 55 W to stay warm is on. The bands of the paper are 0.9 to 1.1
+    times a level, and the paper does not classify power between them. They do not cross
+    these thresholds if on is at least 1.25 times standby. If standby cannot be
+    distinguished from off, a device that draws at least ``FLOOR_W`` is on, so it is
+    never switched off by mistake.
 
     Args:
-      power: ``float[...]``, W; what is negative is off.
-      levels: of the device; single numbers, or of the shape of ``power``.
+      power: ``float[...]``, W; negative values are off.
+      levels: levels of the device; scalars, or arrays of the shape of ``power``.
 
     Returns:
       ``int32[...]`` of ``OFF``, ``STANDBY`` and ``ON``, 0 to 2.
 
     Example:
-      >>> mode_of(jnp.array([0.0, 0.5, 4.0, 10.0, 100.0]), Levels(1.0, 100.0))
+      >>> classify_mode(jnp.array([0.0, 0.5, 4.0, 10.0, 100.0]), Levels(1.0, 100.0))
       Array([0, 1, 1, 2, 2], dtype=int32)
-      >>> mode_of(jnp.array([0.0, 0.5, 4.0]), Levels(0.0, 9.0))
+      >>> classify_mode(jnp.array([0.0, 0.5, 4.0]), Levels(0.0, 9.0))
       Array([0, 2, 2], dtype=int32)
 
     References:
@@ -59,22 +59,24 @@ def mode_of(power, levels: Levels):
 
 
 def find_levels(power) -> Levels:
-    """Levels of standby and on, from what a device took.
+    """Estimates the levels of standby and on from power.
 
-    Minutes of ``FLOOR_W`` and more are parted in two where that leaves the least
-    variance of the logarithm inside both (Otsu); levels are the medians. That is
-    standby and on where on is at least 3 times standby, standby at most 25 W, and at
-    least 1 % of all minutes are in standby. Else ``standby`` is 0 and ``on`` the median
-    of all those minutes: a router that always takes 9 W is on, a kettle is on or off.
+    A threshold splits the minutes of at least ``FLOOR_W`` into two groups with the
+    least within-group variance of the logarithm (Otsu). The levels are the medians of
+    the groups. They count as standby and on under three conditions. On is at least 3
+    times standby, standby is at most 25 W, and at least 1 % of all minutes are in
+    standby. Otherwise ``standby`` is 0 and ``on`` is the median of all these minutes: a
+    router that always draws 9 W is on.
 
     Args:
-      power: ``float[homes, minutes, devices]``, W, from the days one may learn from.
+      power: power of the training days, ``float[homes, minutes, devices]``, W.
 
     Returns:
-      ``Levels`` of ``float32[homes, devices]``; 0 and 0 where nothing was ever taken.
+      ``Levels`` of ``float32[homes, devices]``; both 0 for a device that never draws
+        power.
 
     Raises:
-      ValueError: for another rank, or without a minute.
+      ValueError: if power is not of rank 3, or has no minute.
 
     Example:
       >>> minutes = np.repeat([0.0, 2.0, 200.0], [10, 20, 5])
@@ -87,39 +89,39 @@ def find_levels(power) -> Levels:
     power = np.asarray(power)
     if power.ndim != 3 or not power.shape[1]:
         raise ValueError(
-            f"power must be float[homes, minutes, devices] with a minute at least, got "
-            f"shape {power.shape}."
+            f"power must be float[homes, minutes, devices] with at least one minute, "
+            f"got shape {power.shape}."
         )
     rows = np.moveaxis(power, 1, 2).reshape(-1, power.shape[1])
-    found = np.array([_levels(row) for row in rows], np.float32)
-    standby, on = found.reshape(len(power), power.shape[2], 2).transpose(2, 0, 1)
+    levels = np.array([_levels(row) for row in rows], np.float32)
+    standby, on = levels.reshape(len(power), power.shape[2], 2).transpose(2, 0, 1)
     return Levels(standby, on)
 
 
 def _levels(row):
-    """(standby, on) of one device."""
+    """Returns (standby, on) of one device."""
     measured = row[row >= FLOOR_W].astype(np.float64)
     if not len(measured):
         return 0.0, 0.0
-    border = np.exp(_otsu(np.log(measured)))
-    low, high = measured[measured < border], measured[measured >= border]
-    if len(high) and len(low) >= LEAST_SHARE * len(row):
+    threshold = np.exp(_otsu(np.log(measured)))
+    low, high = measured[measured < threshold], measured[measured >= threshold]
+    if len(high) and len(low) >= MIN_STANDBY_FRACTION * len(row):
         standby, on = np.median(low), np.median(high)
-        if standby <= MOST_STANDBY_W and on >= LEAST_RATIO * standby:
+        if standby <= MAX_STANDBY_W and on >= MIN_ON_RATIO * standby:
             return standby, on
     return 0.0, np.median(measured)
 
 
 def _otsu(values):
-    """Where numbers are parted best; anywhere if they are all alike."""
+    """Returns the best threshold; arbitrary if all values are equal."""
     counts, edges = np.histogram(values, _BINS)
-    middles = (edges[1:] + edges[:-1]) / 2
+    midpoints = (edges[1:] + edges[:-1]) / 2
     below = np.cumsum(counts)[:-1]
-    total = np.cumsum(counts * middles)[:-1]
+    total = np.cumsum(counts * midpoints)[:-1]
     above = len(values) - below
-    rest = np.sum(counts * middles) - total
-    apart = total / np.maximum(below, 1) - rest / np.maximum(above, 1)
-    between = below * above * apart**2
-    # Every border of an empty stretch is as good: the middle one.
+    rest = np.sum(counts * midpoints) - total
+    difference = total / np.maximum(below, 1) - rest / np.maximum(above, 1)
+    between = below * above * difference**2
+    # Take the middle of equally good thresholds.
     best = np.flatnonzero(between >= between.max() * (1 - 1e-9))
     return edges[1 + best[len(best) // 2]]

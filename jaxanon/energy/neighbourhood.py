@@ -1,4 +1,4 @@
-"""Who knows whom in a street: what devices hear, and what newcomers have in common."""
+"""Neighborhoods: agents of homes, and their communication graph."""
 
 from typing import NamedTuple
 
@@ -6,40 +6,40 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.energy.forecasting import scale_of
-from jaxanon.energy.homes import metered
+from jaxanon.energy.forecasting import compute_scale
+from jaxanon.energy.homes import clean_power
 from jaxanon.energy.modes import Levels, find_levels
 from jaxanon.energy.saving import DAY
 from jaxanon.federated import complete_graph, metropolis_weights
 
 
 class Neighborhood(NamedTuple):
-    """What all agents have and whom they hear; ``agents`` are homes x devices."""
+    """Data and mixing weights of all agents, ``homes x devices``."""
 
     power: jax.Array  # float32[agents, minutes], W
-    scale: jax.Array  # float32[agents], W that make a 1 for a forecaster
+    scale: jax.Array  # float32[agents], W that correspond to 1 in a forecaster
     levels: Levels  # float32[agents] each
-    present: jax.Array  # bool[agents]; a device that the home has
-    neighbours: jax.Array  # float32[agents, agents]; mixing weights of the graph
-    everybody: jax.Array  # float32[agents, agents]; of all of a kind, as a server's
+    present: jax.Array  # bool[agents]; whether the home has the device
+    neighbor_weights: jax.Array  # float32[agents, agents]; mixing weights of the graph
+    server_weights: jax.Array  # float32[agents, agents]; server weights per kind
     kind: jax.Array  # int32[agents]
-    number: jax.Array  # int32[agents]; whose random numbers an agent draws
+    agent_id: jax.Array  # int32[agents]; index of the random stream
 
 
-def known_devices(street: Neighborhood, newcomers: Neighborhood) -> int:
-    """How many devices of newcomers had a day that a device of the street had as well.
+def count_known_devices(neighborhood: Neighborhood, new_homes: Neighborhood) -> int:
+    """Counts devices of new homes that share a day with a device of the neighborhood.
 
-    To the watt, minute by minute, as homes have that are composed of the same devices;
-    days of one load all along do not count.
+    A day is shared if its loads are equal in every minute, as in composed homes that
+    reuse devices. Days of constant load do not count.
 
     Args:
-      street, newcomers: ``Neighborhood``, of whole days.
+      neighborhood, new_homes: ``Neighborhood`` of whole days.
 
     Example:
-      >>> from jaxanon.energy import build_neighborhood as made
+      >>> from jaxanon.energy import build_neighborhood as build
       >>> one, other = np.arange(1440.0), np.arange(1440.0) % 7
-      >>> homes = lambda *watts: made(np.stack(watts)[:, :, None])
-      >>> known_devices(homes(one), homes(other, one))
+      >>> homes = lambda *watts: build(np.stack(watts)[:, :, None])
+      >>> count_known_devices(homes(one), homes(other, one))
       1
     """
 
@@ -47,32 +47,34 @@ def known_devices(street: Neighborhood, newcomers: Neighborhood) -> int:
         rows = np.asarray(power).reshape(-1, DAY)
         return {hash(row.tobytes()) for row in rows if row.min() != row.max()}
 
-    there = days(street.power[street.present])
-    own = newcomers.power[newcomers.present]
-    return sum(not there.isdisjoint(days(power)) for power in own)
+    known = days(neighborhood.power[neighborhood.present])
+    rows = new_homes.power[new_homes.present]
+    return sum(not known.isdisjoint(days(power)) for power in rows)
 
 
-def hearing(street: Neighborhood) -> dict:
-    """Of how many others a device hears what they broadcast.
+def count_neighbors(neighborhood: Neighborhood) -> dict:
+    """Counts the other agents whose broadcasts a device receives.
 
-    A graph is of homes, and only devices of one kind hear each other: where homes have
-    different ones a device has fewer neighbours than its home, or none.
+    The graph connects homes, but only devices of one kind exchange models. If homes
+    have different devices, a device has fewer neighbors than its home, or none.
 
     Args:
-      street: ``Neighborhood``.
+      neighborhood: ``Neighborhood``.
 
     Returns:
-      ``mean``, over devices, and ``nobody``, how many hear nobody at all.
+      ``mean``, over devices, and ``nobody``, the number of devices without neighbors.
 
     Example:
       >>> from jaxanon.energy import build_neighborhood as made
       >>> kinds = np.array([[0, 1], [0, 2], [0, 1]])
-      >>> hearing(made(np.ones((3, 60, 2)), kinds))
+      >>> count_neighbors(made(np.ones((3, 60, 2)), kinds))
       {'mean': 1.3333333333333333, 'nobody': 1}
     """
-    there = np.asarray(street.present)
-    hears = (np.asarray(street.neighbours) > 0) & ~np.eye(len(there), dtype=bool)
-    counts = hears.sum(axis=1)[there]
+    present = np.asarray(neighborhood.present)
+    hears = (np.asarray(neighborhood.neighbor_weights) > 0) & ~np.eye(
+        len(present), dtype=bool
+    )
+    counts = hears.sum(axis=1)[present]
     if not len(counts):
         return {"mean": 0.0, "nobody": 0}
     return {"mean": float(counts.mean()), "nobody": int((counts == 0).sum())}
@@ -81,57 +83,54 @@ def hearing(street: Neighborhood) -> dict:
 def build_neighborhood(
     power, kinds=None, *, learn_minutes=None, graph=None, names=None
 ) -> Neighborhood:
-    """Makes agents of homes: one for every device.
+    """Builds a neighborhood with one agent for every device of every home.
 
-    Only devices of one kind learn of each other. Levels of the modes and the scale are
-    those of the minutes one may learn from; as in the chapter, they are known from the
-    beginning.
+    Only devices of one kind exchange models. Levels of the modes and scales are
+    computed from the training minutes and, as in the chapter, are known from the start.
 
     Args:
-      power: ``float[homes, minutes, devices]``, W, as ``metered`` takes it.
-      kinds: ``int[homes, devices]``; None is that devices of one column are of a kind.
-      learn_minutes: the first so many of them; None is all.
-      graph: ``bool[homes, homes]``, which homes hear each other, symmetric, of
-        ``jaxanon.federated``; None is ``complete_graph``, as in the chapter.
-      names: of homes and of devices, for messages; a pair, or None.
+      power: ``float[homes, minutes, devices]``, W, as in ``clean_power``.
+      kinds: ``int[homes, devices]``; default: one kind per column.
+      learn_minutes: number of training minutes, from the first; default: all.
+      graph: symmetric ``bool[homes, homes]``, whether two homes communicate, from
+        ``jaxanon.federated``; default: ``complete_graph``, as in the chapter.
+      names: names of homes and of devices for messages, a pair; or None.
 
     Returns:
       ``Neighborhood``; agent ``home * devices + device`` is that device of that home.
 
     Raises:
-      TypeError: as ``metered``.
-      ValueError: as ``metered``; if kinds or the graph have another shape, the graph is
-        not symmetric, or ``learn_minutes`` are not among those there are.
+      TypeError: if ``clean_power`` rejects the type of power.
+      ValueError: if ``clean_power`` rejects the power; if kinds or graph have the wrong
+        shape, the graph is not symmetric, or ``learn_minutes`` is out of range.
 
     Example:
       >>> made = build_neighborhood(np.ones((3, 60, 2)))
-      >>> made.power.shape, (made.everybody[0] > 0).tolist()
+      >>> made.power.shape, (made.server_weights[0] > 0).tolist()
       ((6, 60), [True, False, True, False, True, False])
     """
-    meters = metered(power, *(names or ()))
+    meters = clean_power(power, *(names or ()))
     homes, minutes, devices = meters.power.shape
     learn = minutes if learn_minutes is None else learn_minutes
     if not 1 <= learn <= minutes:
         raise ValueError(
-            f"learn_minutes must lie in [1, {minutes}], the minutes there are, got "
+            f"learn_minutes must be in [1, {minutes}], the number of minutes, got "
             f"{learn!r}."
         )
     columns = np.broadcast_to(np.arange(devices), (homes, devices))
     kinds = columns if kinds is None else np.asarray(kinds)
     graph = np.asarray(complete_graph(homes) if graph is None else graph)
-    for name, found, expected in (
+    for name, shape, expected in (
         ("kinds", kinds.shape, (homes, devices)),
         ("graph", graph.shape, (homes, homes)),
     ):
-        if found != expected:
+        if shape != expected:
             raise ValueError(
                 f"{name} must have shape {expected}, for {homes} homes of {devices} "
-                f"devices, got {found}."
+                f"devices, got {shape}."
             )
     if not (graph == graph.T).all():
-        raise ValueError(
-            "graph must be symmetric: whoever is heard hears; give graph | graph.T."
-        )
+        raise ValueError("graph must be symmetric; pass graph | graph.T.")
     kind, present = kinds.reshape(-1), meters.present.reshape(-1)
     alike = (kind[:, None] == kind[None]) & present[:, None] & present[None]
     home = np.repeat(np.arange(homes), devices)
@@ -140,18 +139,21 @@ def build_neighborhood(
     levels = find_levels(meters.power[:, :learn])
     return Neighborhood(
         power=jnp.asarray(rows),
-        scale=scale_of(jnp.asarray(rows[:, :learn])),
+        scale=compute_scale(jnp.asarray(rows[:, :learn])),
         levels=Levels(*(jnp.asarray(level.reshape(-1)) for level in levels)),
         present=jnp.asarray(present),
-        neighbours=metropolis_weights(alike & near),
-        everybody=jnp.asarray(_mean_of(alike)),
+        neighbor_weights=metropolis_weights(alike & near),
+        server_weights=jnp.asarray(_averaging_weights(alike)),
         kind=jnp.asarray(kind, jnp.int32),
-        number=jnp.arange(len(rows), dtype=jnp.int32),
+        agent_id=jnp.arange(len(rows), dtype=jnp.int32),
     )
 
 
-def _mean_of(alike):
-    """The mean over one's kind: rows that are the same to the bit, unlike weights that
-    leave the rest to oneself, so that what begins alike stays alike."""
+def _averaging_weights(alike):
+    """Returns weights of the mean over each kind.
+
+    Rows of a kind are bitwise equal, so equal models stay equal; Metropolis weights
+    would give the remainder to the diagonal.
+    """
     alike = alike | np.eye(len(alike), dtype=bool)
     return (alike / alike.sum(axis=1, keepdims=True)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""A new home joins: what it is given by the street, and how soon that is enough."""
+"""New homes: initialization from a neighborhood, and days until they save as much."""
 
 from typing import NamedTuple
 
@@ -8,48 +8,48 @@ import numpy as np
 
 from jaxanon import federated
 from jaxanon.energy.neighbourhood import Neighborhood
-from jaxanon.energy.saving import share_of
+from jaxanon.energy.saving import safe_divide
 from jaxanon.energy.system import PFDRLSystem, SystemState
 from jaxanon.kernels.checks import whole
 
-LAST_DAYS = 3  # Whose saving, of all of them together, is the one in the end.
+LAST_DAYS = 3  # Last days whose joint saving is the final one.
 
 
-class Reached(NamedTuple):
-    """Of each home: days that it took, and what it took them to."""
+class LearningTime(NamedTuple):
+    """Days that each home needs to learn, and its final result."""
 
-    days: np.ndarray  # int64[homes]; whole days until that day's end, 0: never
-    final: np.ndarray  # float64[homes]; share saved in the end
+    days: np.ndarray  # int64[homes]; whole days; 0: never
+    final: np.ndarray  # float64[homes]; final fraction saved
 
 
 def add_home(
     system: PFDRLSystem,
     key,
     state: SystemState,
-    street: Neighborhood,
-    newcomers: Neighborhood,
+    neighborhood: Neighborhood,
+    new_homes: Neighborhood,
 ) -> SystemState:
-    """What new homes begin with in a street that has learned.
+    """Initializes new homes from a trained neighborhood.
 
-    They take the mean of what the street's devices of a kind have of every layer that
-    the method shares, as from one broadcast that everybody hears. All else is fresh:
-    layers of their own, memories, optimisers. A device of a kind that the street does
-    not have, or any where the method shares nothing, begins with nothing. By ``live``
-    they go on from the first minute of ``newcomers``, and exchange with each other as
-    it says; the street's state stays as it is. Their levels and scales are those of
-    ``newcomers``, found with as many of its minutes as it was made with: of whole days
-    that are still to come, they know what on, standby and off are.
+    New agents start with the mean of all shared layers over the neighborhood's devices
+    of their kind, as after one broadcast to all. Personal layers, replay memories and
+    optimizer states are fresh. An agent is entirely fresh if the neighborhood has no
+    device of its kind, or the method shares nothing. ``simulate`` continues from the
+    first minute of ``new_homes``, which exchange models only with each other; it does
+    not change the state of the neighborhood. Levels and scales of new homes come from
+    ``new_homes`` and thus from the minutes that it was built with, including days still
+    to come.
 
     Args:
-      system: of ``pfdrl``, the street's.
-      key: typed PRNG key, of what is fresh.
-      state: the street's.
-      street: as it learned.
-      newcomers: a street of new homes, whose ``kind`` are those of ``street`` and whose
-        first minute is that of their joining, at midnight.
+      system: result of ``pfdrl`` for the neighborhood.
+      key: typed PRNG key for the fresh parts.
+      state: state of the neighborhood.
+      neighborhood: the neighborhood in which ``state`` was trained.
+      new_homes: neighborhood of the new homes, with ``kind`` as in ``neighborhood``;
+        its first minute is the midnight on which they join.
 
     Returns:
-      The newcomers' state, with the street's hyper-parameters.
+      The state of the new homes, with the neighborhood's hyper-parameters.
 
     Example:
       >>> from jaxanon import energy
@@ -73,49 +73,51 @@ def add_home(
       Chapter 2, section 2.3, a new home; Collins et al., ICML 2021, section 5.
     """
     hyper = state.hyper | {name: x[0] for name, x in state.control.hyper.items()}
-    # Copies, for ``live`` gives the newcomers' buffers away.
-    fresh = system.init(key, newcomers, **jax.tree.map(jnp.copy, hyper))
-    alike = (newcomers.kind[:, None] == street.kind[None]) & street.present[None]
-    heard = jnp.any(alike, axis=1)
+    # Copies, because ``simulate`` donates the buffers.
+    fresh = system.init(key, new_homes, **jax.tree.map(jnp.copy, hyper))
+    alike = (new_homes.kind[:, None] == neighborhood.kind[None]) & neighborhood.present[
+        None
+    ]
+    has_kind = jnp.any(alike, axis=1)
     weights = alike / jnp.maximum(jnp.sum(alike, axis=1, keepdims=True), 1)
 
-    def given(shared, own, theirs):
-        def one(own, theirs):
-            mean = jnp.tensordot(weights, theirs, 1, precision="highest")
-            some = (heard & shared).reshape(-1, *[1] * (own.ndim - 1))
-            return jnp.where(some, mean.astype(own.dtype), own)
+    def initialize(shared, fresh, trained):
+        def one(fresh, trained):
+            mean = jnp.tensordot(weights, trained, 1, precision="highest")
+            use_mean = (has_kind & shared).reshape(-1, *[1] * (fresh.ndim - 1))
+            return jnp.where(use_mean, mean.astype(fresh.dtype), fresh)
 
-        return jax.tree.map(one, own, theirs)
+        return jax.tree.map(one, fresh, trained)
 
     forecaster, control = system.shared(state)
-    each = lambda shared, own, theirs: {
-        name: given(shared[name], own[name], theirs[name]) for name in own
+    each = lambda shared, fresh, trained: {
+        name: initialize(shared[name], fresh[name], trained[name]) for name in fresh
     }
-    told = _told(state.fit_mail, state.fits.layers)
-    layers = each(forecaster, fresh.fits.layers, told)
-    told = _told(state.control_mail, state.control.params)
-    params = each(control, fresh.control.params, told)
+    public = _public(state.fit_mail, state.fits.layers)
+    layers = each(forecaster, fresh.fits.layers, public)
+    public = _public(state.control_mail, state.control.params)
+    params = each(control, fresh.control.params, public)
     target = jax.tree.map(jnp.copy, params)
     return fresh._replace(
         fits=fresh.fits._replace(layers=layers),
         control=fresh.control._replace(params=params, target=target),
-        fit_mail=_known(fresh.fit_mail, layers),
-        control_mail=_known(fresh.control_mail, params),
+        fit_mail=_initial_buffer(fresh.fit_mail, layers),
+        control_mail=_initial_buffer(fresh.control_mail, params),
     )
 
 
-def _told(mail, layers):
-    """What the street's agents have broadcast: where there is noise, with it."""
+def _public(mail, layers):
+    """Returns the broadcast layers; with noise, the noisy ones."""
     noisy = isinstance(mail, federated.NoisyMessageBuffer)
     return layers | mail.public if noisy else layers
 
 
-def _known(mail, layers):
-    """A mailbox of those who begin with what was broadcast: that is known of them."""
+def _initial_buffer(mail, layers):
+    """Returns a message buffer whose public layers are the initial ones."""
     if not isinstance(mail, federated.NoisyMessageBuffer):
         return mail
-    own = {name: layers[name] for name in mail.public}
-    return mail._replace(public=jax.tree.map(jnp.copy, own))
+    public = {name: layers[name] for name in mail.public}
+    return mail._replace(public=jax.tree.map(jnp.copy, public))
 
 
 def days_to_reach(
@@ -125,43 +127,46 @@ def days_to_reach(
     *,
     optimal=None,
     minutes=None,
-    share: float = 0.95,
+    fraction: float = 0.95,
     last: int = LAST_DAYS,
-) -> Reached:
-    """After how many days homes save such a share of what they save in the end.
+) -> LearningTime:
+    """Returns the days after which homes save a fraction of their final saving.
 
-    A day counts if it saves so much, and if the best action is chosen such a share as
-    often as in the end: who switches all off saves everything. It has to be so on all
-    later days too. A day without standby neither reaches the saving nor loses it.
+    A day counts if it reaches ``fraction`` of the final saving and, if given, of the
+    final rate of optimal actions, because switching off everything saves all standby.
+    All later days must also reach it. Days without standby are ignored.
 
     Args:
-      saved_wh, standby_wh: ``float[slots, homes]``, as ``live`` tells them of agents;
-        sum over those of a home. What is left of a last day is not looked at.
-      slots_a_day: 1440 over ``slot_min``.
-      optimal, minutes: likewise; None looks at the saving alone. Where devices are in
-        use for less than ``1 - share`` of all minutes, that is nearly the same.
-      share: of what is in the end, in (0, 1].
-      last: days that are the end, together.
+      saved_wh, standby_wh: ``float[slots, homes]``, results of ``simulate`` for agents,
+        summed over the devices of a home. An incomplete last day is ignored.
+      slots_a_day: 1440 divided by ``slot_min``.
+      optimal, minutes: sums like ``saved_wh``; None uses only the saving, which is
+        nearly equivalent if devices are in use for less than ``1 - fraction`` of all
+        minutes.
+      fraction: fraction of the final result, in (0, 1].
+      last: number of last days that define the final result.
 
     Returns:
-      ``Reached``: the first day from which on it is so; 0 where it never is, and where
-      nothing is saved in the end.
+      ``LearningTime`` with the first day that counts; 0 if there is none or the final
+      saving is 0.
 
     Raises:
-      TypeError: for ``optimal`` without ``minutes``, or ``slots_a_day`` or ``last``
-        that are no whole numbers.
-      ValueError: for other shapes, fewer whole days than ``last``, a share out of
-        range.
+      TypeError: if only one of ``optimal`` and ``minutes`` is given, or ``slots_a_day``
+        or ``last`` is not an int.
+      ValueError: if shapes differ, ``last`` exceeds the number of whole days, or
+        ``fraction`` is out of range.
 
     Example:
-      Two thirds of 0.9 are reached on the third day, for good on the fifth.
+      The saving reaches two thirds of 0.9 on day 3, and permanently on day 5.
 
       >>> saved = np.array([0.0, 5.0, 6.0, 1.0, 9.0, 9.0])[:, None]
-      >>> days_to_reach(saved, np.full((6, 1), 10.0), 1, share=2 / 3, last=2)
-      Reached(days=array([5]), final=array([0.9]))
+      >>> days_to_reach(saved, np.full((6, 1), 10.0), 1, fraction=2 / 3, last=2)
+      LearningTime(days=array([5]), final=array([0.9]))
     """
     if (optimal is None) != (minutes is None):
-        raise TypeError("optimal and minutes go together: give both, or neither.")
+        raise TypeError(
+            "optimal and minutes must be given together; pass both or neither."
+        )
     parts = {"saved_wh": saved_wh, "standby_wh": standby_wh}
     if optimal is not None:
         parts |= {"optimal": optimal, "minutes": minutes}
@@ -172,12 +177,12 @@ def days_to_reach(
             f"{' and '.join(sums)} must be float[slots, homes], got shapes "
             f"{' and '.join(map(str, shapes))}."
         )
-    if not 0 < share <= 1:
-        raise ValueError(f"share must lie in (0, 1], got {share!r}.")
+    if not 0 < fraction <= 1:
+        raise ValueError(f"fraction must be in (0, 1], got {fraction!r}.")
     days = len(sums["saved_wh"]) // whole("slots_a_day", slots_a_day, least=1)
     if not whole("last", last, least=0) or last > days:
         raise ValueError(
-            f"last must lie in [1, {days}], the whole days there are, got {last!r}."
+            f"last must be in [1, {days}], the number of whole days, got {last!r}."
         )
     daily = {
         name: x[: days * slots_a_day].reshape(days, slots_a_day, -1).sum(axis=1)
@@ -185,16 +190,18 @@ def days_to_reach(
     }
 
     def short(part, total):
-        """Days that fall short of it, and what it is in the end."""
-        final = share_of(part[-last:].sum(axis=0), total[-last:].sum(axis=0))
-        # The sums of equal days may differ in their last bits.
-        least = share * final * (1 - 1e-9)
-        return (share_of(part, total) < least) & (total > 0), final
+        """Returns whether days fall short of the final result, and that result."""
+        final = safe_divide(part[-last:].sum(axis=0), total[-last:].sum(axis=0))
+        # Sums of equal days may differ by rounding.
+        threshold = fraction * final * (1 - 1e-9)
+        return (safe_divide(part, total) < threshold) & (total > 0), final
 
     saved, standby, *best = daily.values()
     below, final = short(saved, standby)
     if best:
         below |= short(*best)[0]
-    stays = ~np.logical_or.accumulate(below[::-1], axis=0)[::-1]
-    enough = stays & (standby > 0) & (final > 0)
-    return Reached(np.where(enough.any(axis=0), enough.argmax(axis=0) + 1, 0), final)
+    permanent = ~np.logical_or.accumulate(below[::-1], axis=0)[::-1]
+    enough = permanent & (standby > 0) & (final > 0)
+    return LearningTime(
+        np.where(enough.any(axis=0), enough.argmax(axis=0) + 1, 0), final
+    )

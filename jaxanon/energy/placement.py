@@ -1,4 +1,4 @@
-"""A street on several cores: kinds of device that never hear of each other."""
+"""Distribution of a neighborhood's kinds of devices over the cores of a CPU."""
 
 import concurrent.futures
 from collections.abc import Sequence
@@ -12,62 +12,65 @@ from jaxanon.energy.system import PFDRLSystem, SystemState, simulate
 from jaxanon.kernels.checks import whole
 
 
-def apart(
-    street: Neighborhood, number: int
+def shard_neighborhood(
+    neighborhood: Neighborhood, num_shards: int
 ) -> tuple[list[np.ndarray], list[Neighborhood]]:
-    """Deals a street's kinds of device out to streets, each with all of a kind.
+    """Splits a neighborhood into shards that each hold all agents of some kinds.
 
-    The kind with most agents goes first, each to the street that has fewest. Agents
-    keep their numbers, and so the random numbers that they draw.
+    Kinds are assigned in order of decreasing number of agents, each to the smallest
+    shard. Agents keep their numbers and therefore their random streams.
 
     Args:
-      street: of ``street``, known on the host.
-      number: how many streets at most; there are no more than kinds.
+      neighborhood: ``Neighborhood`` with concrete arrays.
+      num_shards: maximum number of shards; at most one shard per kind is made.
 
     Returns:
-      ``int[own agents]`` of each, their places in ``street``, ascending; and the
-      streets.
+      The indices of each shard's agents in ``neighborhood``, ascending ``int[agents]``;
+      and the shards.
 
     Raises:
-      ValueError: for fewer than one.
+      ValueError: if ``num_shards`` is less than 1.
 
     Example:
       >>> from jaxanon.energy import build_neighborhood
-      >>> places, streets = apart(build_neighborhood(np.ones((2, 60, 3))), 2)
-      >>> [own.tolist() for own in places], streets[1].power.shape
+      >>> whole = build_neighborhood(np.ones((2, 60, 3)))
+      >>> indices, shards = shard_neighborhood(whole, 2)
+      >>> [own.tolist() for own in indices], shards[1].power.shape
       ([[0, 2, 3, 5], [1, 4]], (2, 60))
     """
-    whole("number", number, least=1)
-    kinds, counts = np.unique(np.asarray(street.kind), return_counts=True)
-    dealt = [[] for _ in range(min(number, len(kinds)))]
+    whole("num_shards", num_shards, least=1)
+    kinds, counts = np.unique(np.asarray(neighborhood.kind), return_counts=True)
+    dealt = [[] for _ in range(min(num_shards, len(kinds)))]
     for place in np.argsort(-counts, kind="stable"):
         sizes = [sum(counts[kinds == kind].sum() for kind in own) for own in dealt]
         dealt[int(np.argmin(sizes))].append(kinds[place])
-    places = [np.flatnonzero(np.isin(street.kind, own)) for own in dealt]
-    return places, [_of(street, own) for own in places]
+    indices = [np.flatnonzero(np.isin(neighborhood.kind, own)) for own in dealt]
+    return indices, [_subset(neighborhood, own) for own in indices]
 
 
 def simulate_sharded(
     system: PFDRLSystem,
     key,
     states: Sequence[SystemState],
-    streets: Sequence[Neighborhood],
+    shards: Sequence[Neighborhood],
     num_slots: int,
 ):
-    """``simulate`` of several streets at once, each in a thread and a program of its
-    own.
+    """Runs ``simulate`` on all shards at once, each in its own thread and program.
 
-    On a CPU a program of small products keeps one core busy: with as many streets as
-    cores all are. What comes of it is what ``simulate`` makes of the whole street,
-    noise on broadcasts and lost messages included, but for rounding.
+    On a CPU, a program of small products uses one core; with one shard per core it uses
+    all. The result equals ``simulate`` of the whole neighborhood up to rounding,
+    including noise on broadcasts and lost messages.
 
     Args:
-      system, key, num_slots: of ``simulate``, the same for all.
-      states: of ``system.init`` with the same key, or of an earlier call; donated.
-      streets: of ``apart``.
+      system: result of ``pfdrl``.
+      key: typed PRNG key of the run.
+      states: states of ``system.init`` with the same key, or of an earlier call;
+        donated.
+      shards: shards of ``shard_neighborhood``.
+      num_slots: number of slots, a Python int.
 
     Returns:
-      Lists of the new states, and of ``info``.
+      Lists of the new states and of ``info``.
 
     Example:
       >>> from jaxanon import energy
@@ -75,45 +78,46 @@ def simulate_sharded(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
       ...     dqn=energy.DQNConfig(batch_size=4), hidden_sizes=(8,), slot_min=10)
       >>> system = energy.pfdrl(config)
-      >>> _, streets = apart(energy.build_neighborhood(np.ones((2, 60, 2))), 2)
-      >>> states = [system.init(jax.random.key(0), own, alpha=1) for own in streets]
+      >>> whole = energy.build_neighborhood(np.ones((2, 60, 2)))
+      >>> _, shards = shard_neighborhood(whole, 2)
+      >>> states = [system.init(jax.random.key(0), own, alpha=1) for own in shards]
       >>> states, infos = simulate_sharded(
-      ...     system, jax.random.key(1), states, streets, 3
+      ...     system, jax.random.key(1), states, shards, 3
       ... )
       >>> [info["minutes"].shape for info in infos]
       [(3, 2), (3, 2)]
     """
 
-    # Of this thread, which others would not have.
+    # The setting is local to a thread.
     wide = jax.config.read("jax_enable_x64")
 
-    def one(state, street):
+    def one(state, neighborhood):
         with jax.enable_x64(wide):
             return jax.block_until_ready(
-                simulate(system, key, state, street, num_slots)
+                simulate(system, key, state, neighborhood, num_slots)
             )
 
-    with concurrent.futures.ThreadPoolExecutor(len(streets), "street") as threads:
-        found = [*threads.map(one, states, streets)]
-    states, infos = zip(*found, strict=True)
+    with concurrent.futures.ThreadPoolExecutor(len(shards), "shard") as threads:
+        results = [*threads.map(one, states, shards)]
+    states, infos = zip(*results, strict=True)
     return [*states], [*infos]
 
 
 def deal_state(
     system: PFDRLSystem,
     state: SystemState,
-    places: Sequence,
-    streets: Sequence[Neighborhood],
+    indices: Sequence,
+    shards: Sequence[Neighborhood],
 ) -> list[SystemState]:
-    """A street's state as those of the streets that ``apart`` made of it.
+    """Splits the state of a neighborhood into states of its shards.
 
     Args:
-      system: of ``pfdrl``.
-      state: of the whole street, known on the host.
-      places, streets: of ``apart``.
+      system: result of ``pfdrl``.
+      state: state of the whole neighborhood, with concrete arrays.
+      indices, shards: results of ``shard_neighborhood``.
 
     Returns:
-      A state for each, for ``simulate_sharded``.
+      One state per shard, for ``simulate_sharded``.
 
     Example:
       >>> from jaxanon import energy
@@ -124,7 +128,7 @@ def deal_state(
       ...     energy.build_neighborhood(np.ones((2, 60, 2))),
       ... )
       >>> state = system.init(jax.random.key(0), whole, alpha=1)
-      >>> parts = energy.apart(whole, 2)
+      >>> parts = energy.shard_neighborhood(whole, 2)
       >>> states = deal_state(system, state, *parts)
       >>> states[0].control.params["dense_1"]["kernel"].shape
       (2, 2, 8)
@@ -133,28 +137,28 @@ def deal_state(
       True
     """
 
-    def dealt(own, street):
+    def dealt(own, neighborhood):
         def one(leaf, small):
             part = np.asarray(leaf)
             for axis in _agent_axes(leaf, small):
                 part = np.take(part, own, axis=axis)
             return jnp.asarray(part)
 
-        return jax.tree.map(one, state, _like(system, state, street))
+        return jax.tree.map(one, state, _state_shapes(system, state, neighborhood))
 
-    return [dealt(*part) for part in zip(places, streets, strict=True)]
+    return [dealt(*part) for part in zip(indices, shards, strict=True)]
 
 
 def collect_state(
-    state: SystemState, states: Sequence[SystemState], places: Sequence
+    state: SystemState, states: Sequence[SystemState], indices: Sequence
 ) -> SystemState:
-    """The whole street's state of those of its parts: what ``deal_state`` undoes.
+    """Joins the states of shards to the state of the whole neighborhood.
 
     Args:
-      state: that was dealt out, of which its parts do not know all: what those know of
-        each other who never hear each other.
-      states: of ``deal_state`` or ``simulate_sharded``.
-      places: of ``apart``.
+      state: the state before ``deal_state``; provides entries between agents of
+        different shards, which shards lack.
+      states: results of ``deal_state`` or ``simulate_sharded``.
+      indices: indices of ``shard_neighborhood``.
 
     Example:
       See ``deal_state``.
@@ -164,41 +168,44 @@ def collect_state(
         if not any(_agent_axes(leaf, part) for part in parts):
             return parts[0]
         whole = np.array(leaf)
-        for own, part in zip(places, parts, strict=True):
+        for own, part in zip(indices, parts, strict=True):
             axes = _agent_axes(leaf, part)
-            whole[_at(own, axes, whole.ndim)] = part
+            whole[_index(own, axes, whole.ndim)] = part
         return jnp.asarray(whole)
 
     return jax.tree.map(one, state, *states)
 
 
-def _like(system, state, street):
-    """Shapes of the state that a street has with a state's hyper-parameters."""
+def _state_shapes(system, state, neighborhood):
+    """Returns the shapes of a neighborhood's state with given hyper-parameters."""
     hyper = state.hyper | {name: x[0] for name, x in state.control.hyper.items()}
-    init = lambda seed, street: system.init(jax.random.key(seed), street, **hyper)
-    return jax.eval_shape(init, 0, street)
+    init = lambda seed, neighborhood: system.init(
+        jax.random.key(seed), neighborhood, **hyper
+    )
+    return jax.eval_shape(init, 0, neighborhood)
 
 
 def _agent_axes(leaf, small):
-    """The axes along which a part has fewer: those of agents."""
+    """Returns the axes of agents, along which a shard is smaller."""
     sizes = zip(leaf.shape, small.shape, strict=True)
     return [axis for axis, (whole, part) in enumerate(sizes) if whole != part]
 
 
-def _at(own, axes, ndim):
-    """Where a part lies in the whole."""
-    found: list = [slice(None)] * ndim
+def _index(own, axes, ndim):
+    """Returns the index of a shard in the whole array."""
+    index: list = [slice(None)] * ndim
     for place, axis in enumerate(axes):
         shape = [1] * len(axes)
         shape[place] = -1
-        found[axis] = np.reshape(own, shape)
-    return tuple(found)
+        index[axis] = np.reshape(own, shape)
+    return tuple(index)
 
 
-def _of(street, own):
-    """The street of some agents, who hear none of the others."""
+def _subset(neighborhood, own):
+    """Returns the neighborhood of some agents, without mixing weights of others."""
     square = {
-        name: getattr(street, name)[own][:, own] for name in ("neighbours", "everybody")
+        name: getattr(neighborhood, name)[own][:, own]
+        for name in ("neighbor_weights", "server_weights")
     }
-    alone = street._replace(neighbours=None, everybody=None)
+    alone = neighborhood._replace(neighbor_weights=None, server_weights=None)
     return jax.tree.map(lambda leaf: leaf[own], alone)._replace(**square)

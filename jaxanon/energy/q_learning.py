@@ -1,4 +1,4 @@
-"""Deep Q-learning: acting, remembering and learning as one pure function."""
+"""Deep Q-learning: acting, replay and training as one pure function."""
 
 import dataclasses
 from collections.abc import Callable
@@ -16,121 +16,127 @@ HYPER = {"learning_rate": 1e-3, "discount": 0.9, "exploration_epsilon": 0.1}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DQNConfig:
-    """What of deep Q-learning is fixed when it is compiled.
+    """Static settings of deep Q-learning.
 
     Raises:
-      TypeError: for a setting of another type.
-      ValueError: for a number below 1, or a memory that cannot hold a batch or a step
-        of all environments.
+      TypeError: if a setting has the wrong type.
+      ValueError: if a setting is below 1, or ``capacity`` is less than ``batch_size``
+        or ``num_envs``.
 
     Example:
       >>> DQNConfig(double_dqn=True).capacity
       2000
     """
 
-    capacity: int = setting(2000, at_least=1, help="transitions that are remembered")
+    capacity: int = setting(2000, at_least=1, help="transitions in the replay memory")
     batch_size: int = setting(
         32,
         at_least=1,
-        help="transitions of a learning step, which comes after every step of the "
-        "environments once there are so many. The chapter gives none; 32 is usual",
+        help="transitions per training step. Training follows each step of the "
+        "environments once enough are stored. The chapter gives no value",
     )
     target_update_interval: int = setting(
-        100, at_least=1, help="learning steps after which the target network is renewed"
+        100, at_least=1, help="training steps between updates of the target network"
     )
-    double_dqn: bool = setting(False, help="choose by the network, rate by its target")
-    num_envs: int = setting(1, at_least=1, help="environments that an agent acts in")
+    double_dqn: bool = setting(
+        False,
+        help="whether the online network selects the actions of targets",
+    )
+    num_envs: int = setting(1, at_least=1, help="number of environments per agent")
 
     def __post_init__(self):
         check(self)
         least = max(self.batch_size, self.num_envs)
         if self.capacity < least:
             raise ValueError(
-                f"capacity must be >= {least}, a batch and a step of all environments, "
+                f"capacity must be >= {least}, the maximum of batch_size and num_envs, "
                 f"got {self.capacity!r}."
             )
 
 
 class Transition(NamedTuple):
-    """One step of an environment, or a batch of them."""
+    """One step of an environment, or a batch of steps."""
 
     observation: jax.Array  # float[..., observed]
     action: jax.Array  # int32[...]
     reward: jax.Array  # float32[...]
-    following: jax.Array  # float[..., observed]; what was seen after it
-    ended: jax.Array  # bool[...]; nothing comes after it
+    following: jax.Array  # float[..., observed]; next observation
+    ended: jax.Array  # bool[...]; whether the episode ended
 
 
 class Replay(NamedTuple):
-    """A ring of transitions."""
+    """Ring buffer of transitions."""
 
     kept: Transition  # [capacity, ...]
-    count: jax.Array  # int32[]; ever stored
+    count: jax.Array  # int32[]; total number stored
 
 
 class AgentState(NamedTuple):
-    """All that changes from step to step, and so all that is checkpointed."""
+    """State of an agent, which is checkpointed."""
 
-    step: jax.Array  # int32[]; steps of the environments done
-    learned: jax.Array  # int32[]; learning steps done
+    step: jax.Array  # int32[]; steps of the environments
+    learned: jax.Array  # int32[]; training steps
     params: dict  # layers of the network
-    target: dict  # as they were when the target was last renewed
+    target: dict  # params at the last update of the target
     opt_state: optax.OptState
     replay: Replay
     observation: jax.Array  # float[num_envs, observed]
     place: Any  # [num_envs, ...]; states of the environments
-    hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
+    hyper: dict[str, jax.Array]  # float[] each; may vary in a sweep
 
 
 class Agent(NamedTuple):
-    """``init(key, env_params, **hyper) -> AgentState`` and ``update``.
+    """Functions of an agent: ``init`` and ``update``.
 
-    ``update(key, state, env_params) -> (state, info)`` is one step, given the run's
-    key: that of a step is ``fold_in(key, state.step)``. ``info`` has ``reward`` (mean
-    over environments) and ``loss`` (0 as long as nothing is learned). Agents are an
-    axis by ``vmap``.
+    ``init(key, env_params, **hyper) -> AgentState``. ``update(key, state, env_params)
+    -> (state, info)`` performs one step. It takes the key of the run and uses
+    ``fold_in(key, state.step)``. ``info`` has ``reward``, the mean over environments,
+    and ``loss``, which is 0 before training starts. Use ``vmap`` for several agents.
     """
 
     init: Callable
     update: Callable
 
 
-def td_target(reward, ended, discount, rated, chosen):
-    """What transitions turned out to be worth.
+def td_target(reward, ended, discount, target_values, action_values):
+    """Returns the temporal-difference targets of transitions.
 
     Args:
       reward: ``float[batch]``.
-      ended: ``bool[batch]``, whether nothing comes after.
+      ended: ``bool[batch]``, whether the transition ends an episode.
       discount: ``float[]``.
-      rated: ``float[batch, actions]``, the target network's worths of what follows.
-      chosen: ``float[batch, actions]``, by whose worths the action is chosen: the same,
-        or in double Q-learning those of the network that learns.
+      target_values: ``float[batch, actions]``, values of the next state by the target
+        network.
+      action_values: ``float[batch, actions]``, values that select the next action:
+        those of the target network, or of the online network in double Q-learning.
 
     Returns:
       ``float[batch]``.
 
     Example:
-      >>> rated, own = jnp.array([[4.0, 2.0]]), jnp.array([[0.0, 1.0]])
+      >>> target, online = jnp.array([[4.0, 2.0]]), jnp.array([[0.0, 1.0]])
       >>> one, no = jnp.ones(1), jnp.array([False])
-      >>> td_target(one, no, 0.5, rated, rated), td_target(one, no, 0.5, rated, own)
-      (Array([3.], dtype=float32), Array([2.], dtype=float32))
+      >>> td_target(one, no, 0.5, target, target)
+      Array([3.], dtype=float32)
+      >>> td_target(one, no, 0.5, target, online)
+      Array([2.], dtype=float32)
 
     References:
       Mnih et al., Human-level control through deep reinforcement learning, Nature
       2015; van Hasselt et al., Deep reinforcement learning with double Q-learning, AAAI
       2016.
     """
-    best = jnp.argmax(chosen, axis=1)
-    after = jnp.take_along_axis(rated, best[:, None], axis=1)[:, 0]
+    best = jnp.argmax(action_values, axis=1)
+    after = jnp.take_along_axis(target_values, best[:, None], axis=1)[:, 0]
     return reward + jnp.where(ended, 0, discount * after)
 
 
 def greedy(net: Predictor, params, observed):
-    """The actions that a network thinks best, the first of equals.
+    """Returns the actions with the highest values; ties give the first.
 
     Args:
       net: ``Predictor``.
-      params: its layers.
+      params: parameters of the network.
       observed: ``float[batch, observed]``.
 
     Returns:
@@ -145,26 +151,27 @@ def greedy(net: Predictor, params, observed):
 
 
 def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
-    """Deep Q-learning with replay, a target network, Huber loss, Adam.
+    """Builds deep Q-learning with replay, a target network, Huber loss and Adam.
 
-    At every step an agent acts in all its environments, at random with probability
-    ``exploration_epsilon`` and else greedily, remembers what came of it, and learns one
-    batch. Hyper-parameters are ``init``'s: ``learning_rate`` 1e-3, ``discount`` 0.9,
-    ``exploration_epsilon`` 0.1 (not in the chapter). Where what follows is certain, as
-    in chapter 2, it converges to Bellman's values; else Huber's loss leans from the
-    mean of what may follow to its median.
+    In each step the agent acts in all its environments, randomly with probability
+    ``exploration_epsilon`` and otherwise greedily, stores the transitions, and trains
+    on one batch. ``init`` takes the hyper-parameters ``learning_rate`` (1e-3),
+    ``discount`` (0.9) and ``exploration_epsilon`` (0.1; the chapter gives no value).
+    With deterministic transitions, as in chapter 2, it converges to Bellman's values.
+    Otherwise Huber's loss shifts the values from the mean towards the median of future
+    returns.
 
     Args:
-      env: ``Environment``, or any with Gymnax's ``reset`` and ``step`` and
-        ``num_actions`` and ``num_observed``, that begins anew by itself.
-      net: of ``q_network``.
+      env: ``Environment``, or any environment with Gymnax's ``reset`` and ``step``,
+        ``num_actions`` and ``num_observed``, that resets itself.
+      net: result of ``q_network``.
       config: ``DQNConfig``.
 
     Returns:
       ``Agent``.
 
     Raises:
-      TypeError: from ``init``, for a hyper-parameter that there is not.
+      TypeError: from ``init``, for unknown hyper-parameters.
 
     Example:
       >>> from jaxanon.energy import Levels, Series, environment
@@ -222,8 +229,8 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
 
     def loss_fn(params, target, batch, discount):
         rated = net.apply(target, batch.following)
-        own = net.apply(params, batch.following) if config.double_dqn else rated
-        worth = td_target(batch.reward, batch.ended, discount, rated, own)
+        selected = net.apply(params, batch.following) if config.double_dqn else rated
+        worth = td_target(batch.reward, batch.ended, discount, rated, selected)
         values = net.apply(params, batch.observation)
         value = jnp.take_along_axis(values, batch.action[:, None], axis=1)[:, 0]
         return jnp.mean(optax.huber_loss(value, jax.lax.stop_gradient(worth)))
@@ -233,15 +240,15 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
         loss, gradient = jax.value_and_grad(loss_fn)(
             state.params, state.target, batch, state.hyper["discount"]
         )
-        # Adam that was only given zeros stays where it is: nothing large is selected.
+        # With zero gradients Adam does not move, which avoids selecting whole trees.
         gradient = jax.tree.map(lambda g: jnp.where(enough, g, 0), gradient)
         direction, opt_state = optimizer.update(gradient, state.opt_state)
         down = lambda p, d: p - state.hyper["learning_rate"] * d
         params = jax.tree.map(down, state.params, direction)
         learned = state.learned + enough
-        renewed = enough & (learned % config.target_update_interval == 0)
-        renew = lambda new, old: jnp.where(renewed, new, old)
-        target = jax.tree.map(renew, params, state.target)
+        due = enough & (learned % config.target_update_interval == 0)
+        refresh = lambda new, old: jnp.where(due, new, old)
+        target = jax.tree.map(refresh, params, state.target)
         counts = (
             optax.tree_utils.tree_get(each, "count")
             for each in (opt_state, state.opt_state)
@@ -266,11 +273,11 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
 
 
 def blank(capacity: int, num_observed: int) -> Replay:
-    """A replay memory with nothing in it.
+    """Returns an empty replay memory.
 
     Args:
-      capacity: transitions that it holds.
-      num_observed: numbers of an observation.
+      capacity: maximum number of transitions.
+      num_observed: length of an observation.
 
     Example:
       >>> blank(4, 2).kept.observation.shape
@@ -283,11 +290,11 @@ def blank(capacity: int, num_observed: int) -> Replay:
 
 
 def store(replay: Replay, new: Transition) -> Replay:
-    """Puts transitions in the place of the oldest.
+    """Stores transitions, replacing the oldest.
 
     Args:
-      replay: of ``capacity`` places.
-      new: ``[n, ...]``, in order, n at most the capacity.
+      replay: replay memory.
+      new: transitions ``[n, ...]`` in order, with n at most the capacity.
 
     Example:
       >>> one = Transition(jnp.ones((1, 2)), jnp.array([1]), jnp.ones(1),
@@ -296,19 +303,19 @@ def store(replay: Replay, new: Transition) -> Replay:
       Array([1, 0, 0, 0], dtype=int32)
     """
     number, capacity = len(new.action), len(replay.kept.action)
-    # int32 wraps after 2**31 transitions: 4,000 years of minutes.
+    # int32 overflows after 2**31 transitions, 4,000 years of minutes.
     places = (replay.count + jnp.arange(number)) % capacity
     put = lambda old, now: old.at[places].set(now.astype(old.dtype))
     return Replay(jax.tree.map(put, replay.kept, new), replay.count + number)
 
 
 def draw(key, replay: Replay, number: int) -> Transition:
-    """Transitions drawn evenly, with replacement, among those that are there.
+    """Samples stored transitions uniformly with replacement.
 
     Args:
       key: typed PRNG key.
-      replay: with one at least; else blanks are drawn.
-      number: how many.
+      replay: replay memory; if empty, blank transitions are returned.
+      number: number of transitions.
 
     Example:
       >>> draw(jax.random.key(0), blank(4, 2), 3).action

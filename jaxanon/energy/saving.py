@@ -1,4 +1,4 @@
-"""What switching saved, what that is worth, and whom it disturbed."""
+"""Energy and money saved by switching off standby, and minutes of use disturbed."""
 
 from typing import NamedTuple
 
@@ -8,52 +8,52 @@ import numpy as np
 
 from jaxanon.energy.modes import OFF, ON, STANDBY
 
-FIXED_CENTS = 11.67  # A kWh in Texas on average, as chapter 2 has it.
-CHEAPEST_CENTS, DEAREST_CENTS = 0.08, 20.0  # Of its variable plans.
-CHEAPEST_HOUR = 4  # Ours: the chapter gives the range and no hours.
+FIXED_CENTS = 11.67  # Average price of a kWh in Texas, from chapter 2.
+CHEAPEST_CENTS, DEAREST_CENTS = 0.08, 20.0  # Range of the variable tariffs.
+CHEAPEST_HOUR = 4  # Our choice; the chapter gives only the range.
 DAY = 1440
 
 
 class Savings(NamedTuple):
-    """Of every minute; sum over minutes, devices or homes as you like."""
+    """Savings per minute; sum over minutes, devices or homes as needed."""
 
-    standby_wh: jax.Array  # float32[...]; taken in standby if nobody switches
-    saved_wh: jax.Array  # float32[...]; of it, what being switched off saves
+    standby_wh: jax.Array  # float32[...]; standby energy without switching
+    saved_wh: jax.Array  # float32[...]; standby energy saved
     in_use: jax.Array  # float32[...]; 1 where the device is on
-    switched_off: jax.Array  # float32[...]; 1 where it is on and was switched off
-    dimmed: jax.Array  # float32[...]; 1 where it is on and was put to standby
+    switched_off: jax.Array  # float32[...]; 1 where it is on but switched off
+    dimmed: jax.Array  # float32[...]; 1 where it is on but put in standby
 
 
 def savings(load, mode, action) -> Savings:
-    """Counts what actions do to a load.
+    """Returns the effect of actions on a load.
 
-    Saved is what is taken in minutes when the device is in standby and was switched
-    off. The paper's own ``load - forecast`` is the forecast's error, and no saving.
+    Energy is saved in the minutes when the device is in standby and switched off. The
+    paper's ``load - forecast`` is the forecast error instead.
 
     Args:
-      load: ``float[...]``, W, of minutes.
+      load: ``float[...]``, W, per minute.
       mode, action: ``int[...]`` in [0, 3), of the same shape.
 
     Returns:
-      ``Savings``, of the same shape.
+      ``Savings`` of the same shape.
 
     Raises:
       ValueError: if shapes differ.
 
     Example:
-      Two minutes of standby of 6 W, one of them off; and a device switched off in use.
+      Two minutes of standby at 6 W, one switched off; one minute of use switched off.
 
-      >>> found = savings(
+      >>> saved = savings(
       ...     jnp.array([6.0, 6.0, 60.0]), jnp.array([1, 1, 2]), jnp.array([0, 1, 0]))
-      >>> found.standby_wh.sum().round(3), found.saved_wh.sum().round(3)
+      >>> saved.standby_wh.sum().round(3), saved.saved_wh.sum().round(3)
       (Array(0.2, dtype=float32), Array(0.1, dtype=float32))
-      >>> found.switched_off.sum()
+      >>> saved.switched_off.sum()
       Array(1., dtype=float32)
     """
     load, mode, action = map(jnp.asarray, (load, mode, action))
     if not load.shape == mode.shape == action.shape:
         raise ValueError(
-            f"load, mode and action must have one shape, got {load.shape}, "
+            f"load, mode and action must have the same shape, got {load.shape}, "
             f"{mode.shape} and {action.shape}."
         )
     standby = jnp.where(mode == STANDBY, load / 60, 0).astype(jnp.float32)
@@ -68,29 +68,29 @@ def savings(load, mode, action) -> Savings:
     )
 
 
-def share_of(part, whole, none=0.0):
-    """Shares, on the host.
+def safe_divide(part, whole, default=0.0):
+    """Divides on the host, with a default where the denominator is 0.
 
     Args:
       part, whole: ``float[...]``, of the same shape.
-      none: what it is where there is nothing to be a share of.
+      default: result where ``whole`` is 0.
 
     Returns:
       ``float64[...]``.
 
     Raises:
-      ValueError: for shapes that differ and cannot be broadcast to that of ``part``.
+      ValueError: if ``whole`` does not broadcast to the shape of ``part``.
 
     Example:
-      >>> share_of([1.0, 0.0], [4.0, 0.0])
+      >>> safe_divide([1.0, 0.0], [4.0, 0.0])
       array([0.25, 0.  ])
     """
     part, whole = np.asarray(part, np.float64), np.asarray(whole, np.float64)
-    return np.divide(part, whole, out=np.full_like(part, none), where=whole > 0)
+    return np.divide(part, whole, out=np.full_like(part, default), where=whole > 0)
 
 
 def saving_per_day(values):
-    """Sums over whole days.
+    """Returns sums over whole days.
 
     Args:
       values: ``[..., days * 1440]``, minutes from midnight.
@@ -99,7 +99,7 @@ def saving_per_day(values):
       ``[..., days]``.
 
     Raises:
-      ValueError: if these are not whole days.
+      ValueError: if ``values`` does not consist of whole days.
 
     Example:
       >>> saving_per_day(jnp.ones((3, 2880))).shape
@@ -109,7 +109,7 @@ def saving_per_day(values):
 
 
 def saving_per_hour(values):
-    """Sums over all days by the hour of the day.
+    """Returns sums over all days for each hour of the day.
 
     Args:
       values: ``[..., days * 1440]``, minutes from midnight.
@@ -118,7 +118,7 @@ def saving_per_hour(values):
       ``[..., 24]``.
 
     Raises:
-      ValueError: if these are not whole days.
+      ValueError: if ``values`` does not consist of whole days.
 
     Example:
       >>> saving_per_hour(jnp.ones(2880))[0]
@@ -129,11 +129,11 @@ def saving_per_hour(values):
 
 
 def cents(watt_hours, price):
-    """What energy costs.
+    """Returns the cost of energy.
 
     Args:
       watt_hours: ``float[...]``.
-      price: cents a kWh: one number, or ``float[...]`` of the same shape.
+      price: cents per kWh, a scalar or ``float[...]`` of the same shape.
 
     Example:
       >>> cents(jnp.array([1000.0, 500.0]), jnp.array([8.0, 20.0]))
@@ -143,16 +143,16 @@ def cents(watt_hours, price):
 
 
 def variable_price(num_minutes: int):
-    """A variable plan: a cosine of the day, cheapest at 4:00, dearest at 16:00.
+    """Returns a variable tariff, a daily cosine: lowest at 4:00, highest at 16:00.
 
-    The range is the chapter's, 0.08 to 20 cents; the shape is ours, for it says only
-    that the price depends on the time.
+    The range is that of the chapter, 0.08 to 20 cents. The shape is our choice, because
+    the chapter says only that the price depends on the time.
 
     Args:
-      num_minutes: from midnight on.
+      num_minutes: number of minutes from midnight.
 
     Returns:
-      ``float32[num_minutes]``, cents a kWh.
+      ``float32[num_minutes]``, cents per kWh.
 
     Example:
       >>> price = variable_price(1440)
@@ -168,7 +168,7 @@ def _days(values):
     values = jnp.asarray(values)
     if values.ndim < 1 or not values.shape[-1] or values.shape[-1] % DAY:
         raise ValueError(
-            f"values must be of whole days, [..., days * {DAY}], got shape "
-            f"{values.shape}; leave out the rest."
+            f"values must have whole days, shape [..., days * {DAY}], got "
+            f"{values.shape}; drop the incomplete day."
         )
     return values.reshape(*values.shape[:-1], values.shape[-1] // DAY, DAY)

@@ -1,4 +1,4 @@
-"""What a street saved, forecast and disturbed: by day, hour, month, home and kind."""
+"""Savings, forecast errors and disturbances by day, hour, month, home and kind."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import metrics
-from jaxanon.energy.agent import Acted
+from jaxanon.energy.agent import AgentRecord
 from jaxanon.energy.homes import Homes
 from jaxanon.energy.mdp import optimal_actions
 from jaxanon.energy.modes import ON
@@ -15,66 +15,66 @@ from jaxanon.energy.neighbourhood import Neighborhood
 from jaxanon.energy.saving import (
     DAY,
     FIXED_CENTS,
+    safe_divide,
     saving_per_day,
     saving_per_hour,
     savings,
-    share_of,
     variable_price,
 )
 from jaxanon.energy.saving import cents as worth
 
-_MONTH = 30  # Days of a month of what has no calendar.
+_MONTH = 30  # Days per month without a calendar.
 
 
 def scores(
-    did: Acted,
-    street: Neighborhood,
+    did: AgentRecord,
+    neighborhood: Neighborhood,
     homes: Homes,
     *,
     first_day: int = 0,
     cents: float = FIXED_CENTS,
 ) -> dict:
-    """Counts what agents did on whole days.
+    """Summarizes the actions of agents on whole days.
 
     Args:
-      did: of all agents of ``homes``, ``[agents, days * 1440]`` each, from a midnight.
-      street: of these homes.
-      homes: as many as the street has; their dates name months. Without dates a month
-        is 30 of their days.
-      first_day: of the homes, which day ``did`` begins with.
-      cents: a kWh at the fixed tariff; the other one is ``variable_price``.
+      did: records of all agents of ``homes``, ``[agents, days * 1440]``, from midnight.
+      neighborhood: neighborhood of these homes.
+      homes: homes of the neighborhood; their dates define months. Without dates a month
+        has 30 days.
+      first_day: index of the first day of ``did``.
+      cents: price per kWh at the fixed tariff; the other tariff is ``variable_price``.
 
     Returns:
-      A dict fit for strict JSON. Rows of sums and shares under ``overall``,
-      ``saving_per_day``, ``saving_per_hour`` (of the day), ``per_month``, ``per_home``
-      and ``per_kind``, shares being None where there is nothing to be a share of; under
-      ``forecast`` the errors of ``"model"`` and ``"persistence"``.
+      A dict for strict JSON. ``overall``, ``per_day``, ``per_hour`` (of the day),
+      ``per_month``, ``per_home`` and ``per_kind`` have sums and fractions; a fraction
+      with denominator 0 is None. ``forecast`` has the errors of ``"model"`` and
+      ``"persistence"``.
 
     Raises:
-      ValueError: if these are not whole days.
+      ValueError: if ``did`` does not consist of whole days.
 
     Example:
-      A minute of 60 W in standby is switched off on each of two days, another is not.
+      On each of two days, one of two standby minutes at 60 W is switched off.
 
       >>> from jaxanon.energy import Homes, build_neighborhood
       >>> watts = np.tile(np.r_[[60.0] * 2, [0.0] * 1438], 2).astype(np.float32)[None]
       >>> kinds = np.zeros((1, 1), np.int32)
       >>> homes = Homes(watts[..., None], kinds, ("tv",), ("home 1",), None)
       >>> mode, action = (watts > 0).astype(int), np.tile(np.arange(1440) % 2, 2)[None]
-      >>> did = Acted(watts, watts, watts, mode, action)
-      >>> found = scores(did, build_neighborhood(homes.power), homes, cents=10.0)
-      >>> found["overall"]["saved_share"], found["per_day"][1]["saved_kwh"]
+      >>> did = AgentRecord(watts, watts, watts, mode, action)
+      >>> report = scores(did, build_neighborhood(homes.power), homes, cents=10.0)
+      >>> report["overall"]["saved_share"], report["per_day"][1]["saved_kwh"]
       (0.5, 0.001)
     """
-    did = Acted(*map(jnp.asarray, did))
+    did = AgentRecord(*map(jnp.asarray, did))
     each = savings(did.load, did.mode, did.action)._asdict()
     each["optimal"] = (did.action == optimal_actions(did.mode)).astype(jnp.float32)
     each["minutes"] = jnp.ones_like(did.load)
     price = variable_price(did.load.shape[-1])[None]
     each["cents_variable"] = worth(each["saved_wh"], price)
-    there = np.asarray(street.present)
-    # Sums over days and hours in float32 have few terms, the others are in float64.
-    hosts = lambda x: np.where(there[:, None], np.asarray(x, np.float64), 0)
+    present = np.asarray(neighborhood.present)
+    # Sums over a day or hour have few terms, so float32 suffices; others use float64.
+    hosts = lambda x: np.where(present[:, None], np.asarray(x, np.float64), 0)
     days = {name: hosts(saving_per_day(x)) for name, x in each.items()}
     hours = {name: hosts(saving_per_hour(x)) for name, x in each.items()}
     row = lambda sums, pick: _row({n: float(pick(x)) for n, x in sums.items()}, cents)
@@ -102,43 +102,47 @@ def scores(
             for number, name in enumerate(homes.names)
         ],
         "per_kind": [
-            {"devices": int((there & (kind == number)).sum())}
+            {"devices": int((present & (kind == number)).sum())}
             | named("kind", homes.kind_names[number], kind == number)
-            | {"mase": _mase(did, there & (kind == number))}
-            for number in np.unique(kind[there]).tolist()
+            | {"mase": _mase(did, present & (kind == number))}
+            for number in np.unique(kind[present]).tolist()
         ],
-        "forecast": _forecast(did, there),
+        "forecast": _forecast(did, present),
     }
 
 
-def untold(street: Neighborhood, names: Sequence[str]) -> list[str]:
-    """Devices whose standby cannot be told from off: on at all times that they take.
+def find_unknown_standby(neighborhood: Neighborhood, names: Sequence[str]) -> list[str]:
+    """Returns the devices whose standby cannot be distinguished from off.
+
+    Such a device counts as on whenever it draws power.
 
     Args:
-      street: ``Neighborhood``.
-      names: of all agents.
+      neighborhood: ``Neighborhood``.
+      names: names of all agents.
 
     Example:
-      >>> from jaxanon.energy import build_neighborhood as made
-      >>> untold(made(np.full((1, 60, 1), 9.0)), ["router of home 1"])
+      >>> from jaxanon.energy import build_neighborhood as build
+      >>> find_unknown_standby(build(np.full((1, 60, 1), 9.0)), ["router of home 1"])
       ['router of home 1']
     """
-    unknown = street.present & (street.levels.standby == 0)
+    unknown = neighborhood.present & (neighborhood.levels.standby == 0)
     return [name for name, one in zip(names, np.asarray(unknown), strict=True) if one]
 
 
-def example(did: Acted, street: Neighborhood, homes: Homes, first_day: int = 0) -> dict:
-    """A day of one home, minute by minute, to be drawn.
+def example(
+    did: AgentRecord, neighborhood: Neighborhood, homes: Homes, first_day: int = 0
+) -> dict:
+    """Returns one day of one home by minute, for a figure.
 
-    Of homes that have a device the one whose saving is the median, and the day on which
-    its devices are in use for most minutes.
+    It selects the home with the median saving among homes with a device, and the day on
+    which its devices are in use for the most minutes.
 
     Args:
-      did, street, homes, first_day: of ``scores``.
+      did, neighborhood, homes, first_day: the arguments of ``scores``.
 
     Returns:
-      A dict fit for JSON: ``home``, ``day``, ``date`` (or None) and ``devices``, each
-      with name, levels, and a list of 1440 of ``load``, ``forecast`` (W), ``mode`` and
+      A dict for JSON: ``home``, ``day``, ``date`` (or None) and ``devices``, each with
+      name, levels, and lists of 1440 values of ``load``, ``forecast`` (W), ``mode`` and
       ``action``.
 
     Example:
@@ -146,26 +150,28 @@ def example(did: Acted, street: Neighborhood, homes: Homes, first_day: int = 0) 
       >>> watts = np.ones((1, 1440), np.float32)
       >>> homes = Homes(watts[..., None], np.zeros((1, 1)), ("tv",), ("home 1",), None)
       >>> mode = np.ones((1, 1440), int)
-      >>> found = example(
-      ...     Acted(watts, watts, watts, mode, mode),
+      >>> day = example(
+      ...     AgentRecord(watts, watts, watts, mode, mode),
       ...     build_neighborhood(homes.power),
       ...     homes._replace(kinds=homes.kinds.astype(int)),
       ... )
-      >>> found["home"], found["devices"][0]["name"], len(found["devices"][0]["load"])
+      >>> day["home"], day["devices"][0]["name"], len(day["devices"][0]["load"])
       ('home 1', 'tv', 1440)
     """
-    told = savings(*map(jnp.asarray, (did.load, did.mode, did.action)))
-    present = np.asarray(street.present)
+    saving = savings(*map(jnp.asarray, (did.load, did.mode, did.action)))
+    present = np.asarray(neighborhood.present)
     count = len(homes.names)
     of_home = lambda x: np.where(present, np.asarray(x).sum(axis=1), 0).reshape(
         count, -1
     )
-    saved, standby = (of_home(x).sum(axis=1) for x in (told.saved_wh, told.standby_wh))
-    order = np.argsort(share_of(saved, standby), kind="stable")
+    saved, standby = (
+        of_home(x).sum(axis=1) for x in (saving.saved_wh, saving.standby_wh)
+    )
+    order = np.argsort(safe_divide(saved, standby), kind="stable")
     with_device = np.any(present.reshape(count, -1), axis=1)
     order = order[with_device[order]]
     if not len(order):
-        raise ValueError("no home of the street has a device; give at least one.")
+        raise ValueError("homes must have at least one device, got none.")
     chosen = int(order[(len(order) - 1) // 2])
     agents = chosen * homes.kinds.shape[1] + np.arange(homes.kinds.shape[1])
     agents = agents[present[agents]]
@@ -182,8 +188,8 @@ def example(did: Acted, street: Neighborhood, homes: Homes, first_day: int = 0) 
         "devices": [
             {
                 "name": homes.kind_names[homes.kinds.reshape(-1)[agent]],
-                "standby_w": round(float(street.levels.standby[agent]), 3),
-                "on_w": round(float(street.levels.on[agent]), 3),
+                "standby_w": round(float(neighborhood.levels.standby[agent]), 3),
+                "on_w": round(float(neighborhood.levels.on[agent]), 3),
                 "load": watts(did.load, agent),
                 "forecast": watts(did.forecast, agent),
                 "mode": whole(did.mode, agent),
@@ -196,7 +202,7 @@ def example(did: Acted, street: Neighborhood, homes: Homes, first_day: int = 0) 
 
 def _row(total, cents):
     def share(part, whole):
-        return float(share_of(total[part], total[whole])) if total[whole] else None
+        return float(safe_divide(total[part], total[whole])) if total[whole] else None
 
     kilo = {name: total[f"{name}_wh"] / 1000 for name in ("standby", "saved")}
     return {
@@ -214,7 +220,7 @@ def _row(total, cents):
 
 
 def _months(homes, first_day, num_days):
-    """``str[homes, days]``, the month of each."""
+    """Returns the month of each day, ``str[homes, days]``."""
     days = slice(first_day, first_day + num_days)
     if homes.dates is not None:
         return homes.dates[:, days].astype("datetime64[M]").astype(str)
@@ -223,21 +229,21 @@ def _months(homes, first_day, num_days):
     return np.broadcast_to(names, (len(homes.names), num_days))
 
 
-def _forecast(did, there):
-    if not there.any():
+def _forecast(did, present):
+    if not present.any():
         return None
-    truth, model, held = (np.asarray(x)[there] for x in did[:3])
-    told = {
+    truth, model, held = (np.asarray(x)[present] for x in did[:3])
+    errors = {
         "model": metrics.forecast_errors(truth, model, held),
         "persistence": metrics.forecast_errors(truth, held, held),
     }
     return {
         name: {k: v if math.isfinite(v) else None for k, v in one.items()}
-        for name, one in told.items()
+        for name, one in errors.items()
     }
 
 
-def _mase(did, some):
-    truth, model, held = (np.asarray(x)[some] for x in did[:3])
-    found = metrics.mase(truth, model, held)
-    return found if math.isfinite(found) else None
+def _mase(did, agents):
+    truth, model, held = (np.asarray(x)[agents] for x in did[:3])
+    mase = metrics.mase(truth, model, held)
+    return mase if math.isfinite(mase) else None

@@ -1,4 +1,4 @@
-"""What a person sets of a street: one flat config, and what the parts take of it."""
+"""Flat settings of a run on homes, and their conversion to configs."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ from jaxanon.federated import ChannelConfig
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import HIDDEN
 
-# Arrays of the state, which a sweep varies without compiling anything anew.
+# Arrays of the state, which a sweep varies without recompilation.
 HYPER = (
     "alpha",
     "beta_hours",
@@ -27,7 +27,7 @@ HYPER = (
 
 HYPER += ("discount", "exploration_epsilon")
 
-STRETCHES = 30  # Of a slot, side by side, at most; a learning step is of all.
+MAX_ENVS = 30  # Maximum number of environments per slot; each step uses all.
 
 GRAPHS = ("full", "ring", "k-regular", "random")
 
@@ -36,21 +36,19 @@ _BROADCAST = (
     "delay_probability",
     "graph",
     "degree",
-)  # Of "pfdrl" alone.
+)  # Only of "pfdrl".
 
-_GRAPH_SEED = 1  # Other draws than those of the run's own seed.
+_GRAPH_SEED = 1  # Separates the graph from the seed of the homes.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PFDRLSettings:
-    """Homes that learn to switch standby off; defaults are chapter 2's, where it gives
-    a number.
+    """Settings of agents that switch off standby; defaults are the values of chapter 2.
 
     Raises:
-      TypeError: for a setting of another type.
-      ValueError: for a name that there is not, a number out of its range or not finite,
-        slots that do not make up a day, or a setting of broadcasts, of their graph or
-        of their noise that would do nothing.
+      TypeError: if a setting has the wrong type.
+      ValueError: if a setting is out of range, ``slot_min`` does not divide a day, or a
+        setting of broadcasts, their graph or their noise would have no effect.
 
     Example:
       >>> PFDRLSettings(sharing="frl").gamma_hours
@@ -58,18 +56,26 @@ class PFDRLSettings:
     """
 
     homes: int | None = setting(
-        None, at_least=1, help="homes that learn; default: all, or 20 composed ones"
+        None, at_least=1, help="training homes; default: all, or 20 composed ones"
     )
     devices: int | None = setting(
-        None, at_least=1, help="kinds of devices in a home; default: all, or 6 of 20"
+        None,
+        at_least=1,
+        help="kinds of devices per home; default: all, or 6 of composed homes",
     )
     kinds: str | None = setting(None, help="names of devices, separated by commas")
-    days: int = setting(24, at_least=1, help="to learn from")
-    test_days: int = setting(6, at_least=1, help="days after those, to be tested on")
-    joining: int = setting(0, at_least=0, help="further homes, which join afterwards")
-    homes_seed: int = setting(0, at_least=0, help="seed of made homes and graphs")
+    days: int = setting(24, at_least=1, help="training days")
+    test_days: int = setting(6, at_least=1, help="test days, after the training days")
+    joining: int = setting(
+        0, at_least=0, help="additional homes that join after training"
+    )
+    homes_seed: int = setting(
+        0, at_least=0, help="seed of composed or simulated homes and of random graphs"
+    )
     sharing: str = setting(
-        "pfdrl", choices=METHODS, help="what homes share, Figure 2.3"
+        "pfdrl",
+        choices=METHODS,
+        help="method of Figure 2.3 by which homes share models",
     )
     alpha: int = setting(
         6, at_least=0, help="layers of the Q-network that pfdrl shares"
@@ -80,128 +86,142 @@ class PFDRLSettings:
     graph: str = setting(
         "full",
         choices=GRAPHS,
-        help="which homes hear each other: full, ring, k-regular or random; a device "
-        "hears only those of its kind, and so nobody where no home that is heard has "
-        "one",
+        help="communication graph of homes: full, ring, k-regular or random; only "
+        "devices of one kind communicate, so a device may have no neighbor",
     )
-    degree: int = setting(4, at_least=1, help="homes that each hears (graph=k-regular)")
+    degree: int = setting(4, at_least=1, help="neighbors per home (graph=k-regular)")
     probability: float = setting(
-        0.5, at_least=0, at_most=1, help="that two homes of a random graph connect"
+        0.5, at_least=0, at_most=1, help="edge probability (graph=random)"
     )
     drop_probability: float = setting(
         0.0, at_least=0, at_most=1, help="probability of a lost message"
     )
     delay_probability: float = setting(
-        0.0, at_least=0, at_most=1, help="probability of a late one"
+        0.0, at_least=0, at_most=1, help="probability of a delayed message"
     )
     max_age: int = setting(
         1,
         at_least=0,
-        help="where messages are lost or late, broadcasts that a home goes on with the "
-        "last one that it got; 0 is none, and then none may be late",
+        help="maximum age of a message, in broadcasts, that replaces a lost or delayed "
+        "one; 0: none, which requires delay_probability 0",
     )
     noise_multiplier: float = setting(
-        0.0, at_least=0, help="of the noise on broadcasts of pfdrl; 0: no privacy"
+        0.0, at_least=0, help="noise multiplier of broadcasts of pfdrl; 0: no privacy"
     )
     clip_norm: float = setting(
-        1.0, above=0, help="clip norm of a model's change, if noisy"
+        1.0, above=0, help="clip norm of changes between noisy broadcasts"
     )
-    cents: float = setting(FIXED_CENTS, at_least=0, help="a kWh at the fixed tariff")
+    cents: float = setting(
+        FIXED_CENTS, at_least=0, help="cents per kWh at the fixed tariff"
+    )
     hidden_sizes: tuple[int, ...] = setting(
         HIDDEN, at_least=1, help="widths of the Q-network"
     )
-    observed: str = setting("power", choices=OBSERVED, help="what an agent sees")
-    slot_min: int = setting(60, at_least=1, help="minutes after which models learn")
+    observed: str = setting("power", choices=OBSERVED, help="observation of an agent")
+    slot_min: int = setting(
+        60, at_least=1, help="minutes per slot; models train after each slot"
+    )
     forecaster_steps: int = setting(
-        1, at_least=1, help="steps of a forecaster in a slot"
+        1, at_least=1, help="training steps of a forecaster per slot"
     )
-    forecaster_batch_size: int = setting(32, at_least=1, help="windows of one of them")
-    lookback: int = setting(120, at_least=1, help="minutes a forecaster sees, 5 by 5")
+    forecaster_batch_size: int = setting(
+        32, at_least=1, help="windows per training step of a forecaster"
+    )
+    lookback: int = setting(
+        120, at_least=1, help="minutes of input of a forecaster, averaged over 5"
+    )
     forecaster_learning_rate: float = setting(
-        1e-2, above=0, help="step size of the forecasters"
+        1e-2, above=0, help="learning rate of the forecasters"
     )
-    learning_rate: float = setting(1e-3, above=0, help="of the Q-network")
-    discount: float = setting(0.9, at_least=0, at_most=1, help="of what comes later")
+    learning_rate: float = setting(1e-3, above=0, help="learning rate of the Q-network")
+    discount: float = setting(
+        0.9, at_least=0, at_most=1, help="discount of future rewards"
+    )
     exploration_epsilon: float = setting(
-        0.1, at_least=0, at_most=1, help="probability of a random action in learning"
+        0.1,
+        at_least=0,
+        at_most=1,
+        help="probability of a random action during training",
     )
-    batch_size: int = setting(32, at_least=1, help="transitions of a step")
-    capacity: int = setting(2000, at_least=1, help="transitions in an agent's memory")
+    batch_size: int = setting(32, at_least=1, help="transitions per training step")
+    capacity: int = setting(
+        2000, at_least=1, help="transitions in the replay memory of an agent"
+    )
     target_update_interval: int = setting(
-        100, at_least=1, help="learning steps after which the target network is renewed"
+        100, at_least=1, help="training steps between updates of the target network"
     )
-    double_dqn: bool = setting(False, help="double Q-learning")
+    double_dqn: bool = setting(False, help="whether to use double Q-learning")
 
     def __post_init__(self):
         check(self)
         _check_together(self)
         _check_idle(self)
-        config_of(self)
+        build_config(self)
 
 
 def _check_together(settings):
-    """Raises ValueError for numbers that do not fit each other."""
+    """Raises ValueError for settings that contradict each other."""
     layers = len(settings.hidden_sizes) + 1
     if settings.sharing == "pfdrl" and settings.alpha > layers:
         raise ValueError(
-            f"alpha must lie in [0, {layers}], the Q-network's layers, got "
+            f"alpha must be in [0, {layers}], the number of Q-network layers, got "
             f"{settings.alpha!r}."
         )
     if DAY % settings.slot_min:
         raise ValueError(
-            f"slot_min must divide {DAY}, the minutes of a day, got "
+            f"slot_min must divide {DAY}, the minutes per day, got "
             f"{settings.slot_min!r}."
         )
     for name in ("beta_hours", "gamma_hours"):
         if getattr(settings, name) * 60 < settings.slot_min:
             raise ValueError(
-                f"{name} must be at least a slot, {settings.slot_min} minutes, got "
+                f"{name} must be at least one slot ({settings.slot_min} minutes), got "
                 f"{getattr(settings, name)!r} hours; choose a smaller slot_min."
             )
 
 
 def _check_idle(settings):
-    """Raises ValueError for a setting that the others leave nothing to do."""
+    """Raises ValueError for settings without effect."""
     default = lambda name: type(settings).__dataclass_fields__[name].default
     changed = lambda name: getattr(settings, name) != default(name)
     if settings.sharing != "pfdrl":
-        # An age of 0 is that of runs before there was another default.
+        # Older runs have an age of 0, their default.
         names = [name for name in _BROADCAST if changed(name)]
         names += ["max_age"] if settings.max_age > default("max_age") else []
         for name in names:
             raise ValueError(
-                f"{name} is of broadcasts, and {settings.sharing!r} has none: got "
-                f"{getattr(settings, name)!r}; leave it out, or share by 'pfdrl'."
+                f"{name} must be unset for sharing {settings.sharing!r}, which has no "
+                f"broadcasts, got {getattr(settings, name)!r}; use sharing 'pfdrl'."
             )
     for name, graph in (("degree", "k-regular"), ("probability", "random")):
         if changed(name) and settings.graph != graph:
             raise ValueError(
-                f"{name} is of graph {graph!r}, and it is {settings.graph!r}: got "
-                f"{getattr(settings, name)!r}; leave it out, or choose that graph."
+                f"{name} must be unset for graph {settings.graph!r}, got "
+                f"{getattr(settings, name)!r}; use graph {graph!r}."
             )
     if changed("clip_norm") and not settings.noise_multiplier:
         raise ValueError(
-            f"clip_norm is of broadcasts with noise, and noise_multiplier is 0: got "
-            f"{settings.clip_norm!r}; leave it out, or set noise_multiplier."
+            f"clip_norm must be unset if noise_multiplier is 0, got "
+            f"{settings.clip_norm!r}; set noise_multiplier."
         )
 
 
-def config_of(settings: PFDRLSettings) -> PFDRLConfig:
-    """What of it is compiled.
+def build_config(settings: PFDRLSettings) -> PFDRLConfig:
+    """Returns the static config of the compiled system.
 
     Args:
       settings: ``PFDRLSettings``.
 
     Raises:
-      ValueError: as ``PFDRLConfig`` and its parts.
+      ValueError: if ``PFDRLConfig`` or its components reject a setting.
 
     Example:
-      >>> config_of(PFDRLSettings(forecaster="lr")).forecast.kind
+      >>> build_config(PFDRLSettings(forecaster="lr")).forecast.kind
       'lr'
     """
-    stretches = max(n for n in range(1, STRETCHES + 1) if settings.slot_min % n == 0)
-    # Where all arrive at once nobody needs an earlier one.
-    unsure = settings.drop_probability or settings.delay_probability
+    num_envs = max(n for n in range(1, MAX_ENVS + 1) if settings.slot_min % n == 0)
+    # A reliable channel needs no earlier messages.
+    unreliable = settings.drop_probability or settings.delay_probability
     return PFDRLConfig(
         method=settings.sharing,
         forecast=ForecastConfig(kind=settings.forecaster, lookback=settings.lookback),
@@ -212,7 +232,7 @@ def config_of(settings: PFDRLSettings) -> PFDRLConfig:
             batch_size=settings.batch_size,
             target_update_interval=settings.target_update_interval,
             double_dqn=settings.double_dqn,
-            num_envs=stretches,
+            num_envs=num_envs,
         ),
         hidden_sizes=settings.hidden_sizes,
         observed=settings.observed,
@@ -220,21 +240,21 @@ def config_of(settings: PFDRLSettings) -> PFDRLConfig:
         messages=ChannelConfig(
             drop_probability=settings.drop_probability,
             delay_probability=settings.delay_probability,
-            max_age=settings.max_age if unsure else 0,
+            max_age=settings.max_age if unreliable else 0,
         ),
         noise_multiplier=settings.noise_multiplier,
         clip_norm=settings.clip_norm,
     )
 
 
-def hyper_of(settings: PFDRLSettings) -> dict[str, float]:
-    """What ``init`` of a system takes.
+def build_hyper(settings: PFDRLSettings) -> dict[str, float]:
+    """Returns the hyper-parameters for ``init`` of a system.
 
     Args:
       settings: ``PFDRLSettings``.
 
     Example:
-      >>> hyper_of(PFDRLSettings(alpha=3))["alpha"]
+      >>> build_hyper(PFDRLSettings(alpha=3))["alpha"]
       3
     """
     names = [name for name in HYPER if name != "alpha" or settings.sharing == "pfdrl"]
@@ -242,18 +262,18 @@ def hyper_of(settings: PFDRLSettings) -> dict[str, float]:
 
 
 def neighborhood_from_settings(
-    settings: PFDRLSettings, homes: Homes, *, everybody: bool = False
+    settings: PFDRLSettings, homes: Homes, *, complete: bool = False
 ) -> Neighborhood:
-    """The street of homes: all their minutes, levels of the days to learn from.
+    """Builds the neighborhood of homes, with levels from the training days.
 
     Args:
       settings: ``PFDRLSettings``.
-      homes: ``Homes``, of ``days`` to learn from and more.
-      everybody: whether all hear each other, whatever the settings' graph.
+      homes: ``Homes``, with at least ``days`` days.
+      complete: whether all homes communicate, whatever the graph in settings.
 
     Raises:
-      ValueError: as ``build_neighborhood``, naming home and device; if there is no such
-        graph.
+      ValueError: if ``build_neighborhood`` rejects the homes; the message names home
+        and device. Also if the graph does not exist for this number of homes.
 
     Example:
       >>> from jaxanon.energy import load_homes
@@ -267,23 +287,23 @@ def neighborhood_from_settings(
         homes.power,
         homes.kinds,
         learn_minutes=settings.days * DAY,
-        graph=None if everybody else graph_of(settings, len(homes.names)),
+        graph=None if complete else build_graph(settings, len(homes.names)),
         names=(homes.names, device_names(homes)),
     )
 
 
-def graph_of(settings: PFDRLSettings, num_homes: int):
-    """Who hears whom, ``bool[homes, homes]``.
+def build_graph(settings: PFDRLSettings, num_homes: int):
+    """Returns the communication graph, ``bool[homes, homes]``.
 
     Args:
       settings: ``PFDRLSettings``.
-      num_homes: at least 1.
+      num_homes: number of homes, at least 1.
 
     Raises:
-      ValueError: if there is no such graph of so many homes.
+      ValueError: if the graph does not exist for this number of homes.
 
     Example:
-      >>> int(graph_of(PFDRLSettings(graph="k-regular", degree=2), 5).sum())
+      >>> int(build_graph(PFDRLSettings(graph="k-regular", degree=2), 5).sum())
       10
     """
     if settings.graph == "ring":

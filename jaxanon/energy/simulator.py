@@ -1,4 +1,4 @@
-"""Households that are made up, for tests and for scale."""
+"""Simulated households, for tests and large experiments."""
 
 import functools
 from collections.abc import Sequence
@@ -11,21 +11,21 @@ from jaxanon.energy.modes import OFF, ON, STANDBY
 from jaxanon.energy.saving import DAY
 from jaxanon.kernels.checks import typed_key, whole
 
-SPREAD = 0.4  # Of the logarithm of levels, from home to home.
-SHIFT_MIN = 90.0  # Of habits, from home to home.
-NOISE = 0.02  # Of what is metered.
-UNPLUGGED = 1 / (2 * DAY)  # A minute's probability that somebody pulls the plug.
+LEVEL_STD = 0.4  # Std of log power levels across homes.
+HABIT_STD_MIN = 90.0  # Std of the shift of habits across homes.
+METER_NOISE = 0.02  # Relative std of the meter noise.
+UNPLUG_PROBABILITY = 1 / (2 * DAY)  # Per minute.
 
 
 class Appliance(NamedTuple):
-    """A kind of device; our own round figures, taken from no survey."""
+    """Kind of device; the values are our own rough estimates."""
 
     name: str
     standby_w: float
     on_w: float
-    uses: float  # a day, on average
-    minutes: float  # of a use, on average
-    peak_hour: float  # of the day, about which uses gather
+    uses: float  # mean number per day
+    minutes: float  # mean duration of a use
+    peak_hour: float  # hour of the day with most uses
 
 
 APPLIANCES = (
@@ -39,7 +39,7 @@ APPLIANCES = (
 
 
 class Households(NamedTuple):
-    """What made-up devices take, and in which modes they truly are."""
+    """Power and actual modes of simulated devices."""
 
     power: jax.Array  # float32[homes, minutes, devices], W
     mode: jax.Array  # int32[homes, minutes, devices]
@@ -51,27 +51,27 @@ class Households(NamedTuple):
 def households(
     key, num_homes: int, days: int, appliances: Sequence[Appliance] = APPLIANCES
 ) -> Households:
-    """Homes whose devices are switched on, used, and left in standby.
+    """Simulates homes whose devices are switched on, used, and left in standby.
 
-    Every minute of a device is drawn from the one before (a Markov chain). In use it
-    stops with probability ``1 / minutes``, and then stands by. Else somebody begins to
-    use it, ``uses`` times a day, with a weight of ``exp(2 cos(...))`` of the time of
-    day about ``peak_hour``; now and then the plug is pulled until the next use. Every
-    home has levels of its own (log-normal, 0.4) and habits that are shifted (normal,
-    1.5 hours), and meters read 2 percent of noise.
+    Modes follow a Markov chain by minute. A device in use goes to standby with
+    probability ``1 / minutes``. Otherwise its use starts ``uses`` times a day on
+    average, with a weight of ``exp(2 cos(...))`` of the time of day around
+    ``peak_hour``. Rarely it is unplugged until its next use. Homes differ in their
+    levels (log-normal, 0.4) and in their habits (normal shift, 1.5 hours). Meters have
+    2 percent noise.
 
     Args:
-      key: typed PRNG key; a home's is ``fold_in(key, number)``, so that the first homes
-        of many are the homes of few.
+      key: typed PRNG key; home ``i`` uses ``fold_in(key, i)``, so its data do not
+        depend on the number of homes.
       num_homes, days: at least 1.
-      appliances: what every home has one of each of.
+      appliances: devices of every home.
 
     Returns:
       ``Households``, from midnight on.
 
     Raises:
-      TypeError: for a key that is not typed.
-      ValueError: if a number is below 1, or there is no appliance.
+      TypeError: if the key is not typed.
+      ValueError: if a number is below 1, or ``appliances`` is empty.
 
     Example:
       >>> made_up = households(jax.random.key(0), 2, 1)
@@ -91,13 +91,13 @@ def households(
 
 @functools.partial(jax.jit, static_argnames=("num_homes", "days"))
 def _simulated(key, numbers, num_homes, days):
-    """Power, mode and levels of homes; compiled once for all keys of a size."""
+    """Returns power, modes and levels of homes; compiled once per size."""
 
     def device(key, number):
         level_key, habit_key, chain_key, noise_key = jax.random.split(key, 4)
         standby, on, uses, minutes, peak = number
-        factor = jnp.exp(SPREAD * jax.random.normal(level_key, (2,)))
-        shift = SHIFT_MIN * jax.random.normal(habit_key)
+        factor = jnp.exp(LEVEL_STD * jax.random.normal(level_key, (2,)))
+        shift = HABIT_STD_MIN * jax.random.normal(habit_key)
         time = jnp.arange(days * DAY)
         turn = 2 * jnp.pi * (time - 60 * peak - shift) / DAY
         weight = jnp.exp(2 * jnp.cos(turn))
@@ -107,7 +107,7 @@ def _simulated(key, numbers, num_homes, days):
         draws = jax.random.uniform(chain_key, (days * DAY,))
         mode = _chain(begins, 1 / minutes, draws)
         watts = jnp.stack([0.0, standby * factor[0], on * factor[1]])
-        noise = 1 + NOISE * jax.random.normal(noise_key, mode.shape)
+        noise = 1 + METER_NOISE * jax.random.normal(noise_key, mode.shape)
         return watts[mode] * jnp.maximum(noise, 0), mode, watts[1], watts[2]
 
     def home(number):
@@ -118,11 +118,11 @@ def _simulated(key, numbers, num_homes, days):
 
 
 def _chain(begins, ends, draws):
-    """Modes minute by minute, from standby: one draw decides each."""
+    """Returns the modes by minute, starting in standby, with one draw per minute."""
 
     def step(mode, inputs):
         begin, draw = inputs
-        idle = jnp.where(draw > 1 - UNPLUGGED, OFF, mode)
+        idle = jnp.where(draw > 1 - UNPLUG_PROBABILITY, OFF, mode)
         from_idle = jnp.where(draw < begin, ON, idle)
         from_on = jnp.where(draw < ends, STANDBY, ON)
         mode = jnp.where(mode == ON, from_on, from_idle).astype(jnp.int32)

@@ -1,4 +1,4 @@
-"""Agents side by side, or in turn, where networks of one stay in a CPU's cache."""
+"""PFDRL: training of the agents of a neighborhood."""
 
 import functools
 from collections.abc import Callable
@@ -21,14 +21,14 @@ from jaxanon.models.predictors import q_network
 
 
 def map_agents(layout: Layout | None, fn):
-    """A function of every agent.
+    """Maps a function over agents.
 
     Args:
-      layout: None is in turn on a CPU, and else side by side.
-      fn: one agent's tree of arrays to another.
+      layout: layout of agents; None: sequential on a CPU, otherwise vectorized.
+      fn: function of one agent's tree of arrays.
 
     Returns:
-      ``fn`` of trees of arrays ``[agents, ...]``.
+      ``fn`` for trees of arrays ``[agents, ...]``.
 
     Example:
       >>> import jax.numpy as jnp
@@ -44,63 +44,65 @@ def map_agents(layout: Layout | None, fn):
 
 
 class SystemState(NamedTuple):
-    """All that changes from slot to slot, and so all that is checkpointed."""
+    """State of a neighborhood's training, which is checkpointed."""
 
-    slot: jax.Array  # int32[]; slots done
+    slot: jax.Array  # int32[]; completed slots
     fits: FitState  # [agents, ...]
     control: AgentState  # [agents, ...]
-    fit_mail: Any  # a Mailbox where forecasters are exchanged
+    fit_mail: Any  # message buffer, if forecasters are exchanged
     control_mail: Any
-    hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
+    hyper: dict[str, jax.Array]  # float[] each; may vary in a sweep
 
 
 class PFDRLSystem(NamedTuple):
-    """A method for streets.
+    """Functions of a method for neighborhoods.
 
-    ``init(key, street, **hyper) -> SystemState``; ``update(key, state, street) ->
-    (state, info)`` is a slot, given the run's key, which may be jitted, scanned, and
-    vmapped over states; ``many(key, state, street, count)`` is ``count`` slots of which
-    only the last may be followed by a broadcast, ``info`` being ``[count, agents]``;
-    ``silent(state, num_slots)`` says how many those can be; ``act(state, street, slot)
-    -> Acted`` is what agents would do in slot number ``slot`` with models as they are,
-    ``[agents, slot_min]``: on days that they have not seen that is their test;
-    ``shared(state) -> (forecaster, control)`` says of each layer of both models whether
-    agents share it, ``bool[]``.
+    - ``init(key, neighborhood, **hyper) -> SystemState``. - ``update(key, state,
+    neighborhood) -> (state, info)`` runs one slot. It takes the key of the run and
+    supports ``jit``, ``scan``, and ``vmap`` over states. - ``update_local(key, state,
+    neighborhood, count)`` runs ``count`` slots, with broadcasts only after the last;
+    ``info`` is ``[count, agents]``. - ``max_local_slots(state, num_slots)`` returns the
+    largest ``count``. - ``act(state, neighborhood, slot) -> AgentRecord`` returns the
+    actions in slot number ``slot`` without training, ``[agents, slot_min]``. Use it to
+    test on held-out days. - ``shared(state) -> (forecaster, control)`` returns for each
+    layer of both models whether agents share it, ``bool[]``.
     """
 
     init: Callable
     update: Callable
-    many: Callable
-    silent: Callable
+    update_local: Callable
+    max_local_slots: Callable
     act: Callable
     shared: Callable
 
 
-@functools.cache  # Of one config is one system, whose programs are compiled once.
+@functools.cache  # Compiles the programs of a config once.
 def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
-    """Homes that learn to switch standby off, by one of the five methods.
+    """Builds one of the five methods that train agents to switch off standby.
 
-    In a slot every agent forecasts its device's minutes, acts on them and learns from
-    what it did, then learns to forecast from all minutes until now. After
-    every ``beta_hours`` forecasters are exchanged and after every ``gamma_hours``
-    Q-networks, as the method says. All agents begin with the same networks. Target
-    networks are renewed every so many learning steps, and not by an exchange.
+    In each slot every agent forecasts the minutes of its device and acts on them. It
+    then trains its Q-network on the slot and its forecaster on all minutes so far.
+    Agents exchange forecasters every ``beta_hours`` and Q-networks every
+    ``gamma_hours``, as defined by the method. All agents start with the same networks.
+    Target networks are updated after a number of training steps, independently of
+    exchanges.
 
-    Hyper-parameters are ``init``'s, and a sweep's by ``vmap``: ``alpha`` (6), layers of
-    the Q-network that are shared by ``"pfdrl"``; ``beta_hours`` and ``gamma_hours``
-    (12), rounded to whole slots; ``forecaster_learning_rate`` (0.01); those of ``dqn``.
+    ``init`` takes the hyper-parameters, which a sweep varies by ``vmap``: ``alpha``
+    (6), the number of Q-network layers that ``"pfdrl"`` shares; ``beta_hours`` and
+    ``gamma_hours`` (12), rounded to whole slots; ``forecaster_learning_rate`` (0.01);
+    and those of ``dqn``.
 
     Args:
       config: ``PFDRLConfig``.
 
     Returns:
-      ``PFDRLSystem``. ``info`` has what ``measured`` has, of agents at their best
-      before the slot taught them, and ``reward``, each ``float32[agents]``.
+      ``PFDRLSystem``. ``info`` has the values of ``summarize_slot`` for greedy actions
+      before training on the slot, and ``reward``, each ``float32[agents]``.
 
     Raises:
-      TypeError: from ``init``, for a hyper-parameter that there is not.
-      ValueError: from ``init``, for an ``alpha`` of more layers than there are, or for
-        hours of less than a slot.
+      TypeError: from ``init``, for unknown hyper-parameters.
+      ValueError: from ``init``, if ``alpha`` exceeds the number of layers, or hours are
+        less than one slot.
 
     Example:
       >>> import numpy as np
@@ -122,9 +124,9 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
       Chapter 2, algorithms 1 and 2. Layers are averaged, as by McMahan et al., AISTATS
       2017: equation 2.7 adds up gradients that were taken at different weights.
     """
-    how = METHODS[config.method]
+    method = METHODS[config.method]
     net = q_network(OBSERVED[config.observed], NUM_ACTIONS, config.hidden_sizes)
-    # An episode of a minute more than a slot: none ends inside it.
+    # One minute longer than a slot, so no episode ends within it.
     env = environment(config.slot_min + 1, config.observed)
     agent = dqn(env, net, config.dqn)
     parts = energy_agent.Parts(config, forecaster(config.forecast), net, agent)
@@ -136,22 +138,22 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
         return {name: True for name in layers}
 
     def shared_control(hyper):
-        whole = how.control == "server"
+        whole = method.control == "server"
         alpha = len(net.layers) if whole else hyper["alpha"]
         return federated.base_layers(net.layers, alpha)
 
-    def init(key, street: Neighborhood, **hyper):
+    def init(key, neighborhood: Neighborhood, **hyper):
         check_hyper(config, len(net.layers), hyper)
         fit_key, control_key = jax.random.split(key)
-        num_agents = len(street.power)
+        num_agents = len(neighborhood.power)
         layers = parts.model.init(fit_key)
         of_dqn = {name: hyper.pop(name) for name in DQN_HYPER if name in hyper}
         blank = jnp.zeros(config.slot_min + 1)
-        nowhere = Series(
-            blank, blank, jax.tree.map(lambda leaf: leaf[0], street.levels)
+        empty = Series(
+            blank, blank, jax.tree.map(lambda leaf: leaf[0], neighborhood.levels)
         )
-        control = agent.init(control_key, nowhere, **of_dqn)
-        fits, control = _everyone((begin_fit(layers), control), num_agents)
+        control = agent.init(control_key, empty, **of_dqn)
+        fits, control = _repeat_for_agents((begin_fit(layers), control), num_agents)
         to_array = lambda value: jnp.asarray(value, jnp.float32)
         hyper = {name: to_array(value) for name, value in (HYPER | hyper).items()}
         mail = functools.partial(_mail, config)
@@ -159,77 +161,90 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
             slot=jnp.zeros((), jnp.int32),
             fits=fits,
             control=control,
-            fit_mail=mail(how.forecast, fits.layers, shared_forecast(layers)),
-            control_mail=mail(how.control, control.params, shared_control(hyper)),
+            fit_mail=mail(method.forecast, fits.layers, shared_forecast(layers)),
+            control_mail=mail(method.control, control.params, shared_control(hyper)),
             hyper=hyper,
         )
 
     def shared(state):
-        forecaster = dict.fromkeys(state.fits.layers, how.forecast != "nothing")
+        forecaster = dict.fromkeys(state.fits.layers, method.forecast != "nothing")
         control = dict.fromkeys(net.layers, False)
         return forecaster, (
-            control if how.control == "nothing" else shared_control(state.hyper)
+            control if method.control == "nothing" else shared_control(state.hyper)
         )
 
-    def homes_of(street):
+    def homes_of(neighborhood):
         return energy_agent.Home(
-            street.power, street.scale, street.levels, street.present
+            neighborhood.power,
+            neighborhood.scale,
+            neighborhood.levels,
+            neighborhood.present,
         )
 
-    def act(state, street, slot):
+    def act(state, neighborhood, slot):
         def one(inputs):
             layers, params, home = inputs
-            series = energy_agent.series_of(parts, layers, home, slot)
-            return energy_agent.acted(parts, series, params, home, slot)
+            series = energy_agent.forecast_slot(parts, layers, home, slot)
+            return energy_agent.act_in_slot(parts, series, params, home, slot)
 
-        return each(one)((state.fits.layers, state.control.params, homes_of(street)))
+        return each(one)(
+            (state.fits.layers, state.control.params, homes_of(neighborhood))
+        )
 
     def slot_keys(key, slot):
         return jax.random.split(jax.random.fold_in(key, slot), 4)
 
-    def alone(key, first, count, rate):
-        """An agent's slots in which it hears of nobody."""
+    def local_slots(key, first, count, rate):
+        """Returns a function that runs an agent's slots without communication."""
 
-        def one(own, slot, number, home):
-            fit, control = own
+        def run_slot(carry, slot, number, home):
+            fit, control = carry
             fit_key, act_key = slot_keys(key, slot)[:2]
-            series = energy_agent.series_of(parts, fit.layers, home, slot)
-            did = energy_agent.acted(parts, series, control.params, home, slot)
-            info = energy_agent.measured(did, home.present)
-            own_key = jax.random.fold_in(act_key, number)
-            control, reward = energy_agent.learned(parts, own_key, series, control)
-            if how.forecast != "data":
-                own_key = jax.random.fold_in(fit_key, number)
-                fit = energy_agent.fitted(parts, own_key, fit, home, slot, rate)
+            series = energy_agent.forecast_slot(parts, fit.layers, home, slot)
+            did = energy_agent.act_in_slot(parts, series, control.params, home, slot)
+            info = energy_agent.summarize_slot(did, home.present)
+            agent_key = jax.random.fold_in(act_key, number)
+            control, reward = energy_agent.train_agent(
+                parts, agent_key, series, control
+            )
+            if method.forecast != "data":
+                agent_key = jax.random.fold_in(fit_key, number)
+                fit = energy_agent.train_forecaster(
+                    parts, agent_key, fit, home, slot, rate
+                )
             reward = jnp.where(home.present, reward, 0)
             return (fit, control), info | {"reward": reward}
 
-        def many(inputs):
-            number, own, home = inputs
-            step = lambda own, slot: one(own, slot, number, home)
-            return jax.lax.scan(step, own, first + jnp.arange(count))
+        def run_agent(inputs):
+            number, carry, home = inputs
+            step = lambda carry, slot: run_slot(carry, slot, number, home)
+            return jax.lax.scan(step, carry, first + jnp.arange(count))
 
-        return many
+        return run_agent
 
-    def many(key, state, street, count):
-        if how.forecast == "data" and count > 1:
+    def update_local(key, state, neighborhood, count):
+        if method.forecast == "data" and count > 1:
             raise ValueError(
-                f"count must be 1 where every step is of everybody's minutes, got "
-                f"{count}; ask silent."
+                f"count must be 1 if each step uses all agents' data, got {count}; "
+                "call max_local_slots."
             )
         rate, last = state.hyper["forecaster_learning_rate"], state.slot + count - 1
-        inputs = street.number, (state.fits, state.control), homes_of(street)
-        (fits, control), info = each(alone(key, state.slot, count, rate))(inputs)
+        inputs = (
+            neighborhood.agent_id,
+            (state.fits, state.control),
+            homes_of(neighborhood),
+        )
+        (fits, control), info = each(local_slots(key, state.slot, count, rate))(inputs)
         fit_key, _, fit_mail_key, control_mail_key = slot_keys(key, last)
-        if how.forecast == "data":
-            fits = pooled(fit_key, fits, street, last, rate)
-        layers, fit_mail = exchanged(
+        if method.forecast == "data":
+            fits = train_pooled(fit_key, fits, neighborhood, last, rate)
+        layers, fit_mail = exchange(
             fit_mail_key, "forecast", state, state.fit_mail,
-            fits.layers, shared_forecast(fits.layers), street, last,
+            fits.layers, shared_forecast(fits.layers), neighborhood, last,
         )  # fmt: skip
-        params, control_mail = exchanged(
+        params, control_mail = exchange(
             control_mail_key, "control", state, state.control_mail,
-            control.params, shared_control(state.hyper), street, last,
+            control.params, shared_control(state.hyper), neighborhood, last,
         )  # fmt: skip
         state = SystemState(
             slot=last + 1,
@@ -241,59 +256,68 @@ def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
         )
         return state, jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), info)
 
-    def update(key, state, street):
-        state, info = many(key, state, street, 1)
+    def update(key, state, neighborhood):
+        state, info = update_local(key, state, neighborhood, 1)
         return state, jax.tree.map(lambda x: x[0], info)
 
-    def pooled(key, fits, street, slot, rate):
-        """Learning steps that all of a kind take together, on everybody's minutes."""
-        numbers, homes = street.number, homes_of(street)
+    def train_pooled(key, fits, neighborhood, slot, rate):
+        """Performs training steps with the mean gradient of each kind."""
+        numbers, homes = neighborhood.agent_id, homes_of(neighborhood)
 
         def gradient(inputs):
             number, fit, home = inputs
-            own_key = jax.random.fold_in(key, number)
-            return energy_agent.slot_gradient(parts, own_key, fit, home, slot)[1]
+            agent_key = jax.random.fold_in(key, number)
+            return energy_agent.slot_gradient(parts, agent_key, fit, home, slot)[1]
 
         def one(fits, _):
             gradients = each(gradient)((numbers, fits, homes))
-            mean = federated.mix(street.everybody, gradients)
+            mean = federated.mix(neighborhood.server_weights, gradients)
             return jax.vmap(fit_step, in_axes=(0, 0, None))(fits, mean, rate), None
 
         return jax.lax.scan(one, fits, length=config.forecaster_steps)[0]
 
-    def exchanged(key, model, state, mail, layers, shared, street, slot):
-        sharing = getattr(how, model)
+    def exchange(key, model, state, mail, layers, shared, neighborhood, slot):
+        sharing = getattr(method, model)
         if sharing in ("nothing", "data"):
             return layers, mail
         by_server = sharing == "server"
         every = energy_config.period(config, state.hyper[energy_config.PERIODS[model]])
-        mixing = street.everybody if by_server else street.neighbours
-        speak, settings = federated.exchange_every, {"shared": shared}
+        mixing = (
+            neighborhood.server_weights if by_server else neighborhood.neighbor_weights
+        )
+        exchange_fn, settings = federated.exchange_every, {"shared": shared}
         if not by_server:
-            settings |= {"messages": config.messages, "numbers": street.number}
+            settings |= {"messages": config.messages, "numbers": neighborhood.agent_id}
             if config.noise_multiplier:
-                speak, settings = federated.exchange_noisily_every, settings | noise
-        mail, layers = speak(every, key, mail, layers, mixing, slot, **settings)
+                exchange_fn, settings = (
+                    federated.exchange_noisily_every,
+                    settings | noise,
+                )
+        mail, layers = exchange_fn(every, key, mail, layers, mixing, slot, **settings)
         return layers, mail
 
-    silent = functools.partial(energy_config.silent, config)
-    return PFDRLSystem(init, update, many, silent, act, shared)
+    max_local_slots = functools.partial(energy_config.max_local_slots, config)
+    return PFDRLSystem(init, update, update_local, max_local_slots, act, shared)
 
 
 def simulate(
-    system: PFDRLSystem, key, state: SystemState, street: Neighborhood, num_slots: int
+    system: PFDRLSystem,
+    key,
+    state: SystemState,
+    neighborhood: Neighborhood,
+    num_slots: int,
 ):
-    """Goes through so many slots in one compiled program.
+    """Runs a number of slots in one compiled program.
 
-    Calling it again with the state that it returned goes on exactly as one longer call
-    would have. The given state is donated: its buffers are gone afterwards.
+    Calls can be chained: two calls give exactly the result of one longer call.
+    ``state`` is donated, so its buffers are invalid afterwards.
 
     Args:
-      system: of ``pfdrl``.
-      key: the run's, the same at every call.
-      state: of ``system.init`` or an earlier call.
-      street: ``Neighborhood``. Beyond its last minute its last load goes on.
-      num_slots: a Python int.
+      system: result of ``pfdrl``.
+      key: typed PRNG key of the run, the same for every call.
+      state: result of ``system.init`` or an earlier call.
+      neighborhood: ``Neighborhood``. After its last minute the last load repeats.
+      num_slots: number of slots, a Python int.
 
     Returns:
       The new state, and ``info`` with a leading axis of slots.
@@ -301,54 +325,56 @@ def simulate(
     Example:
       See ``pfdrl``.
     """
-    count = system.silent(state, num_slots)
-    return _live(system, key, state, street, num_slots, count)
+    count = system.max_local_slots(state, num_slots)
+    return _simulate(system, key, state, neighborhood, num_slots, count)
 
 
 @functools.partial(
     jax.jit, static_argnames=("system", "num_slots", "count"), donate_argnames="state"
 )
-def _live(system, key, state, street, num_slots, count):
-    some = lambda state, _: system.many(key, state, street, count)
+def _simulate(system, key, state, neighborhood, num_slots, count):
+    some = lambda state, _: system.update_local(key, state, neighborhood, count)
     state, info = jax.lax.scan(some, state, length=num_slots // count)
     return state, jax.tree.map(lambda x: x.reshape(num_slots, *x.shape[2:]), info)
 
 
 @functools.partial(
     jax.jit,
-    static_argnames=("system", "slots_a_day", "days", "test_days", "side_by_side"),
+    static_argnames=("system", "slots_a_day", "days", "test_days", "vectorize"),
 )
-def lives(
+def simulate_batch(
     system: PFDRLSystem,
     seeds,
     hyper: dict,
-    street: Neighborhood,
+    neighborhood: Neighborhood,
     *,
     slots_a_day: int,
     days: int,
     test_days: int,
-    side_by_side: bool = False,
+    vectorize: bool = False,
 ):
-    """Lets a street learn for some days and tests it on others, once for each member.
+    """Trains and tests a neighborhood for each member of a batch.
 
-    A member is the run that ``jaxanon.train`` makes of its seed and
-    hyper-parameters, up to rounding; only sums leave the program.
+    A member equals the run of ``jaxanon.train`` with its seed and hyper-parameters, up
+    to rounding. Only sums leave the program.
 
     Args:
-      system: of ``pfdrl``; static.
+      system: result of ``pfdrl``; static.
       seeds: ``int[members]``.
-      hyper: of ``system.init``, name -> ``float[members]``; they are not checked here.
-      street: ``Neighborhood``.
-      slots_a_day: 1440 over ``slot_min``.
-      days, test_days: to learn from, and after those.
-      side_by_side: whether by ``vmap``, which takes the memory of all; else in turn.
+      hyper: hyper-parameters of ``system.init``, name -> ``float[members]``; not
+        validated.
+      neighborhood: ``Neighborhood``.
+      slots_a_day: 1440 divided by ``slot_min``.
+      days, test_days: number of training days, and of test days after them.
+      vectorize: whether to use ``vmap``, which needs memory for all members; otherwise
+        members run sequentially.
 
     Returns:
-      Two dicts of ``float32[members, days]`` and ``float32[members, test_days]``, sums
-      over all agents of what ``measured`` has: on days to learn from by agents at their
-      best before each slot taught them. And ``bool[members]``, whether all networks are
-      finite in the end: agents whose values are NaN switch everything off, and save all
-      that there is.
+      Two dicts of ``float32[members, days]`` and ``float32[members, test_days]``, the
+      values of ``summarize_slot`` summed over agents. Training days use greedy actions
+      before training on each slot. The third result, ``bool[members]``, is whether all
+      networks are finite: agents with NaN values switch off everything and seem to save
+      the maximum.
 
     Example:
       >>> from jaxanon import energy
@@ -360,7 +386,7 @@ def lives(
       ...     energy.build_neighborhood(watts),
       ...     {"alpha": jnp.array([0.0, 1.0])},
       ... )
-      >>> learned, tested, finite = lives(
+      >>> learned, tested, finite = simulate_batch(
       ...     energy.pfdrl(small), jnp.arange(2), hyper, homes,
       ...     slots_a_day=2, days=2, test_days=1)
       >>> learned["saved_wh"].shape, tested["minutes"].tolist(), finite.tolist()
@@ -370,10 +396,10 @@ def lives(
 
     def one(member):
         seed, hyper = member
-        init_key, run_key = jax.random.split(jax.random.key(seed))  # As ``train`` does.
+        init_key, run_key = jax.random.split(jax.random.key(seed))  # As in ``train``.
 
         def slot(state, _):
-            state, info = system.update(run_key, state, street)
+            state, info = system.update(run_key, state, neighborhood)
             return state, total(info)
 
         def day(state, _):
@@ -382,24 +408,26 @@ def lives(
 
         def test(number):
             return total(
-                energy_agent.measured(system.act(state, street, number), street.present)
+                energy_agent.summarize_slot(
+                    system.act(state, neighborhood, number), neighborhood.present
+                )
             )
 
         def test_day(number):
             return total(jax.lax.map(test, number * slots_a_day + each))
 
-        state = system.init(init_key, street, **hyper)
+        state = system.init(init_key, neighborhood, **hyper)
         state, learned = jax.lax.scan(day, state, length=days)
         each = jnp.arange(slots_a_day)
         tested = jax.lax.map(test_day, days + jnp.arange(test_days))
         return learned, tested, finite(state)
 
     members = seeds, hyper
-    return jax.vmap(one)(members) if side_by_side else jax.lax.map(one, members)
+    return jax.vmap(one)(members) if vectorize else jax.lax.map(one, members)
 
 
 def finite(state) -> jax.Array:
-    """Whether all numbers of a street's networks are, ``bool[]``.
+    """Returns whether all parameters of the networks are finite, ``bool[]``.
 
     Args:
       state: ``SystemState``.
@@ -408,8 +436,8 @@ def finite(state) -> jax.Array:
     return jnp.stack([jnp.isfinite(leaf).all() for leaf in networks]).all()
 
 
-@functools.partial(jax.jit, static_argnames="num_agents")  # Not leaf by leaf.
-def _everyone(tree, num_agents):
+@functools.partial(jax.jit, static_argnames="num_agents")  # One program for all leaves.
+def _repeat_for_agents(tree, num_agents):
     return jax.tree.map(lambda leaf: jnp.repeat(leaf[None], num_agents, axis=0), tree)
 
 

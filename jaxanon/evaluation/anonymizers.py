@@ -1,6 +1,7 @@
-"""``evaluate``: what anonymized windows keep, what they hide, and from whom."""
+"""``evaluate``: utility of anonymized windows, and attacks on them."""
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,31 +29,31 @@ __all__ = [
     "train_raw_classifiers",
 ]
 
-SHARE = 0.2  # Of each class's training windows, whose labels an attacker knows.
+SHARE = 0.2  # Fraction of each class's training windows that attackers train on.
 
 
 @single
 def train_raw_classifiers(
     data: Data, *, seed: int = 0, progress: Callable | None = None
 ) -> RawClassifiers:
-    """Classifiers of raw windows, to share between evaluations on the same data.
+    """Trains classifiers on raw windows, to share between evaluations.
 
     Args:
-      data: of ``jaxanon.load``.
-      seed: draws initial weights and batches.
-      progress: called as ``progress(done, total, what)``.
+      data: data set, as ``jaxanon.load`` returns it.
+      seed: random seed of initial weights and batches.
+      progress: callback ``progress(done, total, what)``.
 
     Returns:
-      ``RawClassifiers`` for the public, the private and, where all test subjects occur
-      in training, the subject attribute.
+      ``RawClassifiers`` for the public and private attributes, and for the subject if
+      all test subjects occur in training.
 
     Raises:
-      ValueError: as ``evaluate``, of the data.
+      ValueError: if ``data`` is malformed (see ``evaluate``).
     """
     checks.seed(seed)
     evaluation_checks.check_data(data)
     return protocol.train_raw_classifiers(
-        protocol.root(seed), data, _teller(progress, 1)
+        protocol.root(seed), data, _counted(progress, 1)
     )
 
 
@@ -67,78 +68,70 @@ def evaluate(
     output_dir: str | os.PathLike | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict:
-    """Evaluates an anonymizer as a serious adversary would.
+    """Evaluates the utility of an anonymizer and attacks its output.
 
-    Utility and intrusive inference are judged by classifiers trained on raw windows;
-    re-identification and linkage by attackers trained on the anonymizer's output for
-    a share of the *training* windows, and scored on all anonymized test windows. The
-    same seed gives the same report.
+    Classifiers trained on raw windows measure utility and intrusive inference.
+    Attackers measure re-identification and linkage: they train on a share of the
+    *training* windows, anonymized, and are scored on all anonymized test windows. The
+    same seed gives the same report. A run of a learner is not attacked; its clients are
+    tested instead (see ``jaxanon.evaluation.federated.evaluate``).
 
-    ``attacks`` names who is retrained: ``mlp``, ``cnn``, ``lstm``, ``forest``,
-    ``boosting``, ``logistic``, ``tree``, ``svm``; the worst one counts. It may name
-    what is tried besides, by those attackers where it takes one:
+    ``attacks`` names attackers (``mlp``, ``cnn``, ``lstm``, ``forest``, ``boosting``,
+    ``logistic``, ``tree``, ``svm``) and further attacks:
 
-    * ``intrusive``: every attacker trained on raw windows, beside the judges;
+    * ``intrusive``: every attacker trained on raw windows;
     * ``released``: training accuracy on an attacker's own share of the test windows,
       which published tables call re-identification;
     * ``per_class``: one attacker for each class of the public attribute;
-    * ``stream``: evidence added up over 1, 5, 30, 100 windows of one subject;
-    * ``pairs``: whether two anonymized streams are of one person;
-    * ``self-training``: a support vector machine with hardly any labels;
-    * ``inversion``: windows rebuilt from the gradients that a client sends, of a run
-      with ``client_loss() -> (loss_fn, params)`` as ``attacks.invert_gradient`` takes
-      them: the loss of one standardised window and its public class, one-hot;
-    * ``fingerprint``: how unique a subject's models are, of a run that chooses one per
-      window (``online_run``), with ``choices(key, windows) -> int[N]``;
-    * ``membership``: whether a generator was trained on a window, by what it makes
-      (``run.sample``) and how well it explains the window (``run.window_losses``).
-
-    Of a run of a learner, which rewrites nothing, it tells how well clients predict
-    instead, and nobody attacks: see ``jaxanon.evaluation.evaluate``.
+    * ``stream``: evidence accumulated over 1, 5, 30 and 100 windows of one subject;
+    * ``pairs``: linkage of two anonymized streams of one person;
+    * ``self-training``: a support vector machine with labels of 1 % of the windows;
+    * ``inversion``: windows reconstructed from the gradients that a client sends. The
+      run needs ``client_loss() -> (loss_fn, params)`` as ``attacks.invert_gradient``
+      takes them;
+    * ``fingerprint``: uniqueness of the models chosen for a subject. The run needs
+      ``choices(key, windows) -> int[N]`` (``online_run``);
+    * ``membership``: whether a generator was trained on a window, from its samples
+      (``run.sample``) and its losses (``run.window_losses``).
 
     Args:
-      run: what ``train`` or ``open_run`` returned; only ``anonymize(key, windows)``
-        and, if present, ``history``, ``folder``, ``method`` and what an attack asks for
-        are used.
-      data: of ``jaxanon.load``; physical units.
-      attacks: names from the above; without an attacker among them, and by default,
-        there are ``mlp`` and ``forest``.
-      seed: of everything drawn here.
-      share: of each class's training windows whose labels an attacker knows, (0, 1];
-        by default 0.2.
-      judges: of ``train_raw_classifiers``, to spare training them again.
-      output_dir: folder for ``report.json``, ``report.html`` and figures, which replace
-        older ones; None is ``run.folder``, and nothing is written if that is None.
-      progress: called as ``progress(done, total, what)`` before each piece of work.
+      run: result of ``train`` or ``open_run``. Only ``anonymize(key, windows)`` is
+        required. The functions above, ``history``, ``folder`` and ``method`` are
+        optional.
+      data: data set in physical units, as ``jaxanon.load`` returns it.
+      attacks: names from the lists above; None is ``mlp``, ``forest`` and ``stream``.
+        The attackers ``mlp`` and ``forest`` run if no attacker is named.
+      seed: random seed of the evaluation.
+      share: fraction of each class's training windows that attackers train on, in
+        (0, 1]. None is 0.2.
+      judges: result of ``train_raw_classifiers``. None trains them.
+      output_dir: folder for ``report.json``, ``report.html`` and figures. Older files
+        are replaced. None is ``run.folder``; without a folder nothing is written.
+      progress: callback ``progress(done, total, what)``, called before each step.
 
     Returns:
-      A dict fit for strict JSON: ``utility``, ``intrusive``, ``reidentification``
-      (by private attribute), ``linkage`` (None where there are no two test subjects
-      to tell apart), ``attacks`` (by name, rows of ``attribute``, ``attacker``,
-      ``variant``, ``scores`` or other ``figures``), ``distortion``,
-      ``mutual_information`` in nats, ``protocol`` in words, ``dataset``, ``method``,
-      ``seed``, ``headline``. Every classifier's scores are those of
-      ``metrics.scores``: accuracies in [0, 1] beside chance and majority level, a
-      confusion matrix, and per-class figures.
+      A dict for strict JSON. ``intrusive`` and ``reidentification`` are by private
+      attribute, ``attacks`` holds rows by name. The key ``linkage`` is None with fewer
+      than two linkable test subjects. The key ``verdict`` is the result of
+      ``jaxanon.report.verdict``, and ``headline`` has it in words. Scores
+      are those of ``metrics.scores``, with ``interval`` (95 % over persons, by measure)
+      and ``not_measured``, the reason if the data cannot support the score.
 
     Raises:
-      TypeError: if ``run`` is none, such as the name of its folder, or for a seed that
-        is no whole number.
-      ValueError: for an empty or malformed part of the data, another split of what the
-        run was trained on, a seed beyond 32 bits, labels out of range, NaN
-        or infinity before or after anonymization, an unknown attack or one that the
-        run has nothing for, a class of one window, a share that leaves a class fewer
-        than two windows, judges that lack an attribute; for attacks, a share or judges
-        where a learner's run is evaluated.
+      TypeError: if ``run`` cannot anonymize or ``seed`` is not an integer.
+      ValueError: if ``data`` is malformed, has too few windows or is not the split of
+        the run. Other causes are windows that are not finite, an unknown or unsupported
+        attack, a ``share`` that leaves a class fewer than two windows, and ``judges``
+        that lack an attribute.
     """
-    own = isinstance(run, Run) and run.method.own_data is not None
-    if own or (isinstance(run, Run) and run.method.predict is not None):
-        if any(given is not None for given in (attacks, share, judges)):
+    has_homes = isinstance(run, Run) and run.method.own_data is not None
+    if has_homes or (isinstance(run, Run) and run.method.predict is not None):
+        if any(option is not None for option in (attacks, share, judges)):
             raise ValueError(
-                f"{run.method.name} rewrites nothing, and there is nothing to attack; "
-                "leave attacks, share and judges out."
+                f"attacks, share and judges must be None for {run.method.name}, which "
+                "does not anonymize windows; omit them."
             )
-        if own:
+        if has_homes:
             homes: Any = data
             return energy.evaluate(
                 run, homes, seed=seed, output_dir=output_dir, progress=progress
@@ -155,47 +148,51 @@ def evaluate(
 
 @single
 def _evaluate(runs, data, seeds, *, attacks, share, judges, output_dir, progress):
-    """The reports of several runs, whose attackers train together."""
-    evaluation_checks.check_given(runs, seeds, data)
+    """Reports of several runs, whose attackers train together."""
+    began = time.monotonic()
+    evaluation_checks.check_runs(runs, seeds, data)
     chosen = attackers.choose(attacks)
     _check(runs, data, chosen, share, judges)
-    strangers = protocol.strangers(data) and protocol.linkable(data)
+    unseen = protocol.has_unseen_subjects(data) and protocol.linkable(data)
     names = protocol.attacked(data)
-    trainings = len(chosen.attackers) * (bool(names) + strangers) + strangers
-    work = 4 * len(runs) + trainings + len(chosen.attacks) + (judges is None)
-    tell = _teller(progress, work)
+    trainings = len(chosen.attackers) * (bool(names) + unseen) + unseen
+    steps = 4 * len(runs) + trainings + len(chosen.attacks) + (judges is None)
+    step = _counted(progress, steps)
 
-    trials = [
-        protocol.prepare_evaluation(run, seed, data, chosen.attackers, share, tell)
+    evaluations = [
+        protocol.prepare_evaluation(run, seed, data, chosen.attackers, share, step)
         for run, seed in zip(runs, seeds, strict=True)
     ]
-    evidence = attackers.reidentify(trials, names)
-    linkage = attackers.linkage(trials, evidence, strangers)
-    judges = judges or protocol.train_raw_classifiers(trials[0].key, data, tell)
-    case = EvaluationContext(trials, evidence, judges)
+    evidence = attackers.reidentify(evaluations, names)
+    linkage = attackers.linkage(evaluations, evidence, unseen)
+    judges = judges or protocol.train_raw_classifiers(evaluations[0].key, data, step)
+    context = EvaluationContext(evaluations, evidence, judges)
     further = {}
     for name in chosen.attacks:
-        tell(f"attack: {name}")
-        further[name] = attackers.ATTACKS[name](case)
+        step(f"attack: {name}")
+        further[name] = attackers.ATTACKS[name](context)
     reports = []
-    for index, one in enumerate(trials):
-        rows = {name: found[index] for name, found in further.items()}
+    for index, one in enumerate(evaluations):
+        rows = {name: by_run[index] for name, by_run in further.items()}
         reports.append(_report(one, evidence[index], linkage[index], judges, rows))
-        tell("writing the report")
+        step("writing the report")
         folder = (
             output_dir if output_dir is not None else getattr(one.run, "folder", None)
         )
         if folder is not None:
             examples = report.choose_examples(data, one.safe)
-            report.write(folder, reports[-1], examples, _curves(one.run))
+            footer = report.footer(time.monotonic() - began)
+            report.write(folder, reports[-1], examples, _curves(one.run), footer)
     return reports
 
 
 def _check(runs, data, chosen, share, judges):
     evaluation_checks.check_judges(judges, protocol.judged(data))
     evaluation_checks.check_shares(data, protocol.attacked(data), share)
-    told = protocol.attacked(data), protocol.overlap(data.test)
-    evaluation_checks.check_attacks(runs, data, chosen.attacks, share, *told)
+    attacked, overlap = protocol.attacked(data), protocol.overlap(data.test)
+    evaluation_checks.check_attacks(
+        runs, data, chosen.attacks, share, attacked, overlap
+    )
 
 
 def _report(one: protocol.Evaluation, evidence, linkage, judges, further) -> dict:
@@ -203,10 +200,10 @@ def _report(one: protocol.Evaluation, evidence, linkage, judges, further) -> dic
     scores = protocol.judge(one, judges)
     retrained = {
         attribute: {
-            name: protocol.score(one.data, attribute, told)
-            for name, told in own.items()
+            name: protocol.score(one.data, attribute, outputs)
+            for name, outputs in by_attacker.items()
         }
-        for attribute, own in evidence.items()
+        for attribute, by_attacker in evidence.items()
         if attribute in spec.private
     }
     result = {
@@ -218,7 +215,7 @@ def _report(one: protocol.Evaluation, evidence, linkage, judges, further) -> dic
         "utility": {"attribute": spec.public, **scores[spec.public]},
         "intrusive": {name: scores.get(name) for name in spec.private},
         "reidentification": {
-            name: {"attackers": by_name, "worst": attackers.worst(by_name)}
+            name: {"attackers": by_name, "strongest": attackers.strongest(by_name)}
             for name, by_name in retrained.items()
         },
         "linkage": linkage and {"raw": scores.get("subject", {}).get("raw"), **linkage},
@@ -227,6 +224,7 @@ def _report(one: protocol.Evaluation, evidence, linkage, judges, further) -> dic
         "mutual_information": information(one),
         "costs": profiling.read(getattr(one.run, "folder", None)),
     }
+    result["verdict"] = report.verdict(result)
     result["headline"] = report.headline(result)
     result["headline"] += release.headline(one.run, one.data.test.windows)
     result["headline"] += report.unfinished(getattr(one.run, "unfinished", None))
@@ -235,7 +233,7 @@ def _report(one: protocol.Evaluation, evidence, linkage, judges, further) -> dic
 
 
 def _curves(run) -> list[dict]:
-    """The losses of a run's history, by round."""
+    """Losses of a run by round."""
     history = getattr(run, "history", None) or ()
     return [{"round": row["round"], **row["losses"]} for row in history]
 
@@ -250,27 +248,29 @@ def evaluate_each(
     judges: RawClassifiers | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[dict]:
-    """Evaluates several anonymizers side by side, each by a seed of its own.
+    """Evaluates several anonymizers, each with its own seed.
 
-    Judges are trained once, and attackers that are networks for all runs in one
-    program; else each report is that of ``evaluate``, and goes to the run's folder.
+    Raw-data classifiers are trained once, and attackers that are networks train for all
+    runs in one program. Each report equals that of ``evaluate``, and is written to the
+    run's folder.
 
     Args:
-      runs: as ``evaluate`` takes one, of anonymizers; at least one.
-      seeds: one for each run; judges that are trained here are trained by the first.
-      data, attacks, share, judges, progress: of ``evaluate``.
+      runs: runs of anonymizers, at least one.
+      seeds: seed of each run. The first also trains the raw-data classifiers.
+      data, attacks, share, judges, progress: arguments of ``evaluate``.
 
     Returns:
-      A report for each run.
+      One report per run.
 
     Raises:
-      ValueError: without runs, for seeds of another number, and as ``evaluate``.
+      ValueError: if ``runs`` is empty or ``seeds`` has another length; see also
+        ``evaluate``.
     """
     if not len(runs):
-        raise ValueError("runs is empty: there is nothing to evaluate.")
+        raise ValueError("runs must hold at least one run, got none.")
     if len(seeds) != len(runs):
         raise ValueError(
-            f"seeds must be one for each of {len(runs)} runs, got {seeds}."
+            f"seeds must hold one seed for each of {len(runs)} runs, got {seeds}."
         )
     options = {"attacks": attacks, "share": share, "judges": judges}
     return _evaluate(runs, data, seeds, output_dir=None, progress=progress, **options)
@@ -287,25 +287,26 @@ def evaluate_many(
     output_dir: None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict:
-    """``evaluate_each``, summed up, such as of a method that was trained by ten seeds.
+    """Evaluates runs of one method, such as ten seeds, and summarizes the reports.
 
     The i-th run is evaluated with seed ``seed + i``.
 
     Args:
-      runs: as ``evaluate`` takes one.
-      data, attacks, share, judges, progress: of ``evaluate``.
-      seed: of the first run and of the judges.
-      output_dir: None; each run writes to its own folder.
+      runs: runs of anonymizers, at least one.
+      seed: seed of the first run and of the raw-data classifiers.
+      output_dir: None. Each report is written to the folder of its run.
+      data, attacks, share, judges, progress: arguments of ``evaluate``.
 
     Returns:
       ``{"reports": [...], "summary": summary.of_runs(reports)}``.
 
     Raises:
-      ValueError: if ``runs`` is empty, and as ``evaluate``.
+      ValueError: if ``runs`` is empty or ``out`` is not None; see also ``evaluate``.
     """
     if output_dir is not None:
         raise ValueError(
-            "output_dir must be None: each run writes to its own folder, run.folder."
+            f"output_dir must be None, got {output_dir!r}; each report is written to "
+            "run.folder."
         )
     seeds = [seed + index for index in range(len(runs))]
     options = {"attacks": attacks, "share": share, "judges": judges}
@@ -313,53 +314,56 @@ def evaluate_many(
     return {"reports": reports, "summary": of_runs(reports)}
 
 
-def _teller(progress, total):
-    """Counts the calls, so that a piece of work need only say its name."""
+def _counted(progress, total):
+    """Returns a callback that counts steps and takes only their description."""
     count = iter(range(total))
     return lambda what: progress and progress(next(count), total, what)
 
 
-MOST = 2000  # Test windows whose distortion is measured, spread evenly.
+MAX_WINDOWS = 2000  # Test windows whose distortion is measured, evenly spaced.
 
 
-def information(trial: Evaluation) -> dict:
-    """Mutual information in nats, ``raw`` and ``anonymized``, by attribute."""
-    trial.tell("estimating mutual information")
-    spec, _, test = trial.data
+def information(evaluation: Evaluation) -> dict:
+    """Returns mutual information in nats, ``raw`` and ``anonymized``, by attribute."""
+    evaluation.step("estimating mutual information")
+    spec, _, test = evaluation.data
     raw = standardise(spec, test.windows)
-    key = jax.random.fold_in(trial.key, INFORMATION)
-    told = {}
+    key = jax.random.fold_in(evaluation.key, INFORMATION)
+    nats = {}
     names = dict.fromkeys((spec.public, *spec.private, "subject"))
     for index, attribute in enumerate(names):
         # The same subset before and after, so that only the windows differ.
-        told[attribute] = {
+        nats[attribute] = {
             name: metrics.mutual_information_table(
                 jax.random.fold_in(key, index), windows, test.labels[attribute]
             )
-            for name, windows in (("raw", raw), ("anonymized", trial.safe))
+            for name, windows in (("raw", raw), ("anonymized", evaluation.safe))
         }
-    return told
+    return nats
 
 
-def distortion(trial: Evaluation) -> dict:
-    """How far test windows were moved: warping distance, statistics, steps.
+def distortion(evaluation: Evaluation) -> dict:
+    """Measures the distortion of test windows: warping distance, statistics, steps.
 
     Returns:
-      ``windows`` (how many were measured); ``warping``, mean and standard deviation
-      over them of ``metrics.warping_distances`` in deviations of the training rows;
-      ``statistics`` of ``metrics.compare_statistics`` in physical units; ``steps`` of
-      ``metrics.step_errors``, None without an acceleration with gravity.
+      ``windows``, the number of measured windows. ``warping``, mean and standard
+      deviation of ``metrics.warping_distances`` in standard deviations of the training
+      rows. ``statistics`` of ``metrics.compare_statistics`` in physical units;
+      ``steps`` of ``metrics.step_errors``, None without acceleration that includes
+      gravity.
     """
-    trial.tell("measuring distortion")
-    spec, _, test = trial.data
-    count = min(MOST, len(test.windows))
+    evaluation.step("measuring distortion")
+    spec, _, test = evaluation.data
+    count = min(MAX_WINDOWS, len(test.windows))
     rows = np.linspace(0, len(test.windows) - 1, count).round().astype(int)
-    raw, safe = test.windows[rows], physical(spec, trial.safe[rows])
-    moved = metrics.warping_distances(standardise(spec, raw), trial.safe[rows])
-    felt, told = (
+    raw, safe = test.windows[rows], physical(spec, evaluation.safe[rows])
+    moved = metrics.warping_distances(standardise(spec, raw), evaluation.safe[rows])
+    before, after = (
         metrics.acceleration(x, spec.channels, spec.units) for x in (raw, safe)
     )
-    steps = None if felt is None else metrics.step_errors(felt, told, spec.rate_hz)
+    steps = None
+    if before is not None:
+        steps = metrics.step_errors(before, after, spec.rate_hz)
     return {
         "windows": count,
         "warping": {"mean": float(moved.mean()), "std": float(moved.std())},

@@ -1,4 +1,4 @@
-"""The attacks of an evaluation, by name, and the attackers that run them."""
+"""Attacks of an evaluation by name, and retrained attackers."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from jaxanon.attacks import ATTACKERS
 from jaxanon.attacks import attackers as known_attackers
 from jaxanon.attacks import linkage as attacks_linkage
 from jaxanon.datasets.spec import standardise
-from jaxanon.evaluation import leakage, protocol
+from jaxanon.evaluation import intervals, leakage, protocol
 from jaxanon.evaluation.protocol import (
     NAMES,
     Evaluation,
@@ -25,152 +25,186 @@ from jaxanon.evaluation.protocol import (
     targets,
 )
 
+RAW_CLASSIFIER = "raw-data classifier"
 
-def intrusive(case: EvaluationContext) -> list[list[dict]]:
-    """Every attacker trained on all raw training windows, as the judges are."""
-    rows, _ = empty(case)
-    first = case.trials[0]
+MIN_STREAMS = 5  # Streams of each class, unless the classes are the subjects.
+
+
+def intrusive(context: EvaluationContext) -> list[list[dict]]:
+    """Trains every attacker on all raw training windows."""
+    rows, _ = empty(context)
+    first = context.evaluations[0]
     for name in first.attackers:
-        judges = case.judges
-        if name != "mlp":  # The judges are that attacker.
-            quiet = lambda what: None
-            judges = protocol.train_raw_classifiers(first.key, first.data, quiet, name)
-        for own, one in zip(rows, case.trials, strict=True):
-            for attribute, found in protocol.judge(one, judges).items():
+        judges = context.judges
+        if name != "mlp":  # The raw-data classifiers are MLPs.
+            silent = lambda what: None
+            judges = protocol.train_raw_classifiers(first.key, first.data, silent, name)
+        for by_run, one in zip(rows, context.evaluations, strict=True):
+            for attribute, scores in protocol.judge(one, judges).items():
                 for part in ("raw", "anonymized"):
-                    own.append(row(attribute, name, f"{part} windows", found[part]))
+                    by_run.append(row(attribute, name, f"{part} windows", scores[part]))
     return rows
 
 
-def released(case: EvaluationContext) -> list[list[dict]]:
-    """Training accuracy, as the published programs report re-identification."""
-    rows, places = empty(case)
-    first = case.trials[0]
+def released(context: EvaluationContext) -> list[list[dict]]:
+    """Measures training accuracy, as published programs report re-identification."""
+    rows, slots = empty(context)
+    first = context.evaluations[0]
     names = protocol.attacked(first.data)
-    truths = [first.data.test.labels[attribute] for _, attribute in places]
+    truths = [first.data.test.labels[attribute] for _, attribute in slots]
     for name in first.attackers:
-        own_keys = keys(case, "released", names, known_attackers.number(name))
-        aims = protocol.targets(case.trials, names)
-        told = attacks.reidentify_as_released(
-            own_keys, name, aims, truths, share=first.share
+        attack_keys = keys(context, "released", names, known_attackers.number(name))
+        aims = protocol.targets(context.evaluations, names)
+        outputs = attacks.reidentify_as_released(
+            attack_keys, name, aims, truths, share=first.share
         )
-        for (own, attribute), one in zip(places, told, strict=True):
-            found = protocol.score(first.data, attribute, one.evidence, one.rows)
-            own.append(row(attribute, name, "training accuracy, own share", found))
+        for (by_run, attribute), one in zip(slots, outputs, strict=True):
+            scores = score(first.data, attribute, one.evidence, one.rows, trained=False)
+            by_run.append(row(attribute, name, "training accuracy, own share", scores))
     return rows
 
 
-def per_class(case: EvaluationContext) -> list[list[dict]]:
-    """One attacker for each class of the public attribute."""
-    rows, places = empty(case)
-    first = case.trials[0]
-    data, names, public = (
-        first.data,
-        protocol.attacked(first.data),
-        first.data.spec.public,
-    )
+def per_class(context: EvaluationContext) -> list[list[dict]]:
+    """Trains one attacker for each class of the public attribute."""
+    rows, slots = empty(context)
+    first = context.evaluations[0]
+    data, names = first.data, protocol.attacked(first.data)
+    public = data.spec.public
     seen, tested = (np.asarray(part.labels[public]) for part in data[1:])
     for name in first.attackers:
-        own_keys = keys(case, "per_class", names, known_attackers.number(name))
-        aims = protocol.targets(case.trials, names)
-        told = attacks.reidentify_by_class(
-            own_keys, name, aims, seen, tested, share=first.share
+        attack_keys = keys(context, "per_class", names, known_attackers.number(name))
+        aims = protocol.targets(context.evaluations, names)
+        outputs = attacks.reidentify_by_class(
+            attack_keys, name, aims, seen, tested, share=first.share
         )
-        for (own, attribute), evidence in zip(places, told, strict=True):
-            found = protocol.score(data, attribute, evidence)
-            own.append(row(attribute, name, f"one attacker per {public}", found))
+        for (by_run, attribute), evidence in zip(slots, outputs, strict=True):
+            scores = score(data, attribute, evidence)
+            by_run.append(row(attribute, name, f"one attacker per {public}", scores))
             for label in np.unique(tested):
                 here = np.flatnonzero(tested == label)
-                found = protocol.score(data, attribute, evidence[here], here)
+                scores = score(data, attribute, evidence[here], here)
                 variant = f"{public} {data.spec.classes[public][label]}"
-                own.append(row(attribute, name, variant, found))
+                by_run.append(row(attribute, name, variant, scores))
     return rows
 
 
-ADD_UPS = {
+POOLINGS = {
     "majority vote": attacks.majority_vote,
     "mean log-odds": attacks.mean_log_odds,
 }
 
 
-def stream(case: EvaluationContext) -> list[list[dict]]:
-    """The retrained attackers, over consecutive windows of one subject.
+def stream(context: EvaluationContext) -> list[list[dict]]:
+    """Accumulates evidence over consecutive windows of one subject.
 
-    A run is of one class of the attribute; where nobody has enough windows for one,
-    there are no scores.
+    A stream has one class of the attribute. The baseline is the raw-data classifier on
+    raw streams.
     """
-    rows, _ = empty(case)
-    data = case.trials[0].data
-    told = [
-        (own, attribute, name, evidence)
-        for own, by_attribute in zip(rows, case.evidence, strict=True)
-        for attribute, by_name in by_attribute.items()
-        for name, evidence in by_name.items()
-    ]
-    for own, attribute, name, evidence in told:
-        labels = [data.test.labels[label] for label in ("subject", attribute)]
-        persons = np.unique(np.stack(labels, 1), axis=0, return_inverse=True)[1]
-        for length in attacks_linkage.LENGTHS:
-            runs = attacks.runs(persons.reshape(-1), length)
-            for how, add_up in ADD_UPS.items():
-                found = None
-                if len(runs):
-                    said = add_up(evidence[runs])
-                    found = protocol.score(data, attribute, said, runs[:, 0])
-                own.append(row(attribute, name, f"{length} windows, {how}", found))
+    rows, _ = empty(context)
+    data = context.evaluations[0].data
+    for by_run, by_attribute in zip(rows, context.evidence, strict=True):
+        for attribute, by_name in by_attribute.items():
+            labels = [data.test.labels[name] for name in ("subject", attribute)]
+            pairs = np.unique(np.stack(labels, 1), axis=0, return_inverse=True)[1]
+            pairs = pairs.reshape(-1)
+            for name, evidence in by_name.items():
+                by_run += _streams(data, attribute, pairs, name, "", evidence)
+            if by_name:
+                raw = context.judges.raw[attribute]
+                prefix = "raw stream, "
+                by_run += _streams(data, attribute, pairs, RAW_CLASSIFIER, prefix, raw)
     return rows
 
 
-def pairs(case: EvaluationContext) -> list[list[dict]]:
-    """Whether two anonymized streams are of one person, for every two of them."""
-    rows, _ = empty(case)
-    data = case.trials[0].data
+def _streams(data, attribute, pairs, name, prefix, evidence):
+    """Rows of one attacker, for every length of stream and every pooling."""
+    rows = []
+    for length in attacks_linkage.LENGTHS:
+        runs = attacks.runs(pairs, length)
+        for how, pool in POOLINGS.items():
+            scores, reason = None, None
+            if len(runs):
+                scores = score(data, attribute, pool(evidence[runs]), runs[:, 0])
+                few = _few_streams(data, attribute, runs, length)
+                scores["not_measured"] = scores["not_measured"] or few
+            else:
+                reason = f"no test subject has {length} windows of one class"
+            variant = f"{prefix}{length} windows, {how}"
+            rows.append(row(attribute, name, variant, scores, reason=reason))
+    return rows
+
+
+def _few_streams(data, attribute, runs, length):
+    """Returns the reason if a class has too few streams, else None."""
+    labels = np.asarray(data.test.labels[attribute])
+    if attribute == "subject" or length == 1:
+        return None
+    counts = np.bincount(labels[runs[:, 0]], minlength=labels.max() + 1)
+    counts = counts[np.unique(labels)]
+    if counts.min() >= MIN_STREAMS:
+        return None
+    label = np.unique(labels)[counts.argmin()]
+    return (
+        f"class {data.spec.classes[attribute][label]!r} has {counts.min()} streams of "
+        f"{length} windows (at least {MIN_STREAMS})"
+    )
+
+
+def pairs(context: EvaluationContext) -> list[list[dict]]:
+    """Links pairs of anonymized streams of one person."""
+    rows, _ = empty(context)
+    data = context.evaluations[0].data
     subjects, public = np.asarray(data.test.labels["subject"]), data.spec.public
-    apart = protocol.overlap(data.test)
-    parts = attacks.halves(subjects, data.test.labels[public], overlap=apart)
+    parts = attacks.halves(
+        subjects, data.test.labels[public], overlap=protocol.overlap(data.test)
+    )
     people = np.unique(subjects[parts[0]])
-    for own, looks in zip(rows, _looks(case), strict=True):
-        for name, look in looks.items():
-            profiles = (attacks.profile_streams(look, part, subjects) for part in parts)
-            found = _matched(data, people, attacks.compare_streams(*profiles))
-            own.append(row("subject", name, "two streams of each", found))
+    for by_run, features in zip(rows, _stream_features(context), strict=True):
+        for name, rows_of in features.items():
+            profiles = (
+                attacks.profile_streams(rows_of, part, subjects) for part in parts
+            )
+            scores = _matched(data, people, attacks.compare_streams(*profiles))
+            by_run.append(row("subject", name, "two streams of each", scores))
     return rows
 
 
-def _looks(case):
-    """Per trial and attacker, what is said of every anonymized test window."""
-    data = case.trials[0].data
-    known = np.unique(data.train.labels["subject"])
-    looks: list[dict[str, np.ndarray]] = [
-        {"untrained": attacks.features(one.safe)} for one in case.trials
+def _stream_features(context):
+    """Features of every anonymized test window, by evaluation and attacker."""
+    first = context.evaluations[0]
+    known = np.unique(first.data.train.labels["subject"])
+    features: list[dict[str, np.ndarray]] = [
+        {"untrained": attacks.features(one.safe)} for one in context.evaluations
     ]
-    if len(known) < 2:  # Nobody whom test subjects could be more or less like.
-        return looks
-    for name in case.trials[0].attackers:
-        told = [own.get("subject", {}).get(name) for own in case.evidence]
-        if any(evidence is None for evidence in told):  # They never trained.
-            own_keys = keys(case, "pairs", ["subject"], known_attackers.number(name))
-            aims, share = (
-                protocol.targets(case.trials, ["subject"]),
-                case.trials[0].share,
+    if len(known) < 2:  # A classifier of one training subject has no output to compare.
+        return features
+    for name in first.attackers:
+        outputs = [one.get("subject", {}).get(name) for one in context.evidence]
+        if any(evidence is None for evidence in outputs):
+            attack_keys = keys(
+                context, "pairs", ["subject"], known_attackers.number(name)
             )
-            told = attacks.reidentify(own_keys, name, aims, share=share)
-        for own, evidence in zip(looks, told, strict=True):
-            own[name] = np.maximum(evidence[:, known], attacks_linkage.LEAST)
-    return looks
+            aims = protocol.targets(context.evaluations, ["subject"])
+            outputs = attacks.reidentify(attack_keys, name, aims, share=first.share)
+        for by_run, evidence in zip(features, outputs, strict=True):
+            by_run[name] = np.maximum(evidence[:, known], attacks_linkage.LEAST)
+    return features
 
 
 def _matched(data, people, likeness):
-    """Scores of taking for each first stream the second that is most like it."""
+    """Scores of matching each first stream with the most similar second stream."""
     names = [data.spec.classes["subject"][person] for person in people]
-    own = np.arange(len(people))
-    found = metrics.scores(own, likeness.argmax(1), names, evidence=likeness)
-    # One person or two, over all pairs at once.
+    subjects = np.arange(len(people))
+    scores = metrics.scores(subjects, likeness.argmax(1), names, evidence=likeness)
+    # AUC and EER are of one binary question: same person or not, over all pairs.
     same = np.eye(len(people), dtype=int).ravel()
     column = np.stack([-likeness.ravel(), likeness.ravel()], 1)
-    found["auc"] = float(metrics.auc(same, column)[1])
-    found["equal_error_rate"] = float(metrics.equal_error_rate(same, column)[1])
-    return found
+    scores["auc"] = float(metrics.auc(same, column)[1])
+    scores["equal_error_rate"] = float(metrics.equal_error_rate(same, column)[1])
+    few = len(people) < intervals.MIN_PERSONS
+    reason = intervals.unsupported(subjects, subjects, names, identity=True)
+    interval = intervals.over_persons(subjects, likeness, subjects)
+    return scores | {"interval": None if few else interval, "not_measured": reason}
 
 
 ATTACKS: dict[str, Callable] = {
@@ -189,40 +223,45 @@ assert tuple(ATTACKS) == NAMES
 
 DEFAULT = ("mlp", "forest")
 
+DEFAULT_ATTACKS = ("stream",)
+
 
 class Chosen(NamedTuple):
-    """Who attacks, and in which further ways."""
+    """Attackers, and further attacks."""
 
     attackers: tuple[str, ...]
     attacks: tuple[str, ...]
 
 
 def choose(names: Sequence[str] | None) -> Chosen:
-    """Tells attackers from attacks; without an attacker there are the default two.
+    """Splits names into attackers and attacks.
+
+    The attackers are ``mlp`` and ``forest`` if none is named; without any name the
+    stream attack runs, too.
 
     Raises:
-      ValueError: if nothing is named, or something that there is not.
+      ValueError: if ``names`` is empty or holds an unknown name.
 
     Example:
-      >>> choose(["forest", "stream"])
-      Chosen(attackers=('forest',), attacks=('stream',))
-      >>> choose(None) == choose(["released"])._replace(attacks=())
-      True
+      >>> choose(["forest", "pairs"])
+      Chosen(attackers=('forest',), attacks=('pairs',))
+      >>> choose(None)
+      Chosen(attackers=('mlp', 'forest'), attacks=('stream',))
       >>> choose(["released"]).attackers
       ('mlp', 'forest')
     """
     if names is None:
-        return Chosen(DEFAULT, ())
+        return Chosen(DEFAULT, DEFAULT_ATTACKS)
     if isinstance(names, str) or not names:
         raise ValueError(
             f"attacks must be a tuple with at least one of {sorted(ATTACKERS)} or "
-            f"{list(ATTACKS)}, got {names!r}."
+            f"{list(ATTACKS)}, got {names!r}; pass None for the default."
         )
     for name in names:
         if name not in ATTACKERS and name not in ATTACKS:
             raise ValueError(
-                f"attacks must be among attackers, {sorted(ATTACKERS)}, and what is "
-                f"tried besides, {list(ATTACKS)}; got {name!r}."
+                f"attacks must be among the attackers {sorted(ATTACKERS)} and the "
+                f"attacks {list(ATTACKS)}, got {name!r}; correct the name."
             )
     known = dict.fromkeys(names)
     attackers = tuple(name for name in known if name in ATTACKERS)
@@ -231,32 +270,37 @@ def choose(names: Sequence[str] | None) -> Chosen:
     )
 
 
-def reidentify(trials: Sequence[Evaluation], attributes: Sequence[str]) -> list[dict]:
-    """Evidence of attackers retrained on the output, per trial, attribute, attacker."""
-    found: list[dict] = [{name: {} for name in attributes} for _ in trials]
+def reidentify(
+    evaluations: Sequence[Evaluation], attributes: Sequence[str]
+) -> list[dict]:
+    """Returns evidence of retrained attackers by evaluation, attribute and attacker."""
+    evidence: list[dict] = [{name: {} for name in attributes} for _ in evaluations]
     if not attributes:
-        return found
-    places = [(own, name) for own in found for name in attributes]
-    for name in trials[0].attackers:
-        trials[0].tell(f"{name} learns {', '.join(attributes)} from anonymized windows")
-        numbers = purposes(trials[0].data, attributes)
-        keys = folded(trials, numbers, known_attackers.number(name))
-        aims = targets(trials, attributes)
-        told = attacks.reidentify(keys, name, aims, share=trials[0].share)
-        for (own, attribute), evidence in zip(places, told, strict=True):
-            own[attribute][name] = evidence
-    return found
+        return evidence
+    first = evaluations[0]
+    slots = [(by_attribute, name) for by_attribute in evidence for name in attributes]
+    for name in first.attackers:
+        first.step(f"{name} learns {', '.join(attributes)} from anonymized windows")
+        numbers = purposes(first.data, attributes)
+        attack_keys = folded(evaluations, numbers, known_attackers.number(name))
+        aims = targets(evaluations, attributes)
+        outputs = attacks.reidentify(attack_keys, name, aims, share=first.share)
+        for (by_attribute, attribute), output in zip(slots, outputs, strict=True):
+            by_attribute[attribute][name] = output
+    return evidence
 
 
 def link_unseen_subjects(
-    trials: Sequence[Evaluation], safe_tests, attackers
+    evaluations: Sequence[Evaluation], safe_tests, attackers
 ) -> list[dict]:
-    """Scores by attacker, each trained on the first half of the test windows."""
-    data, found = trials[0].data, [{} for _ in trials]
+    """Returns scores by attacker, trained on the first half of the test windows."""
+    first = evaluations[0]
+    data, found = first.data, [{} for _ in evaluations]
     for name in attackers:
-        trials[0].tell(f"{name} learns subject from early test windows")
-        linked = attacks.link_unseen_subjects(
-            folded(trials, purposes(data, ["subject"]), known_attackers.number(name)),
+        first.step(f"{name} learns subject from early test windows")
+        numbers = purposes(data, ["subject"])
+        outputs = attacks.link_unseen_subjects(
+            folded(evaluations, numbers, known_attackers.number(name)),
             name,
             safe_tests,
             data.test.labels["subject"],
@@ -264,52 +308,59 @@ def link_unseen_subjects(
             data.spec.num_classes("subject"),
             overlap=overlap(data.test),
         )
-        for own, one in zip(found, linked, strict=True):
-            own[name] = score(data, "subject", one.evidence, one.rows)
+        for by_name, one in zip(found, outputs, strict=True):
+            by_name[name] = score(
+                data, "subject", one.evidence, one.rows, trained=False
+            )
     return found
 
 
-def worst(by_name: dict) -> str:
-    """The attacker of the highest balanced accuracy; the first of equals."""
+def strongest(by_name: dict) -> str:
+    """Returns the attacker with the highest balanced accuracy; the first of equals."""
     return max(by_name, key=lambda name: by_name[name]["balanced_accuracy"])
 
 
 def linkage(
-    trials: Sequence[Evaluation], evidence, strangers: bool
+    evaluations: Sequence[Evaluation], evidence, unseen: bool
 ) -> list[dict | None]:
-    """Who sent a window: as re-identification, or by halves if senders are new.
+    """Scores how well attackers name the subject of a window.
+
+    The protocol is re-identification, or linkage by halves for unseen subjects.
 
     Args:
-      trials: on the same data.
-      evidence: of ``reidentify``, the subject's among it unless they are ``strangers``.
-      strangers: whether test subjects are new, and can be told apart.
+      evaluations: evaluations on the same data.
+      evidence: result of ``reidentify``; unless ``unseen``, it includes the subject.
+      unseen: whether test subjects do not occur in training and can be linked.
 
     Returns:
-      For each trial ``strangers``, ``attackers`` and the ``worst`` of them, of new ones
-      also ``raw``; None where nobody could be told apart.
+      For each evaluation ``unseen_subjects``, ``attackers``, the ``strongest`` of them
+      and, for unseen subjects, ``raw``; None with fewer than two linkable subjects.
     """
-    data = trials[0].data
-    if not strangers:
-        found = [
-            {
-                name: score(data, "subject", told)
-                for name, told in own.get("subject", {}).items()
-            }
-            for own in evidence
+    data = evaluations[0].data
+    if not unseen:
+        return [
+            _linked(
+                False,
+                {
+                    name: score(data, "subject", output)
+                    for name, output in by_attribute.get("subject", {}).items()
+                },
+            )
+            for by_attribute in evidence
         ]
-        return [_linked(False, by_name) for by_name in found]
     raw = standardise(data.spec, data.test.windows)
-    names = trials[0].attackers
-    found = link_unseen_subjects(trials, [one.safe for one in trials], names)
-    first = link_unseen_subjects(trials, [raw] * len(trials), names[:1])
+    names = evaluations[0].attackers
+    safe_tests = [one.safe for one in evaluations]
+    found = link_unseen_subjects(evaluations, safe_tests, names)
+    baseline = link_unseen_subjects(evaluations, [raw] * len(evaluations), names[:1])
     return [
-        _linked(True, by_name, raw=own[names[0]])
-        for by_name, own in zip(found, first, strict=True)
+        _linked(True, by_name, raw=by_raw[names[0]])
+        for by_name, by_raw in zip(found, baseline, strict=True)
     ]
 
 
-def _linked(strangers, by_name, **raw):
+def _linked(unseen, by_name, **raw):
     if not by_name:
         return None
-    told = {"attackers": by_name, "worst": worst(by_name)}
-    return {"strangers": strangers, **raw, **told}
+    scores = {"attackers": by_name, "strongest": strongest(by_name)}
+    return {"unseen_subjects": unseen, **raw, **scores}

@@ -1,4 +1,4 @@
-"""What is read of released windows over their ε: useful and sensitive inferences."""
+"""Useful and sensitive inferences from released windows, by ε."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,34 +24,33 @@ def curve(
     output_dir: str | os.PathLike | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[dict]:
-    """Tries a run's releases at every ε, with a reader who is taught on released ones.
+    """Scores inferences from a run's releases at every ε.
 
-    Whoever uses released windows and whoever attacks them are alike here: each is
-    taught on released training windows with their labels, one of the useful inference
-    and others of the sensitive ones, and tried on released test windows.
+    A classifier per attribute trains on released training windows and is scored on
+    released test windows. The public attribute is the useful inference, the private
+    ones are sensitive.
 
     Args:
-      run: of DEEProtect.
-      data: of ``jaxanon.load``, what the run was trained on.
-      epsilons: of a window, each > 0.
-      attacker: who reads, a name of ``evaluate``'s attackers.
-      seed: of noise and of who reads.
-      output_dir: folder for ``budget.json``, ``budget.png`` and ``budget.html``; None:
-        none.
-      progress: called as ``progress(done, total, what)`` before each piece of work.
+          run: run of DEEProtect.
+      data: data set that the run was trained on.
+      epsilons: ε of a window, each > 0.
+      attacker: classifier. See ``evaluate`` for the names.
+      seed: random seed of noise and classifiers.
+      output_dir: folder for ``budget.json``, ``budget.svg`` and ``budget.html``. None
+        writes no files.
+      progress: callback ``progress(done, total, what)``, called before each step.
 
     Returns:
-      Rows, the raw windows' first: ``epsilon`` (None for raw windows), ``scores``, a
-      dict of ``metrics.scores`` by attribute, the useful ones first, and ``useful``,
-      their names.
+      Rows, raw windows first: ``epsilon`` (None for raw windows); ``scores``, by
+      attribute, useful ones first; and ``useful``, the names of the useful ones.
 
     Raises:
-      ValueError: for a run without an ε, an ε that is not > 0, no ε, or another
-        attacker.
+      ValueError: if the run has no ε, ``epsilons`` is empty or holds a value <= 0, or
+        the attacker is unknown.
     """
     if not len(epsilons):
-        raise ValueError("epsilons must hold at least one, got none.")
-    who = attackers.get(attacker)
+        raise ValueError("epsilons must hold at least one value > 0, got none.")
+    kind = attackers.get(attacker)
     runs = [release.with_epsilon(run, epsilon) for epsilon in epsilons]
     names = (*useful(run), *data.spec.private)
     root = jax.random.fold_in(jax.random.key(seed), 0)
@@ -62,14 +61,14 @@ def curve(
             what = "raw windows" if one is None else f"epsilon {epsilon:g}"
             progress(number, len(runs) + 1, what)
         key = jax.random.fold_in(root, number)
-        sent = _sent(one, data, key)
+        train, test = _released(one, data, key)
         scores = {}
-        for place, name in enumerate(names):
-            classes, known = data.spec.classes[name], data.train.labels[name]
-            own = jax.random.fold_in(key, 2 + place)
-            read = who.fit(own, sent[0], known, len(classes))
-            told = read(sent[1]).argmax(axis=1)
-            scores[name] = metrics.scores(data.test.labels[name], told, classes)
+        for index, name in enumerate(names):
+            classes, labels = data.spec.classes[name], data.train.labels[name]
+            fit_key = jax.random.fold_in(key, 2 + index)
+            predict = kind.fit(fit_key, train, labels, len(classes))
+            predicted = predict(test).argmax(axis=1)
+            scores[name] = metrics.scores(data.test.labels[name], predicted, classes)
         rows.append({"epsilon": epsilon, "scores": scores, "useful": useful(run)})
     if output_dir is not None:
         report.write_budget(output_dir, _title(run), _about(run, data, attacker), rows)
@@ -77,31 +76,32 @@ def curve(
 
 
 def useful(run: Run) -> tuple[str, ...]:
-    """Attributes that a run's releases are to keep, the public one first."""
+    """Returns the attributes that releases preserve, the public one first."""
     return (run.spec.public, *getattr(run.method.config, "also", ()))
 
 
-def _sent(run, data, key):
-    """Training and test windows as a reader has them, standardised."""
+def _released(run, data, key):
+    """Released training and test windows, standardised."""
     spec = data.spec
     sides = [checks.windows(x.windows, spec.time, spec.channels) for x in data[1:]]
     if run is not None:
         keys = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
         pairs = zip(keys, sides, strict=True)
-        sides = [run.anonymize(own, windows) for own, windows in pairs]
+        sides = [run.anonymize(side_key, windows) for side_key, windows in pairs]
     return [standardise(spec, windows) for windows in sides]
 
 
 def _title(run):
-    kept, hidden = " and ".join(useful(run)), " and ".join(run.spec.private)
-    return f"{run.method.name} on {run.spec.name}: keep {kept}, hide {hidden}"
+    shown, hidden = " and ".join(useful(run)), " and ".join(run.spec.private)
+    return f"{run.method.name} on {run.spec.name}: preserve {shown}, hide {hidden}"
 
 
 def _about(run, data, attacker):
     return (
         f"{len(data.test.windows):,} test windows of {data.spec.name} "
-        f"({data.spec.preset}), released by mechanism {run.method.config.mechanism!r}, "
-        f"and read by {attacker!r}, which was taught on {len(data.train.windows):,} "
-        f"released training windows. ε bounds what is told between "
-        f"{release.neighbours(run)}; a stream costs the sum over its windows."
+        f"({data.spec.preset}) are released by mechanism "
+        f"{run.method.config.mechanism!r}. The classifier {attacker!r} trained on "
+        f"{len(data.train.windows):,} released training windows. ε bounds how well "
+        f"{release.neighbours(run)} can be distinguished; a stream costs the sum over "
+        "its windows."
     )

@@ -1,8 +1,9 @@
-"""What a street's homes do on days that they have not seen, and homes that join."""
+"""Evaluation of PFDRL: homes on held-out days, and homes that join."""
 
 import functools
 import json
 import os
+import time
 from collections.abc import Callable
 
 import jax
@@ -21,7 +22,7 @@ from jaxanon.evaluation import protocol
 from jaxanon.privacy import ledger
 from jaxanon.training import run_folder
 
-_JOIN, _ALONE, _LIFE = range(3)  # Streams of the evaluation's key.
+_JOIN, _ALONE, _LIFE = range(3)  # Numbers that the evaluation's key is folded with.
 
 
 @single
@@ -33,26 +34,25 @@ def evaluate(
     output_dir: str | os.PathLike | None = None,
     progress: Callable | None = None,
 ) -> dict:
-    """Lets a street's homes act on their held-out days, with models as they are.
+    """Evaluates the agents of all homes on held-out days, without further training.
 
     Args:
-      run: of ``pfdrl``, as ``train`` and ``open_run`` return it.
-      homes: that it was trained on, those that join included.
-      seed: of what homes that join draw.
+      run: run of ``pfdrl``, from ``train`` or ``open_run``.
+      homes: homes of the run. They include those that join.
+      seed: random seed of homes that join.
       output_dir: folder for ``report.json``, figures and ``report.html``; None is
-        ``run.folder``, and nothing is written if that is None.
-      progress: called as ``progress(done, total, what)``.
+        ``run.folder``, and without a folder nothing is written.
+      progress: callback ``progress(done, total, what)``.
 
     Returns:
-      A dict fit for strict JSON: what ``energy.scores`` counts, ``training`` (rows of
-      the run's days), ``untold`` (devices whose standby cannot be told from off),
-      ``newcomers`` (None where nobody joins), ``example`` (a day of one home),
-      ``hearing`` (how many others a device hears; None where nothing is broadcast),
-      ``privacy`` (ε of what was broadcast, None without broadcasts or noise),
-      ``method``, ``dataset``, ``seed``.
+      A dict for strict JSON with the results of ``energy.scores``. ``training`` has
+      rows of the run's days and ``example`` a day of one home. ``untold`` lists devices
+      with indistinguishable standby and off. Unless homes join, ``newcomers`` is None.
+      Without broadcasts, ``hearing`` (senders per device) is None. Without broadcasts
+      or noise, ``privacy`` (ε of the broadcasts) is None.
 
     Raises:
-      ValueError: for other homes than those of the run.
+      ValueError: if ``homes`` are not those of the run.
 
     Example:
       >>> import jaxanon as ja
@@ -64,20 +64,23 @@ def evaluate(
       >>> sorted(evaluate(run, homes)["overall"])[:2]
       ['cents_fixed', 'cents_variable']
     """
+    began = time.monotonic()
     checks.seed(seed)
     check_homes(run, homes)
     chosen, street = run.method.config, run.method.prepare(homes)
     learning = take(homes, 0, len(homes.names) - chosen.joining)
-    tell = progress or (lambda done, total, what: None)
+    step = progress or (lambda done, total, what: None)
     total = chosen.test_days + (1 if chosen.joining else 0)
     days = []
     for day in range(chosen.test_days):
-        tell(day, total, f"held-out day {day + 1}")
+        step(day, total, f"held-out day {day + 1}")
         days.append(_acted(run, street, chosen.days + day))
-    did = energy.Acted._make(np.concatenate(x, axis=1) for x in zip(*days, strict=True))
+    did = energy.AgentRecord._make(
+        np.concatenate(x, axis=1) for x in zip(*days, strict=True)
+    )
     newcomers = None
     if chosen.joining:
-        tell(chosen.test_days, total, f"{chosen.joining} homes that join")
+        step(chosen.test_days, total, f"{chosen.joining} homes that join")
         newcomers = joined(run, homes, seed=seed)
     names = [
         f"{device} of {home}"
@@ -85,7 +88,7 @@ def evaluate(
         for device in own
     ]
     since = {"first_day": chosen.days}
-    made = {
+    result = {
         "method": {
             "name": run.method.name,
             "settings": run.config["settings"],
@@ -97,93 +100,94 @@ def evaluate(
         "seed": seed,
         **scores.scores(did, street, learning, cents=chosen.cents, **since),
         "training": [row["losses"] | {"day": row["round"]} for row in run.history],
-        "untold": scores.untold(street, names),
+        "untold": scores.find_unknown_standby(street, names),
         "newcomers": newcomers,
-        "hearing": neighbourhood.hearing(street) if chosen.sharing == "pfdrl" else None,
-        # By the state, for rows of metrics may be lost.
+        "hearing": neighbourhood.count_neighbors(street) if chosen.sharing == "pfdrl" else None,
+        # From the state, because rows of metrics may be lost.
         "privacy": _privacy(run),
         "example": scores.example(did, street, learning, **since),
     }
-    made = json.loads(json.dumps(made, allow_nan=False))
+    result = json.loads(json.dumps(result, allow_nan=False))
     folder = run.folder if output_dir is None else output_dir
     if folder is not None:
-        report.write_neighborhood(folder, made)
-    return made
+        footer = report.footer(time.monotonic() - began)
+        report.write_neighborhood(folder, result, footer)
+    return result
 
 
 def check_homes(run: Run, homes: Homes) -> None:
-    """ValueError unless a run was trained on these homes."""
+    """Raises ValueError unless a run was trained on these homes."""
     known = run.config["data"]["fingerprint"]
     found = run_folder.fingerprint(homes, run.method)
     if found != known:
         raise ValueError(
-            f"these are not the homes that the run in {run.folder} was trained on: "
-            f"their fingerprint is {found} and was {known}; restore the data, or say "
-            "where it is now."
+            f"homes must be those that the run in {run.folder} was trained on "
+            f"(fingerprint {known}), got fingerprint {found}; restore the data or name "
+            "its new location."
         )
 
 
 def _privacy(run):
     days = int(run.state.round)
-    told = ledger.privacy_report(run.method, run.state, days)
-    if told is None:
+    guarantee = ledger.privacy_report(run.method, run.state, days)
+    if guarantee is None:
         return None
-    return told | {"rounds": {"done": days, "asked": run.method.config.days}}
+    return guarantee | {"rounds": {"done": days, "asked": run.method.config.days}}
 
 
 def joined(run: Run, homes: Homes, *, seed: int = 0) -> dict:
-    """How soon homes that join save as much as in the end, beside ones that are alone.
+    """Measures how soon homes that join reach their final saving.
 
-    They live through the days to learn from, as the others did before, and all of them
-    hear each other. Their levels and scales are found with all those days, and known to
-    them from the first one on.
+    New homes go through the training days and exchange models with each other. The
+    comparison is with homes that start without the shared layers. Levels and scales
+    come from all of those days and are known from the first.
 
     Args:
-      run: whose setting ``joining`` is at least 1.
-      homes: that it was trained on, those that join included.
-      seed: of all that they draw.
+      run: run whose setting ``joining`` is at least 1.
+      homes: homes that the run was trained on, including those that join.
+      seed: random seed of the new homes.
 
     Returns:
-      A dict fit for JSON: ``homes``; ``known``, how many of their ``devices`` had a day
-      that a device of the street had as well, as those do that composed homes share;
-      under ``"joined"`` and ``"alone"`` (who begin with nothing, and exchange
-      with each other all the same) the shares ``saved`` and ``optimal`` of each day,
-      and for each home what ``energy.days_to_reach`` finds of both: ``days`` (0:
-      never) and ``final``, the saving of the last three days.
+      A dict for JSON: ``homes``; ``devices``, and how many of them are ``known`` from
+      other homes; ``joined`` and ``alone`` (without the shared layers). Each of these
+      has the fractions ``saved`` and ``optimal`` of each day. For each home, they have
+      ``days`` (0: never) and ``final`` (last three days) of ``energy.days_to_reach``.
 
     Raises:
-      ValueError: for a run whose settings have nobody join.
+      ValueError: if no home joins in the run's settings.
     """
     chosen = run.method.config
     if not chosen.joining:
-        raise ValueError("joining must be >= 1 in the run's settings, got 0.")
+        raise ValueError(
+            "joining must be >= 1 in the run's settings, got 0; train with --joining 1."
+        )
     count = len(homes.names) - chosen.joining
-    new = method.newcomers(chosen, homes)
-    system = energy.pfdrl(settings.config_of(chosen))
+    new = method.build_new_neighborhood(chosen, homes)
+    system = energy.pfdrl(settings.build_config(chosen))
     state, street = run.state.system, run.method.prepare(homes)
-    # Of a root of their own: of the same seed the street drew what it began with.
+    # The evaluation's root: training used the keys of the plain seed.
     keys = [jax.random.fold_in(protocol.root(seed), stream) for stream in range(3)]
-    hyper = settings.hyper_of(chosen)
-    begun = {
+    hyper = settings.build_hyper(chosen)
+    states = {
         "joined": energy.add_home(system, keys[_JOIN], state, street, new),
         "alone": system.init(keys[_ALONE], new, **hyper),
     }
     slots = DAY // chosen.slot_min
-    found: dict = {"homes": list(homes.names[count:])}
-    found["known"] = neighbourhood.known_devices(street, new)
-    found["devices"] = int(new.present.sum())
-    for name, state in begun.items():
+    result: dict = {"homes": list(homes.names[count:])}
+    result["known"] = neighbourhood.count_known_devices(street, new)
+    result["devices"] = int(new.present.sum())
+    for name, state in states.items():
         _, info = energy.simulate(system, keys[_LIFE], state, new, slots * chosen.days)
         of_home = lambda x: np.asarray(x, np.float64).reshape(
             len(x), chosen.joining, -1
         )
         sums = {key: of_home(x).sum(axis=2) for key, x in info.items()}
-        found[name] = _sooner_or_later(sums, slots)
-    return found
+        result[name] = _time_to_reach(sums, slots)
+    return result
 
 
-def _sooner_or_later(homes, slots):
-    """What ``joined`` tells, of sums ``float[slots, homes]`` by name."""
+def _time_to_reach(homes, slots):
+    """Results of ``joined`` from sums ``float[slots, homes]`` by name."""
     days = len(homes["minutes"]) // slots
     saved = homes["saved_wh"], homes["standby_wh"]
     optimal = homes["optimal"], homes["minutes"]
@@ -195,7 +199,7 @@ def _sooner_or_later(homes, slots):
         last=min(LAST_DAYS, days),
     )
     daily = lambda x: x.sum(axis=1).reshape(days, slots).sum(axis=1)
-    share = lambda pair: energy.share_of(*map(daily, pair)).tolist()
+    share = lambda pair: energy.safe_divide(*map(daily, pair)).tolist()
     return {
         "saved": share(saved),
         "optimal": share(optimal),
@@ -205,12 +209,12 @@ def _sooner_or_later(homes, slots):
 
 
 def _acted(run, street, day):
-    """What all agents do on a day, ``[agents, 1440]`` each."""
+    """Actions of all agents on a day, ``[agents, 1440]`` each."""
     slots = run.state.slots
-    system = energy.pfdrl(settings.config_of(run.method.config))
+    system = energy.pfdrl(settings.build_config(run.method.config))
     did = _of_slots(system, run.state.system, street, day * slots, slots)
     one = lambda x: np.moveaxis(np.asarray(x), 0, 1).reshape(x.shape[1], -1)
-    return energy.Acted._make(map(one, did))
+    return energy.AgentRecord._make(map(one, did))
 
 
 @functools.partial(jax.jit, static_argnames=("system", "num_slots"))

@@ -1,7 +1,8 @@
-"""What clients' predictions are worth: each client's own, and all of them together."""
+"""Evaluation of learners: predictions by client, and over all windows."""
 
 import json
 import os
+import time
 from collections.abc import Callable
 
 import jax
@@ -13,85 +14,85 @@ from jaxanon.core import checks
 from jaxanon.core.programs import single
 from jaxanon.datasets import Data
 from jaxanon.evaluation import checks as evaluation_checks
+from jaxanon.evaluation import intervals
 from jaxanon.federated.engine import layout
 from jaxanon.federated.private.shuffling import share_linked
 from jaxanon.privacy import ledger
 from jaxanon.training import profiling, run_folder
 
-ABOUT = "subject", "windows", "new"  # What a client's row has beside scores.
+ABOUT = "subject", "windows", "new"  # Keys of a client's row that are not scores.
 
-EXAMPLE = 168  # Windows of one client that a report draws: a week of hours.
+EXAMPLE = 168  # Windows of one client in the report's figure: a week of hours.
 
 
-def classified(data: Data, told) -> dict:
-    """Scores of predicted classes of ``data.test``.
+def classified(data: Data, predicted) -> dict:
+    """Scores predicted classes of ``data.test``.
 
     Args:
-      data: whose public attribute has classes.
-      told: ``int[N]``, the class predicted of each test window.
+      data: data set whose public attribute has classes.
+      predicted: ``int[N]``, predicted class of each test window.
 
     Returns:
-      ``clients``, ``mean``, ``std``, ``median``, ``worst``, ``new_clients`` and
-      ``pooled``, as ``jaxanon.evaluation.evaluate`` describes them, by ``accuracy`` and
+      ``clients``, ``mean``, ``std``, ``median``, ``interval``, ``worst``,
+      ``new_clients`` and ``pooled`` (see ``evaluate``), by ``accuracy`` and
       ``macro_f1``.
     """
     spec = data.spec
     classes, labels = spec.classes[spec.public], data.test.labels[spec.public]
 
-    def score(own):
-        found = metrics.scores(labels[own], told[own], classes)
-        return {name: found[name] for name in ("accuracy", "macro_f1")}
+    def score(rows):
+        scores = metrics.scores(labels[rows], predicted[rows], classes)
+        return {name: scores[name] for name in ("accuracy", "macro_f1")}
 
     return {
         **_of_clients(data, score),
-        "pooled": metrics.scores(labels, told, classes),
+        "pooled": metrics.scores(labels, predicted, classes),
     }
 
 
-def regressed(data: Data, told) -> dict:
-    """Scores of predicted numbers of ``data.test``, beside predictions without a model.
+def regressed(data: Data, predicted) -> dict:
+    """Scores predicted numbers of ``data.test``, and baselines without a model.
 
     Args:
-      data: whose public attribute is a target.
-      told: ``float[N]``, predicted of each test window, in the target's unit.
+      data: data set whose public attribute is a target.
+      predicted: ``float[N]``, prediction for each test window, in the target's unit.
 
     Returns:
-      As ``classified``, by ``r2``, ``mae`` and ``rmse`` (both in ``unit``); and
-      ``unit``, ``baselines`` (by name as the whole, less ``clients``) and ``example``,
-      the last predictions (``told``) of the client whose R² is the median.
+      The keys of ``classified``, by ``r2``, ``mae`` and ``rmse`` (both in ``unit``).
+      Further keys are ``unit``; ``baselines``, by name, without ``clients``; and
+      ``example``, the last predictions of the client with the median R².
     """
     spec = data.spec
     truth = data.test.labels[spec.public]
 
-    def scored(told):
-        score = lambda own: metrics.errors(truth[own], told[own])
-        return {**_of_clients(data, score), "pooled": metrics.errors(truth, told)}
+    def scored(values):
+        score = lambda rows: metrics.errors(truth[rows], values[rows])
+        return {**_of_clients(data, score), "pooled": metrics.errors(truth, values)}
 
-    found = scored(told)
+    scores = scored(predicted)
     baselines = {name: scored(values) for name, values in baselines_of(data).items()}
     for rows in baselines.values():
         del rows["clients"]
     return {
-        **found,
+        **scores,
         "unit": _target(spec).unit,
         "baselines": baselines,
-        "example": _example(data, told, found["clients"]),
+        "example": _example(data, predicted, scores["clients"]),
     }
 
 
 def baselines_of(data: Data) -> dict[str, np.ndarray]:
-    """Predictions that need no model, ``float[N]`` in the target's unit, by name.
+    """Returns predictions without a model, ``float[N]`` in the target's unit, by name.
 
-    ``mean`` is the mean of the client's own training windows, or of everybody's where
-    it has none. ``persistence`` takes what was for what will be: of a target that
-    goes on with a channel it is the mean of that channel's last ``samples`` (all, if
-    the window has fewer); of other targets there is none.
+    ``mean`` is the mean of the client's training windows, or of all training windows if
+    it has none. ``persistence`` exists if the target continues a channel. It is the
+    mean of the last ``samples`` of that channel, or of all if the window has fewer.
 
     Args:
-      data: whose public attribute is a target.
+      data: data set whose public attribute is a target.
 
     Raises:
-      ValueError: for one that has classes.
+      ValueError: if the public attribute has classes.
 
     Example:
       >>> from jaxanon.datasets import Spec, Windows
@@ -110,76 +111,81 @@ def baselines_of(data: Data) -> dict[str, np.ndarray]:
     target = _target(spec)
     means = np.full(len(spec.classes["subject"]), target.mean)
     for subject in np.unique(train.labels["subject"]):
-        own = train.labels["subject"] == subject
-        means[subject] = train.labels[spec.public][own].mean(dtype=np.float64)
-    found = {"mean": means[test.labels["subject"]]}
+        rows = train.labels["subject"] == subject
+        means[subject] = train.labels[spec.public][rows].mean(dtype=np.float64)
+    baselines = {"mean": means[test.labels["subject"]]}
     if target.channel:
         channel = spec.channels.index(target.channel)
         last = test.windows[:, -target.samples :, channel]
-        found["persistence"] = last.mean(axis=1, dtype=np.float64)
-    return found
+        baselines["persistence"] = last.mean(axis=1, dtype=np.float64)
+    return baselines
 
 
 def _target(spec):
     if spec.target is None:
         raise ValueError(
-            f"{spec.public!r} has classes and is no number to predict; score it by "
-            "classified."
+            f"the public attribute must be a number, got {spec.public!r} with classes; "
+            "use classified."
         )
     return spec.target
 
 
 def _of_clients(data, score_fn):
-    """Rows of every client, and their mean, deviation and worst by the first score."""
+    """Rows of every client, and statistics over clients."""
     subjects, trained = data.test.labels["subject"], data.train.labels["subject"]
     rows = []
     for subject in np.unique(subjects):
-        own = subjects == subject
+        selected = subjects == subject
         new = not bool(np.any(trained == subject))
-        about = data.spec.classes["subject"][subject], int(own.sum()), new
-        rows.append(dict(zip(ABOUT, about, strict=True)) | score_fn(own))
+        about = data.spec.classes["subject"][subject], int(selected.sum()), new
+        rows.append(dict(zip(ABOUT, about, strict=True)) | score_fn(selected))
     names = [name for name in rows[0] if name not in ABOUT]
     old = [row for row in rows if not row["new"]] or rows
     each = {name: np.array([row[name] for row in old]) for name in names}
     fresh = [row[names[0]] for row in rows if row["new"]]
+    first = each[names[0]]
+    interval = None
+    if names[0] == "accuracy" and len(first) >= intervals.MIN_PERSONS:
+        interval = intervals.student(first.mean(), first)
     return {
         "clients": rows,
         "mean": {name: float(values.mean()) for name, values in each.items()},
         "std": {name: float(values.std()) for name, values in each.items()},
         "median": {name: float(np.median(values)) for name, values in each.items()},
+        "interval": interval,
         "worst": min(old, key=lambda row: row[names[0]])["subject"],
         "new_clients": float(np.mean(fresh)) if fresh else None,
     }
 
 
-def _example(data, told, rows):
-    """The last test windows of the client in the middle."""
+def _example(data, predicted, rows):
+    """The last test windows of the client with the median R²."""
     spec, test = data.spec, data.test
     middle = sorted(rows, key=lambda row: row["r2"])[len(rows) // 2]["subject"]
-    own = test.labels["subject"] == spec.classes["subject"].index(middle)
-    last = lambda values: np.asarray(values[own][-EXAMPLE:], np.float64).tolist()
+    selected = test.labels["subject"] == spec.classes["subject"].index(middle)
+    last = lambda values: np.asarray(values[selected][-EXAMPLE:], np.float64).tolist()
     return {
         "subject": middle,
         "truth": last(test.labels[spec.public]),
-        "told": last(told),
+        "predicted": last(predicted),
     }
 
 
 @single
 def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
-    """What each test window's own client predicts.
+    """Predicts each test window with the model of its client.
 
-    A client without training windows has just joined: it predicts with what is shared,
-    and with layers or models of its own that nothing taught yet.
+    A client without training windows predicts with the shared layers and with untrained
+    personal layers.
 
     Args:
-      run: of a learner, trained on ``data``.
-      data: of ``jaxanon.load``.
-      seed: of what clients draw as they fit a model to their windows.
+      run: run of a learner, trained on ``data``.
+      data: data set, as ``jaxanon.load`` returns it.
+      seed: random seed of clients that fit a model to their windows.
 
     Returns:
-      ``int32[N]``, classes of the public attribute of ``data.test``; of one that is a
-      target ``float32[N]``, in its unit.
+      ``int32[N]``, classes of the public attribute of ``data.test``, or ``float32[N]``
+      in the unit of a target.
     """
     learner, spec, target = run.method, run.spec, run.spec.target
     prepared = learner.prepare(datasets.by_client(data.train))
@@ -189,26 +195,26 @@ def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
     root = jax.random.key(seed)
 
     @jax.jit
-    def all_of_them(key, state, prepared, x, subjects):
-        def of_client(client):
+    def predict_all(key, state, prepared, x, subjects):
+        def predict_client(client):
             windows, subject = client
-            own_key = jax.random.fold_in(key, subject)
-            layers = learner.predict.model(own_key, state, prepared, subject)
+            client_key = jax.random.fold_in(key, subject)
+            layers = learner.predict.model(client_key, state, prepared, subject)
             outputs = learner.predict.network.apply(layers, windows)
             if target is None:
                 return jnp.argmax(outputs, axis=1)
             return outputs[:, 0] * target.std + target.mean
 
-        return jax.lax.map(of_client, (x, subjects))
+        return jax.lax.map(predict_client, (x, subjects))
 
-    told = np.asarray(all_of_them(root, run.state, prepared, x, subjects))
+    outputs = np.asarray(predict_all(root, run.state, prepared, x, subjects))
     kind = np.int32 if target is None else np.float32
-    found = np.empty(len(data.test.windows), kind)
-    # by_client keeps each subject's windows in their order.
+    predicted = np.empty(len(data.test.windows), kind)
+    # by_client preserves the order of each subject's windows.
     for row, subject in enumerate(np.asarray(subjects)):
-        own = np.flatnonzero(data.test.labels["subject"] == subject)
-        found[own] = told[row, : len(own)]
-    return found
+        rows = np.flatnonzero(data.test.labels["subject"] == subject)
+        predicted[rows] = outputs[row, : len(rows)]
+    return predicted
 
 
 @single
@@ -220,49 +226,49 @@ def evaluate(
     output_dir: str | os.PathLike | None = None,
     progress: Callable | None = None,
 ) -> dict:
-    """What clients of a learner predict of their own test windows.
+    """Evaluates the predictions of a learner's clients on their test windows.
 
     Args:
-      run: of a learner.
-      data: of ``jaxanon.load``, that it was trained on.
-      seed: as in ``predictions``.
-      output_dir: folder for ``report.json``, ``report.html`` and the figure; None is
-        ``run.folder``, and nothing is written if that is None.
-      progress: called as ``progress(done, total, what)``.
+      run: run of a learner.
+      data: data set that the run was trained on.
+      seed: random seed. See ``predictions``.
+      output_dir: folder for ``report.json``, ``report.html`` and the figure. None is
+        ``run.folder``, and without a folder nothing is written.
+      progress: callback ``progress(done, total, what)``.
 
     Returns:
-      A dict fit for strict JSON: ``clients`` (by subject: windows, scores), ``mean``,
-      ``std`` and ``median`` of their accuracy and macro F1 (over clients that trained,
-      or all where none did; each counts alike), ``worst`` of those, ``new_clients``
-      (mean accuracy of the others, or None), ``pooled`` (scores of all windows
-      together), ``traffic`` (bytes of a client in a round, both ways), ``shuffled``
-      (see there), ``privacy`` (None without noise), ``method``, ``dataset``, ``seed``.
-      Of a target the scores are R² in place of accuracy, MAE and RMSE, as
-      ``jaxanon.metrics`` defines them, and there are ``unit``, ``baselines`` and
-      ``example`` besides: see ``jaxanon.evaluation.federated.regressed``.
+      A dict for strict JSON. ``clients`` holds windows and scores by subject;
+      ``mean``, ``std``, ``median`` and ``interval`` (95 %, of the mean accuracy) are
+      over clients with training windows, or over all if none has any. The client with
+      the lowest score is ``worst``. ``new_clients`` is the mean accuracy of the other
+      clients or None, and ``pooled`` the scores of all windows. ``traffic`` is in bytes
+      per client and round. ``shuffled`` is described there; ``privacy`` is None without
+      noise. For a target, the scores are R², MAE and RMSE (see ``regressed``).
 
     Raises:
-      TypeError: for a seed that is no whole number.
-      ValueError: for data without test windows, or out of range, or of another split
-        than the run was trained on, for a seed beyond 32 bits, and for a
-        ``privacy.json`` that is damaged.
+      TypeError: if ``seed`` is not an integer.
+      ValueError: if ``data`` has no test windows, is out of range or is another split;
+        if ``seed`` exceeds 32 bits; if ``privacy.json`` is damaged.
     """
+    began = time.monotonic()
     checks.seed(seed)
-    if "rounds_alone" not in run.config["data"]:  # Newcomers' own, of any split.
+    if "rounds_alone" not in run.config["data"]:  # New clients may use any split.
         evaluation_checks.check_split(run, data)
     spec = run.spec
     windows = checks.windows(data.test.windows, spec.time, spec.channels)
     if not len(windows):
-        raise ValueError("data.test must hold a window at least, got none.")
-    known = run.config["data"].get("rounds_spent")  # Of whom newcomers join.
+        raise ValueError(
+            "data.test must hold at least one window, got none; choose another split."
+        )
+    known = run.config["data"].get("rounds_spent")  # Set for new clients.
     spent = ledger.rounds_spent(run.folder, run.state) if known is None else known
     if progress is not None:
         progress(0, 1, "predictions of every client")
     score = classified if spec.target is None else regressed
-    told = predictions(run, data, seed=seed)
-    scores = score(data._replace(spec=spec), told)
+    predicted = predictions(run, data, seed=seed)
+    scores = score(data._replace(spec=spec), predicted)
     guarantee = ledger.of_run(run.method, run.state)
-    made = {
+    result = {
         "method": {
             "name": run.method.name,
             "settings": run.config["settings"],
@@ -279,28 +285,29 @@ def evaluate(
         "privacy": guarantee and guarantee.report(spent),
         "costs": profiling.read(run.folder),
     }
-    made = json.loads(json.dumps(made, allow_nan=False))
+    result = json.loads(json.dumps(result, allow_nan=False))
     folder = run.folder if output_dir is None else output_dir
     if folder is not None:
-        report.write_learned(folder, made)
-    return made
+        footer = report.footer(time.monotonic() - began)
+        report.write_learned(folder, result, footer)
+    return result
 
 
 def shuffled(run, data: Data, *, seed: int = 0) -> dict | None:
-    """Whose layers a server tells that gets them one by one, at random times.
+    """Links layers that arrive without names, at random times, to their clients.
 
-    Two more rounds are gone through, of which nothing is kept; the server, who knows
-    what it had sent out, says which message of the second is from whom of the first.
+    It simulates two more rounds and discards them. The server, which knows the layers
+    that it sent, assigns messages of the second round to clients of the first.
 
     Args:
-      run: of a learner, trained on ``data``.
-      data: of ``jaxanon.load``.
-      seed: of those rounds, and of when layers are sent.
+      run: run of a learner, trained on ``data``.
+      data: data set, as ``jaxanon.load`` returns it.
+      seed: random seed of those rounds and of the sending times.
 
     Returns:
-      ``slots``, ``linked`` and ``guessing``, the share of messages put to the right
-      client and that of guessing, or None where no two rounds had a layer in common;
-      None where layers are not sent so, and of newcomers, who send nothing.
+      ``slots``, ``linked`` (fraction of messages assigned to the right client) and
+      ``chance``, its chance level; both fractions are None if the rounds share no
+      layer. None if layers are not sent one by one, and for new clients.
     """
     slots = getattr(run.method.config, "send_slots", 0)
     if not slots or "rounds_alone" in run.config["data"]:
@@ -311,17 +318,16 @@ def shuffled(run, data: Data, *, seed: int = 0) -> dict | None:
         num_rounds=2,
         num_slots=slots,
     )
-    shares = [None if np.isnan(x) else x for x in share_linked(*rounds)]
-    return {"slots": slots, "linked": shares[0], "guessing": shares[1]}
+    linked, chance = (None if np.isnan(x) else x for x in share_linked(*rounds))
+    return {"slots": slots, "linked": linked, "chance": chance}
 
 
 def traffic(run) -> dict:
-    """Bytes that a client sends and gets in a round, on average.
+    """Returns the mean bytes that a client sends and receives per round.
 
-    Of learners that choose what they send, as the last rounds did; of the others the
-    parameters that are shared, both ways: twice for controls, none of whoever trains
-    alone, and of whoever trains in one place the windows are not counted. Newcomers
-    send nothing, and get what is shared.
+    Learners that choose layers report their last rounds. Others count the shared
+    parameters both ways, twice with control variates. Training alone or in one place
+    counts zero bytes. New clients only receive.
     """
     new = "rounds_alone" in run.config["data"]
     last = run.history[-1]["losses"] if run.history else {}

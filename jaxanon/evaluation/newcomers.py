@@ -1,4 +1,4 @@
-"""People who join when a learner has been trained: their models, and what they do."""
+"""New clients of a trained learner: personal models and their data."""
 
 import dataclasses
 from typing import Any
@@ -18,27 +18,27 @@ from jaxanon.training import run_folder
 
 
 def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
-    """The run as newcomers have it, to predict with and to evaluate on their windows.
+    """Personalizes a run for new clients.
 
-    Each takes what the run shares and fits a model to their own windows of
-    ``data.train``, as ``federated.personalize_new_client`` says: nothing of that is
-    sent, and the run's state stays as it is. Of ``localized`` they train from scratch,
-    for as many steps as the others' rounds have: what joining is to be compared with.
+    Each new client takes the shared layers and fits personal layers to its windows of
+    ``data.train`` with ``federated.personalize_new_client``. It sends nothing, and the
+    state of the run is unchanged. For ``localized``, new clients train from scratch for
+    as many steps as the other clients' rounds have, which is the baseline.
 
     Args:
-      run: of a learner.
-      data: of newcomers, in the run's channels, length and public classes. Subjects are
-        numbered by its own spec; who has no window in ``data.train`` predicts with what
-        is shared. Windows are standardised as the run's were.
-      num_rounds: that a newcomer goes through alone, >= 0.
+      run: run of a learner.
+      data: windows of new clients, with the run's channels, length and public classes.
+        Subjects are numbered by the spec of ``data``. A client without windows in
+        ``data.train`` predicts with the shared layers. Windows are standardised with
+        the statistics of the run.
+      num_rounds: local rounds of a new client, >= 0.
 
     Returns:
-      A ``Run`` for ``jaxanon.evaluation.federated.predictions`` and
-      ``jaxanon.evaluate``, given the same ``data``; without a folder.
+      A ``Run`` without a folder, for ``jaxanon.evaluate`` with the same ``data``.
 
     Raises:
-      TypeError: for a run of a method, which learns nothing of its clients' own.
-      ValueError: for data of another shape, or ``num_rounds`` below 0.
+      TypeError: if ``run`` is not a run of a learner.
+      ValueError: if ``data`` has another shape, or ``num_rounds`` is negative.
 
     Example:
       >>> import jaxanon as ja
@@ -53,7 +53,7 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
     algorithm = algorithm_of(run)
     if algorithm is None:
         raise TypeError(
-            f"{run.method.name} is no learner, and nobody joins it; train one of "
+            f"run must be of a learner, got {run.method.name}; train one of "
             "jaxanon.learners."
         )
     if num_rounds < 0:
@@ -62,14 +62,14 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
     subjects = {"subject": data.spec.classes["subject"]}
     spec = dataclasses.replace(run.spec, classes=run.spec.classes | subjects)
     init_key, _ = jax.random.split(jax.random.key(run.config["seed"]))
-    begun = getattr(run.method.init(init_key), "own", None)
-    own = jax.tree.map(lambda leaf: leaf[0], begun)
+    initial = getattr(run.method.init(init_key), "own", None)
+    personal = jax.tree.map(lambda leaf: leaf[0], initial)
 
     def model(key, state, population, client):
         rows = jax.tree.map(lambda leaf: leaf[client], population.rows)
         mask = population.mask[client]
         return federated.personalize_new_client(
-            algorithm, key, state, own, rows, mask, num_rounds
+            algorithm, key, state, personal, rows, mask, num_rounds
         )
 
     method: Any = run.method
@@ -78,17 +78,19 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
         prepare=lambda clients: population_of(spec, clients),
         predict=method.predict._replace(model=model),
     )
-    found = run_folder.describe(method, data, run.state, epochs=0, seed=0)["data"]
-    spent = ledger.rounds_spent(run.folder, run.state)  # Theirs who trained it.
+    described = run_folder.describe(method, data, run.state, epochs=0, seed=0)["data"]
+    spent = ledger.rounds_spent(
+        run.folder, run.state
+    )  # Rounds of the training clients.
     alone = {"rounds_alone": num_rounds, "rounds_spent": spent}
-    config = run.config | {"data": found | alone}
+    config = run.config | {"data": described | alone}
     return dataclasses.replace(
         run, method=method, spec=spec, config=config, folder=None
     )
 
 
 def algorithm_of(run: Run):
-    """What a learner's clients train by; None of a run that anonymizes."""
+    """Returns the federated algorithm of a learner; None for an anonymizer."""
     method = run.method
     if method.predict is None or method.federation is None:
         return None
@@ -96,24 +98,25 @@ def algorithm_of(run: Run):
 
 
 def parted(data: Data, share: float, *, gap: int | None = None) -> Data:
-    """Newcomers' windows: some of each of their classes to fit on, the rest to test.
+    """Splits the windows of new clients into windows to fit on and to test.
 
-    Newcomers are who has test windows and none to train on, as in a split by subject.
-    Of each of their classes of the public attribute (of all, if it is a number) the
-    first are fitted on, in the order in which they are; after a gap the rest is tested.
+    New clients have test windows but no training windows, as in a split by subject. The
+    first windows of each public class (of all windows for a numeric target) are for
+    fitting; after a gap, the rest is for testing.
 
     Args:
-      data: of ``jaxanon.load``.
-      share: of a class's windows that a newcomer fits on, in (0, 1).
-      gap: windows between that are left out; None is as many as share samples with one
-        before them, found by their samples, and of what is tested whatever shares some
-        with a window of another class. Of whom too few are left nothing is tested.
+      data: data set, as ``jaxanon.load`` returns it.
+      share: fraction of a class's windows to fit on, in (0, 1).
+      gap: number of skipped windows between the two parts. None detects how many
+        windows share samples with an earlier one, and also drops test windows that
+        share samples with a fitted window of another class.
 
     Returns:
-      ``Data`` of newcomers alone, with the spec of ``data``.
+      ``Data`` of new clients only, with the spec of ``data``.
 
     Raises:
-      ValueError: for a share out of range, or if nobody is new or has anything left.
+      ValueError: if ``share`` is out of range, there is no new client, or a part is
+        empty.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -130,40 +133,41 @@ def parted(data: Data, share: float, *, gap: int | None = None) -> Data:
     new = np.setdiff1d(subjects, data.train.labels["subject"])
     if not len(new):
         raise ValueError(
-            "nobody is new: every subject of the test windows has windows to train on; "
-            "take a split by subject."
+            "data.test must include subjects without training windows, got none; split "
+            "by subject."
         )
-    found, gap = gap is None, overlap(test) if gap is None else gap
-    fit, tried = [], []
+    detected, gap = gap is None, overlap(test) if gap is None else gap
+    fit, tested = [], []
     for subject in new:
         for kind in np.unique(kinds[subjects == subject]):
             rows = np.flatnonzero((subjects == subject) & (kinds == kind))
             first = round(share * len(rows))
             fit.append(rows[:first])
-            tried.append(rows[first + gap * bool(first) :])
-    fit, tried = (np.sort(np.concatenate(rows)) for rows in (fit, tried))
-    if found and gap:  # Of one class the first may border on the last of another.
+            tested.append(rows[first + gap * bool(first) :])
+    fit, tested = (np.sort(np.concatenate(rows)) for rows in (fit, tested))
+    if detected and gap:  # Windows of two classes may share samples at a border.
         shared = lambda *pair: share_samples(*test.windows[np.array(pair)])
-        tried = attacker_data.drop_overlapping(fit, tried, subjects, shared)
-    if not len(fit) or not len(tried):
+        tested = attacker_data.drop_overlapping(fit, tested, subjects, shared)
+    if not len(fit) or not len(tested):
         raise ValueError(
-            f"share {share} leaves {len(fit)} windows to fit on and {len(tried)} to "
-            f"test, with {gap} between; take another share, or a smaller gap."
+            f"share must leave windows to fit on and to test, got {share} with "
+            f"{len(fit)} and {len(tested)} windows and a gap of {gap}; choose another "
+            "share or a smaller gap."
         )
-    return Data(data.spec, take(test, fit), take(test, tried))
+    return Data(data.spec, take(test, fit), take(test, tested))
 
 
 def overlap(windows: Windows) -> int:
-    """How many windows after one share samples with it, at most.
+    """Returns the maximum number of later windows that share samples with a window.
 
-    By the smallest step between two windows in succession, the later of which begins
-    with the samples that the earlier ends with, two at least and not all the same.
+    It is derived from the smallest step between two successive windows of which the
+    later starts with the last samples of the earlier, at least two different ones.
 
     Args:
       windows: ``float32[N, time, channels]``, in the order of their recordings.
 
     Returns:
-      0 where none do.
+      The number of windows, 0 without overlap.
 
     Example:
       >>> stream = np.arange(10.0, dtype=np.float32)[:, None]
@@ -179,7 +183,7 @@ def overlap(windows: Windows) -> int:
 
 
 def _any_equal(before, after):
-    """Whether a pair is the same in all samples, and they are not all one."""
+    """Returns whether any pair has equal samples that are not constant."""
     near = np.flatnonzero((before[:, 0] == after[:, 0]).all(axis=1))
     same = (before[near] == after[near]).all(axis=(1, 2))
     return bool((same & (np.ptp(after[near], axis=1) > 0).any(axis=1)).any())
@@ -189,12 +193,12 @@ def _same_windows(spec, other):
     for name in ("time", "channels", "public"):
         if getattr(spec, name) != getattr(other, name):
             raise ValueError(
-                f"newcomers' data have {name} {getattr(other, name)!r}, and the run's "
-                f"{getattr(spec, name)!r}; cut them alike."
+                f"data.spec.{name} must be {getattr(spec, name)!r} as in the run, got "
+                f"{getattr(other, name)!r}; segment the recordings alike."
             )
     mine, theirs = (each.classes.get(spec.public) for each in (spec, other))
     if mine != theirs:
         raise ValueError(
-            f"newcomers' classes of {spec.public} are {theirs}, and the run's {mine}; "
-            "name them alike."
+            f"data.spec.classes[{spec.public!r}] must be {mine} as in the run, got "
+            f"{theirs}; use the same names."
         )

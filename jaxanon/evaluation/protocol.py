@@ -1,4 +1,4 @@
-"""Anonymizers on trial: the pieces that an evaluation is put together from."""
+"""Building blocks of an evaluation."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,62 +10,63 @@ import numpy as np
 from jaxanon import attacks, metrics
 from jaxanon.datasets.custom_split import share_samples
 from jaxanon.datasets.spec import Data, Windows, standardise
+from jaxanon.evaluation import intervals
 from jaxanon.evaluation.checks import check_safe
 
-# What the seed's key is folded with, one number per purpose.
+# Numbers that the evaluation's key is folded with, one per purpose.
 TEST, JUDGES, INFORMATION, REIDENTIFY = 0, 1, 2, 3
 
-ROOT = 0x6576616C  # "eval"; large, for split and small numbers give training's keys.
+ROOT = 0x6576616C  # "eval"; training folds in small numbers only.
 
 
 class Evaluation(NamedTuple):
-    """One anonymizer, and what every piece needs to know."""
+    """Inputs of one anonymizer's evaluation."""
 
     seed: int
-    key: jax.Array  # of the seed
+    key: jax.Array
     run: Any
     data: Data
     anonymize: Callable  # (key, windows) -> float[N, time, channels], standardised
     safe: np.ndarray  # float[M, time, channels], anonymized test windows, standardised
     attackers: tuple[str, ...]
     share: float
-    tell: Callable  # (what) before each piece of work
+    step: Callable  # (what), called before each step
 
 
 def root(seed: int):
-    """The key of an evaluation, unlike all that training with the same seed draws."""
+    """Returns an evaluation's key, distinct from all training keys of that seed."""
     return jax.random.fold_in(jax.random.key(seed), ROOT)
 
 
 def prepare_evaluation(
-    run, seed: int, data: Data, attackers, share: float, tell
+    run, seed: int, data: Data, attackers, share: float, step
 ) -> Evaluation:
-    """Anonymizes the test windows by ``run``, and puts it on trial."""
+    """Anonymizes the test windows with ``run``."""
     key = root(seed)
-    tell("anonymizing the test windows")
+    step("anonymizing the test windows")
     anonymize = make_safe(run, data.spec)
     safe = anonymize(jax.random.fold_in(key, TEST), data.test.windows)
     return Evaluation(
-        seed, key, run, data, anonymize, safe, tuple(attackers), share, tell
+        seed, key, run, data, anonymize, safe, tuple(attackers), share, step
     )
 
 
-def strangers(data: Data) -> bool:
-    """Whether any test subject does not occur in training."""
+def has_unseen_subjects(data: Data) -> bool:
+    """Returns whether any test subject does not occur in training."""
     return not np.isin(data.test.labels["subject"], data.train.labels["subject"]).all()
 
 
 def overlap(part: Windows) -> Callable:
-    """``(earlier, later) -> bool``: whether two windows of it share samples."""
+    """Returns ``(earlier, later) -> bool``: whether two windows share samples."""
     return lambda earlier, later: share_samples(
         part.windows[earlier], part.windows[later]
     )
 
 
 def linkable(data: Data) -> bool:
-    """Whether there are two test subjects to tell apart by the protocol."""
+    """Returns whether the linkage protocol has at least two test subjects."""
     subjects = np.asarray(data.test.labels["subject"])
-    if strangers(data):
+    if has_unseen_subjects(data):
         activities = data.test.labels[data.spec.public]
         halves = attacks.halves(subjects, activities, overlap=overlap(data.test))
         subjects = subjects[halves[0]]
@@ -73,25 +74,25 @@ def linkable(data: Data) -> bool:
 
 
 def judged(data: Data) -> tuple[str, ...]:
-    """Attributes that a classifier of raw training windows can be asked about.
+    """Returns the attributes of raw-data classifiers.
 
-    The subject is one of them where all test subjects occur in training.
+    The subject is one of them if all test subjects occur in training.
     """
     spec = data.spec
     names = [name for name in (spec.public, *spec.private) if name != "subject"]
-    known = linkable(data) and not strangers(data)
+    known = linkable(data) and not has_unseen_subjects(data)
     return (*names, "subject") if known else tuple(names)
 
 
 def attacked(data: Data) -> tuple[str, ...]:
-    """Attributes that an attacker retrains for: private ones, and a known subject."""
+    """Returns the attributes of retrained attackers: all but the public one."""
     return tuple(name for name in judged(data) if name != data.spec.public)
 
 
 def train_raw_classifiers(
-    key, data: Data, tell, attacker: str = "mlp"
+    key, data: Data, step, attacker: str = "mlp"
 ) -> attacks.RawClassifiers:
-    """Classifiers of raw windows for all that is ``judged``."""
+    """Trains raw-data classifiers for the attributes of ``judged``."""
     spec, train, test = data
     return attacks.train_raw_classifiers(
         jax.random.fold_in(key, JUDGES),
@@ -100,12 +101,12 @@ def train_raw_classifiers(
         {name: spec.num_classes(name) for name in judged(data)},
         standardise(spec, test.windows),
         attacker=attacker,
-        progress=tell,
+        progress=step,
     )
 
 
 def make_safe(run, spec):
-    """``run.anonymize`` with its output checked and standardised."""
+    """Returns ``run.anonymize`` with checked and standardised output."""
 
     def anonymize(key, windows):
         safe = np.asarray(run.anonymize(key, windows))
@@ -115,36 +116,64 @@ def make_safe(run, spec):
     return anonymize
 
 
-def score(data: Data, attribute: str, evidence, rows=slice(None)) -> dict:
-    """``metrics.scores`` of the evidence on some of the test windows."""
+def score(
+    data: Data, attribute: str, evidence, rows=slice(None), *, trained=True
+) -> dict:
+    """Scores evidence on test windows, with confidence intervals over persons.
+
+    Args:
+      data: data set of the test windows.
+      attribute: attribute to score.
+      evidence: ``float[n, classes]``.
+      rows: indices of the n test windows.
+      trained: whether the classifier was trained on ``data.train``.
+
+    Returns:
+      ``metrics.scores`` with ``interval``, that of ``intervals.over_persons`` or None,
+      and ``not_measured``, the reason why the data cannot support the score or None.
+      Few persons rule out only the interval of the public attribute.
+    """
     truth = np.asarray(data.test.labels[attribute])[rows]
+    persons = np.asarray(data.test.labels["subject"])[rows]
     classes = data.spec.classes[attribute]
-    return metrics.scores(truth, evidence.argmax(1), classes, evidence=evidence)
+    seen = np.unique(data.train.labels[attribute]) if trained else None
+    identity = attribute == "subject"
+    reason = intervals.unsupported(truth, persons, classes, seen, identity=identity)
+    interval = None
+    if reason is None:
+        interval = intervals.over_persons(truth, evidence, persons)
+    elif attribute == data.spec.public:
+        reason = intervals.without_classes(truth, classes, seen)
+    found = metrics.scores(truth, evidence.argmax(1), classes, evidence=evidence)
+    return found | {"interval": interval, "not_measured": reason}
 
 
-def judge(trial: Evaluation, judges: attacks.RawClassifiers) -> dict:
-    """``raw`` and ``anonymized`` scores by attribute, of classifiers of raw windows."""
+def judge(evaluation: Evaluation, judges: attacks.RawClassifiers) -> dict:
+    """Returns raw and anonymized scores of raw-data classifiers, by attribute."""
     return {
         attribute: {
-            "raw": score(trial.data, attribute, judges.raw[attribute]),
+            "raw": score(evaluation.data, attribute, judges.raw[attribute]),
             "anonymized": score(
-                trial.data, attribute, judges.infer[attribute](trial.safe)
+                evaluation.data,
+                attribute,
+                judges.infer[attribute](evaluation.safe),
             ),
         }
-        for attribute in judged(trial.data)
+        for attribute in judged(evaluation.data)
     }
 
 
-def folded(trials: Sequence[Evaluation], numbers: Sequence[int], *more: int):
-    """Keys of every trial for every number, ``[trials * numbers]``.
+def folded(evaluations: Sequence[Evaluation], numbers: Sequence[int], *more: int):
+    """Returns keys for every evaluation and number, ``[evaluations * numbers]``.
 
     Args:
-      trials: each with a key of its own.
-      numbers: to fold in, one key for each.
-      *more: to fold into all of them.
+      evaluations: evaluations, each with its key.
+      numbers: numbers to fold in, one per key.
+      *more: numbers to fold into every key.
     """
-    data = jnp.stack([jax.random.key_data(trial.key) for trial in trials])
-    keys = jax.random.wrap_key_data(data, impl=jax.random.key_impl(trials[0].key))
+    data = jnp.stack([jax.random.key_data(one.key) for one in evaluations])
+    impl = jax.random.key_impl(evaluations[0].key)
+    keys = jax.random.wrap_key_data(data, impl=impl)
     fold = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
     keys = jax.vmap(fold, in_axes=(0, None))(keys, jnp.asarray(numbers)).reshape(-1)
     for number in more:
@@ -153,63 +182,67 @@ def folded(trials: Sequence[Evaluation], numbers: Sequence[int], *more: int):
 
 
 def purposes(data: Data, attributes: Sequence[str]) -> list[int]:
-    """What keys of attackers of these attributes are folded with."""
+    """Returns the numbers folded into the keys of attackers of ``attributes``."""
     order = sorted(data.spec.classes)
     return [REIDENTIFY + order.index(attribute) for attribute in attributes]
 
 
-def targets(trials: Sequence[Evaluation], attributes: Sequence[str]) -> list:
-    """Every attribute of every trial, as ``attacks.Target``."""
+def targets(evaluations: Sequence[Evaluation], attributes: Sequence[str]) -> list:
+    """Returns an ``attacks.Target`` for every evaluation and attribute."""
     return [
         attacks.Target(
-            trial.anonymize,
-            trial.data.train.windows,
-            trial.data.train.labels[attribute],
-            trial.data.spec.num_classes(attribute),
-            trial.safe,
+            one.anonymize,
+            one.data.train.windows,
+            one.data.train.labels[attribute],
+            one.data.spec.num_classes(attribute),
+            one.safe,
             attribute,
         )
-        for trial in trials
+        for one in evaluations
         for attribute in attributes
     ]
 
 
-# An attack's place draws its keys, so a new one comes last.
+# An attack's position derives its keys, so append new ones.
 NAMES = ("intrusive", "released", "per_class", "stream", "pairs", "self-training",
          "inversion", "fingerprint", "membership")  # fmt: skip
 
-FIRST = 1000  # Above what other keys are folded with.
+FIRST = 1000  # Larger than the numbers of other keys.
 
 
 class EvaluationContext(NamedTuple):
-    """What the evaluation already knows when further attacks begin."""
+    """Inputs of further attacks."""
 
-    trials: Sequence[Evaluation]
+    evaluations: Sequence[Evaluation]
     evidence: list[dict]  # of ``attackers.reidentify``
     judges: attacks.RawClassifiers
 
 
-def row(attribute, attacker, variant, scores=None, **figures) -> dict:
-    """One line of a report: ``scores`` of ``metrics.scores``, or other ``figures``."""
+def row(attribute, attacker, variant, scores=None, *, reason=None, **figures) -> dict:
+    """Returns one row of an attack: ``scores`` of ``score``, or other ``figures``.
+
+    ``reason`` says why there are no scores.
+    """
     return {
         "attribute": attribute,
         "attacker": attacker,
         "variant": variant,
         "scores": scores,
         "figures": figures,
+        "reason": reason,
     }
 
 
-def keys(case: EvaluationContext, attack: str, attributes, *more: int):
-    """Keys of an attack, one per trial and attribute."""
-    numbers = purposes(case.trials[0].data, attributes)
-    return folded(case.trials, numbers, FIRST + NAMES.index(attack), *more)
+def keys(context: EvaluationContext, attack: str, attributes, *more: int):
+    """Returns keys of an attack, one per evaluation and attribute."""
+    numbers = purposes(context.evaluations[0].data, attributes)
+    return folded(context.evaluations, numbers, FIRST + NAMES.index(attack), *more)
 
 
 def empty(
-    case: EvaluationContext,
+    context: EvaluationContext,
 ) -> tuple[list[list[dict]], list[tuple[list[dict], str]]]:
-    """No rows for each trial, and with each attribute those that it will add to."""
-    rows: list[list[dict]] = [[] for _ in case.trials]
-    names = attacked(case.trials[0].data)
+    """Returns an empty list of rows per evaluation, and each with every attribute."""
+    rows: list[list[dict]] = [[] for _ in context.evaluations]
+    names = attacked(context.evaluations[0].data)
     return rows, [(own, name) for own in rows for name in names]

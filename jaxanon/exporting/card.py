@@ -207,13 +207,23 @@ def measured_lines(report: dict | None, weights: str) -> list[str]:
             "Not measured: run `jaxanon evaluate` before `jaxanon export` to include "
             "results here."
         ]
-    percent = lambda scores: f"{100 * scores['balanced_accuracy']:.1f} %"
-    before = "" if weights == "float32" else f", before weights were set to {weights}"
+
+    def percent(scores):
+        if scores.get("not_measured"):
+            return "not measured"
+        return f"{100 * scores['balanced_accuracy']:.1f} %"
+
+    verdict = []
+    if "verdict" in report:  # The sentences of the report and of the terminal.
+        lines = [x for x in report["headline"] if not x.startswith("Next step")]
+        verdict = [*(f"- {line}" for line in lines), ""]
+    before = "" if weights == "float32" else f", before weights were cut to {weights}"
     rows = [
-        "Balanced accuracy on test windows of "
+        *verdict,
+        "Balanced accuracies on test windows of "
         f"{report['dataset']['name']} ({report['dataset']['split']} split){before}:",
         "",
-        "| attribute | role | classifier | raw | anonymized | chance |",
+        "| attribute | role | classifier | raw | anonymized | chance level |",
         "|---|---|---|---|---|---|",
     ]
     raw_trained = [(report["utility"]["attribute"], "public", report["utility"])]

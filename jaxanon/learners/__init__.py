@@ -1,4 +1,4 @@
-"""Federated learners: clients that learn to predict together, each its own way."""
+"""Federated learners: methods whose clients train a model to predict an attribute."""
 
 from typing import Any
 
@@ -44,24 +44,24 @@ _BUILDERS = {
 }
 
 _RECIPES = {
-    registry.RECOMMENDED: registry.Recipe("The defaults, for any data."),
+    registry.RECOMMENDED: registry.Recipe("Default settings for any data set."),
     "paper": registry.Recipe(
-        "The defaults: the paper's update rule; its settings depend on the data."
+        "Default settings with the paper's update rule; settings depend on the data."
     ),
-    "fast": registry.Recipe("A first look, which predicts less well.", epochs=5),
+    "fast": registry.Recipe("Quick first run with lower accuracy.", epochs=5),
 }
-_OWN_RECIPES = {
+_EXTRA_RECIPES = {
     "clusterfl": {
         "official": registry.Recipe(
-            "The authors' program: its sign of the clusters' term, and the published "
-            "penalty, at which the dual variables may oscillate.",
+            "The authors' program: its sign of the cluster term and the published "
+            "penalty, with which the dual variables may oscillate.",
             {"variant": "official", "rho": 0.002},
         )
     },
     "ldp_fl": {
         "paper": registry.Recipe(
-            "The paper's budget for each single weight, which guarantees nothing for "
-            "clients, and an unclipped mean.",
+            "The paper's budget per weight, which gives clients no guarantee, and "
+            "an unclipped mean.",
             {"privacy_unit": "weight", "cut_mean": False},
         )
     },
@@ -72,7 +72,7 @@ for _name, (_builder, _config) in _BUILDERS.items():
         _builder,
         config=_config,
         kind="learner",
-        recipes=_RECIPES | _OWN_RECIPES.get(_name, {}),
+        recipes=_RECIPES | _EXTRA_RECIPES.get(_name, {}),
     )
 NAMES = tuple(_BUILDERS)
 
@@ -80,10 +80,10 @@ __all__ = ["NAMES", "build", "config_class"]
 
 
 def config_class(name: str) -> Any:
-    """The frozen dataclass of a learner's settings.
+    """Returns the config dataclass of a learner.
 
     Raises:
-      ValueError: if there is no such learner.
+      ValueError: if the name is unknown.
 
     Example:
       >>> config_class("fedavg").__name__
@@ -93,10 +93,10 @@ def config_class(name: str) -> Any:
 
 
 def build(name: str, spec, **settings) -> Method:
-    """The learner of that name for windows of ``spec``.
+    """Builds the learner with this name for windows of ``spec``.
 
-    Every subject of the spec is a client, and predicts the public attribute: its class,
-    or the number where it is a target.
+    Every subject of the spec is a client. Clients predict the public attribute: its
+    class, or its value if it is a target.
 
     Args:
       name: one of ``NAMES``.
@@ -107,8 +107,8 @@ def build(name: str, spec, **settings) -> Method:
       ``Method`` with the capability ``predict``.
 
     Raises:
-      ValueError: if there is no such learner, or a setting is out of its range.
-      TypeError: for an unknown setting.
+      ValueError: if the name is unknown, or a setting is out of range.
+      TypeError: if a setting is unknown.
 
     Example:
       >>> from jaxanon.datasets import load

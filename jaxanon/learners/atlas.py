@@ -1,4 +1,4 @@
-"""The learner Atlas: its settings, its builder and its guarantee."""
+"""Atlas: settings, builder and guarantee."""
 
 import dataclasses
 from typing import NamedTuple
@@ -36,43 +36,43 @@ from jaxanon.privacy.guarantee import EXAMPLE, NOT_COVERED, lots_of
 CLIENT = "any other data of a client in place of its own"
 
 OF_ATLAS = (
-    "layers and masks that clients keep are in the checkpoint, some without noise",
-    "clients' scores in the report are of models after a last fit without noise",
+    "personal layers and masks in the checkpoint, some of which have no noise",
+    "clients' scores in the report, of models after local fine-tuning without noise",
 )
 
-LEAST_NOISE = 0.5  # That "pld" is asked of.
+LEAST_NOISE = 0.5  # Minimum noise multiplier for the accountant "pld".
 
-OF_PUBLIC = "the scores of public_scores are taken for public"
+OF_PUBLIC = "public_scores, which must not depend on private data"
 
 
 class AtlasGuarantee(NamedTuple):
-    """As ``Guarantee``, of examples or of a client, and of scores released beside them.
+    """Guarantee of Atlas for an example or a client, including released scores.
 
-    Without lots a client is hidden among all that it could have been: nothing is
-    sampled, for the server knows who takes part, and two of its updates may be twice a
-    clip norm apart, so that half of each multiplier counts. It is taken to take part in
-    every round.
+    Without ``lots``, the guarantee hides a client among all possible data of that
+    client. It has no amplification by sampling, because the server knows the
+    participants, and assumes that the client participates in every round. Two updates
+    may differ by twice the clip norm, so only half of each multiplier counts.
     """
 
     lots: PoissonSampling | None
-    noise_multiplier: float  # z*, of all layers together
-    score_multiplier: float | None  # of released scores, all layers' together
-    local_steps: int  # noisy ones of a round; of a client one, what it sends
-    rounds: int  # that were paid for
+    noise_multiplier: float  # z*, for all layers together
+    score_multiplier: float | None  # for released scores of all layers together
+    local_steps: int  # noisy steps per round; 1 for the guarantee of a client
+    rounds: int  # rounds that the budget covers
     delta: float
-    holds: bool = True  # Else what is claimed.
-    least_share: float | None = None  # of z*, that a step of reading C had
-    public: bool = False  # whether scores were given, and are nobody's secret
+    holds: bool = True  # if False, the guarantee is only a claim
+    least_share: float | None = None  # minimum fraction of z* in a step of reading C
+    public: bool = False  # whether scores are public settings
 
     rests_on = "noise_multiplier"
 
     @property
     def most_windows(self) -> int | None:
-        """Windows that no client may have more of, where they were counted on."""
+        """Maximum number of windows per client; None if not needed."""
         return None if self.lots is None else self.lots.max_examples
 
     def trained_with(self, state) -> "AtlasGuarantee":
-        """The guarantee of the noise that a state's ``hyper`` has, and its scores."""
+        """Returns the guarantee of the noise and scores in a trained state."""
         hyper, least = state.hyper, state.own.least
         trained = {"noise_multiplier": float(hyper["noise_multiplier"])}
         if self.score_multiplier is not None:
@@ -82,36 +82,39 @@ class AtlasGuarantee(NamedTuple):
         return self._replace(**trained)
 
     def releases(self, rounds: int) -> dict[str, SampledGaussian]:
-        """What leaves in so many rounds, >= 1, by what it is."""
-        what = "updates" if self.lots is None else "gradients"
+        """Returns the mechanisms of ``rounds`` >= 1 rounds, by kind of release."""
+        kind = "updates" if self.lots is None else "gradients"
         steps = rounds * self.local_steps
-        found = {what: self._release(self.noise_multiplier, steps)}
+        releases = {kind: self._release(self.noise_multiplier, steps)}
         if self.score_multiplier is not None:
-            found["scores"] = self._release(self.score_multiplier, rounds)
-        return found
+            releases["scores"] = self._release(self.score_multiplier, rounds)
+        return releases
 
     def epsilon(self, rounds: int, accountant: str = "pld") -> float:
-        """ε of the first so many rounds, by one of ``jaxanon.privacy.ACCOUNTANTS``."""
+        """Returns ε of the first ``rounds`` rounds.
+
+        ``accountant`` is one of ``jaxanon.privacy.ACCOUNTANTS``.
+        """
         if rounds == 0:
             return 0.0
         releases = self.releases(rounds).values()
         return epsilon_spent(releases, self.delta, accountant=accountant)
 
     def report(self, rounds: int, accountant: str = "pld") -> dict:
-        """What a report says of the guarantee after so many rounds.
+        """Returns the report of the guarantee after ``rounds`` rounds.
 
-        ``parts`` are what would be spent by each release alone, if there are two.
-        ``true`` is of reading C: the least noise multiplier that a client's steps had,
-        by their scores, and what all steps cost with it if the scores were ``known``
-        beforehand; None where that is too much to be told.
+        ``parts`` has the ε of each release alone, if there are two. ``true`` applies to
+        reading C. It has the minimum noise multiplier of a client's steps, given their
+        scores, and the ε of all steps with it if the scores were ``known`` beforehand.
+        That ε is None if it is too large to compute.
         """
         whole = self.lots is None
-        sums = "every client's clipped update" if whole else "clipped sums over lots"
+        sums = "each client's clipped update" if whole else "clipped sums over batches"
         return {
             "mechanism": f"Gaussian noise on {sums}",
             "released": "Everything that clients send",
             "neighbours": CLIENT if whole else f"{EXAMPLE} more or less",
-            "sampling_probability": _share(self.lots),
+            "sampling_probability": _sampling_probability(self.lots),
             "noise_multiplier": self.noise_multiplier,
             "steps": rounds * self.local_steps,
             "noisy": "updates" if whole else "steps",
@@ -134,11 +137,11 @@ class AtlasGuarantee(NamedTuple):
             return None
         multiplier = self.least_share * self.noise_multiplier
         releases = self._replace(noise_multiplier=multiplier).releases(rounds).values()
-        # Of less noise the losses' distribution takes minutes, for an ε beyond all use.
+        # With less noise, "pld" takes minutes and ε is too large to be useful.
         accountant = "pld" if multiplier >= LEAST_NOISE else "rdp"
         try:
             spent = epsilon_spent(releases, self.delta, accountant=accountant)
-        except ValueError:  # Rényi's divergences cannot tell of all lots.
+        except ValueError:  # "rdp" does not support every sampling.
             spent = None
         return {
             "noise_multiplier": multiplier,
@@ -150,7 +153,7 @@ class AtlasGuarantee(NamedTuple):
     def _parts(self, rounds, accountant):
         if rounds == 0 or self.score_multiplier is None:
             return []
-        found = self.releases(rounds).items()
+        releases = self.releases(rounds).items()
         multipliers = (self.noise_multiplier, self.score_multiplier)
         return [
             {
@@ -159,30 +162,30 @@ class AtlasGuarantee(NamedTuple):
                 "steps": release.steps,
                 "epsilon": epsilon_spent([release], self.delta, accountant=accountant),
             }
-            for (what, release), multiplier in zip(found, multipliers, strict=True)
+            for (what, release), multiplier in zip(releases, multipliers, strict=True)
         ]
 
 
-def _share(lots):
+def _sampling_probability(lots):
     return 1.0 if lots is None else lots.sampling_probability
 
 
 def of_atlas(config, num_clients: int) -> AtlasGuarantee | None:
-    """The guarantee that a config's ε, δ and rounds ask for; None for an ε of 0.
+    """Returns the guarantee for a config's ε, δ and rounds; None if ε is 0.
 
     Args:
       config: ``AtlasConfig``.
-      num_clients: of all of them, a public number.
+      num_clients: public total number of clients.
 
     Example:
       >>> from jaxanon.learners.atlas import AtlasConfig
       >>> config = AtlasConfig(privacy_unit="client", epsilon=4.0, max_rounds=2)
-      >>> found = of_atlas(config, 100)
-      >>> 3.9 < found.epsilon(2) <= 4.0, round(found.noise_multiplier, 1)
+      >>> guarantee = of_atlas(config, 100)
+      >>> 3.9 < guarantee.epsilon(2) <= 4.0, round(guarantee.noise_multiplier, 1)
       (True, 3.1)
     """
     hidden, released = config.scores == "hidden", config.scores == "released"
-    # Noise that follows no score is the same in all readings.
+    # All readings agree if the noise does not depend on scores.
     holds = config.scores != "published" and (
         hidden or config.noise_interpretation != "C"
     )
@@ -191,56 +194,56 @@ def of_atlas(config, num_clients: int) -> AtlasGuarantee | None:
     warn_of_epsilon(config.epsilon)
     if config.privacy_unit == "client":
         warn_of_delta(config.delta, num_clients)
-        z, of_scores = _multipliers(config, config.max_rounds, released)
-        of_scores = None if of_scores is None else 2 * of_scores
-        counted = (1, config.max_rounds, config.delta)
-        given = *counted, holds, _left(config), config.public_scores is not None
-        return AtlasGuarantee(None, 2 * z, of_scores, *given)
+        z, score_z = _multipliers(config, config.max_rounds, released)
+        score_z = None if score_z is None else 2 * score_z
+        counts = (1, config.max_rounds, config.delta)
+        rest = *counts, holds, _least_share(config), config.public_scores is not None
+        return AtlasGuarantee(None, 2 * z, score_z, *rest)
     lots = lots_of(config)
-    asked = sampled_gaussian(lots, 1.0, config.max_rounds * config.local_steps)
-    z, of_scores = _multipliers(
+    mechanism = sampled_gaussian(lots, 1.0, config.max_rounds * config.local_steps)
+    z, score_z = _multipliers(
         config,
-        asked.steps,
+        mechanism.steps,
         released,
         sampling_probability=lots.sampling_probability,
-        max_batch_size=asked.max_batch_size,
-        max_examples=asked.max_examples,
+        max_batch_size=mechanism.max_batch_size,
+        max_examples=mechanism.max_examples,
     )
-    counted = (config.local_steps, config.max_rounds, config.delta)
-    given = *counted, holds, _left(config), config.public_scores is not None
-    return AtlasGuarantee(lots, z, of_scores, *given)
+    counts = (config.local_steps, config.max_rounds, config.delta)
+    rest = *counts, holds, _least_share(config), config.public_scores is not None
+    return AtlasGuarantee(lots, z, score_z, *rest)
 
 
-def _left(config):
-    """What noise of reading C leaves of z*, where scores are known beforehand."""
+def _least_share(config):
+    """Returns the fraction of z* that reading C adds, given public scores."""
     if config.noise_interpretation != "C" or config.public_scores is None:
         return None
     return float(share_kept(config.public_scores))
 
 
 def _multipliers(config, steps, released, **each):
-    """Of so many sums and, if they are released, of scores once a round."""
-    budget, beside, of_scores = (config.epsilon, config.delta), [], None
+    """Returns the noise multipliers of ``steps`` sums and of released scores."""
+    budget, others, score_z = (config.epsilon, config.delta), [], None
     if released:
         scores = {"steps": config.max_rounds, **each}
-        alone = config.score_fraction * config.epsilon
-        of_scores = noise_multiplier_for(alone, config.delta, **scores)
-        beside = [SampledGaussian(noise_multiplier=of_scores, **scores)]
-    z = noise_multiplier_for(*budget, steps=steps, other_releases=beside, **each)
-    return z, of_scores
+        score_epsilon = config.score_fraction * config.epsilon
+        score_z = noise_multiplier_for(score_epsilon, config.delta, **scores)
+        others = [SampledGaussian(noise_multiplier=score_z, **scores)]
+    z = noise_multiplier_for(*budget, steps=steps, other_releases=others, **each)
+    return z, score_z
 
 
 def atlas(spec, config) -> Method:
-    """Atlas; see ``jaxanon.federated.private.atlas``."""
-    found = of_atlas(config, spec.num_classes("subject"))
+    """Builds Atlas; see ``jaxanon.federated.private.atlas``."""
+    guarantee = of_atlas(config, spec.num_classes("subject"))
     network = network_of(spec, config)
     algorithm = federated.atlas(
         network.init,
         loss_of(network, spec),
         steps_of(config),
         num_clients=spec.num_classes("subject"),
-        lots=None if found is None else found.lots,
-        privacy_unit="example" if found is None else config.privacy_unit,
+        lots=None if guarantee is None else guarantee.lots,
+        privacy_unit="example" if guarantee is None else config.privacy_unit,
         noise_interpretation=config.noise_interpretation,
         clipping=config.clipping,
         scores=config.scores,
@@ -255,101 +258,108 @@ def atlas(spec, config) -> Method:
     )
     names = (*STEP, "mask_learning_rate", "threshold", "first_score", "clip_norm")
     names += ("finetune_learning_rate", "score_norm")
-    multiplier = 0.0 if found is None else found.noise_multiplier
-    made = learner(
+    multiplier = 0.0 if guarantee is None else guarantee.noise_multiplier
+    method = learner(
         "atlas",
         spec,
         config,
         algorithm,
         network,
         names,
-        guarantee=found,
+        guarantee=guarantee,
         hyper_values={
             "noise_multiplier": multiplier,
-            "score_multiplier": getattr(found, "score_multiplier", None) or 0.0,
+            "score_multiplier": getattr(guarantee, "score_multiplier", None) or 0.0,
         },
     )
 
     def init(key, **values):
-        if found is not None and "score_multiplier" in values:
+        if guarantee is not None and "score_multiplier" in values:
             raise ValueError(
                 "score_multiplier follows from epsilon, delta, max_rounds and "
-                "score_fraction, "
-                "and what is guaranteed from it; set those."
+                "score_fraction and cannot be a hyper-parameter; set those instead."
             )
-        return made.init(key, **values)
+        return method.init(key, **values)
 
-    return made._replace(init=init)
+    return method._replace(init=init)
 
 
 def _public_scores(config, network):
-    """Scores by name, of layers that there are."""
-    given = config.public_scores
-    if given is not None and set(given) != set(network.layers):
+    """Returns the public scores by layer; checks that every layer has one."""
+    scores = config.public_scores
+    if scores is not None and set(scores) != set(network.layers):
         raise ValueError(
-            f"public_scores must be of the layers {list(network.layers)}, one of each, "
-            f"got {list(given)}."
+            "public_scores must have one score for each of the layers "
+            f"{list(network.layers)}, got {list(scores)}."
         )
-    return given
+    return scores
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AtlasConfig(PrivateConfig):
-    """Atlas's settings; what the chapter does not tell is ours."""
+    """Settings of Atlas; jaxanon's own where the chapter gives none."""
 
     privacy_unit: str = setting(
         "example",
         choices=GUARANTEES,
-        help="whom noise hides: an example of a client, or a client, whatever its data",
+        help="example: the noise hides one example of a client; client: it hides all "
+        "data of a client",
     )
     noise_interpretation: str = setting(
         "rescaled",
         choices=READINGS,
-        help="noise: rescaled, by scores and what is claimed holds; A, B, C: as its "
-        "equations can be read, of which C breaks its claim",
+        help="rescaled: noise per layer by scores, scaled so that the claimed ε "
+        "holds; A, B, C: three readings of the published equations, of which C "
+        "violates its claim",
     )
     clipping: str = setting(
-        "even", choices=CLIPPINGS, help="clip norms of layers: even, or by scores"
+        "even",
+        choices=CLIPPINGS,
+        help="clip norms of layers: even, or proportional to scores",
     )
     scores: str = setting(
         "privatised",
         choices=SCORES,
-        help="privatised: from noisy gradients; released: behind noise of their own; "
-        "hidden: every layer is sent (privacy_unit=client); public: public_scores, no "
-        "masks are learned; published: from gradients before the noise, which "
-        "guarantees nothing",
+        help="privatised: from noisy gradients; released: with separate noise; "
+        "hidden: send every layer (privacy_unit=client); public: use "
+        "public_scores and learn no masks; published: from gradients before "
+        "noise, without a guarantee",
     )
     public_scores: dict[str, float] | None = setting(
         None,
-        help="score in (0, 1] of each layer by name (scores=public), of nobody's data "
-        "here",
+        help="score in (0, 1] of each layer by name (scores=public), independent of "
+        "private data",
     )
     send_slots: int = setting(
         0,
         at_least=0,
-        help="slots of a round, in one of which each layer is sent, at random, by "
-        "itself and without a name; 0: all layers of a client in one message",
+        help="time slots per round; each layer is sent anonymously in a random slot; "
+        "0: one message with all layers of a client",
     )
     score_fraction: float = setting(
-        0.1, above=0, below=1, help="share of epsilon spent on released scores alone"
+        0.1, above=0, below=1, help="fraction of epsilon spent on released scores"
     )
     score_norm: float = setting(
-        1.0, above=0, help="clip norm of released scores, of all layers together"
+        1.0, above=0, help="clip norm of released scores, for all layers together"
     )
     threshold: float = setting(
-        0.5, above=0, below=1, help="τ, least score that is sent"
+        0.5, above=0, below=1, help="τ, minimum score of a layer that is sent"
     )
-    first_score: float = setting(0.6, above=0, below=1, help="score of layers at first")
-    mask_learning_rate: float = setting(0.05, at_least=0, help="step size of the masks")
+    first_score: float = setting(0.6, above=0, below=1, help="initial score of layers")
+    mask_learning_rate: float = setting(
+        0.05, at_least=0, help="learning rate of the masks"
+    )
     max_layers: int | None = setting(
-        None, at_least=1, help="most layers that are sent; default: no bound"
+        None, at_least=1, help="maximum number of layers to send; default: no limit"
     )
-    send_every_layer: bool = setting(False, help="send all layers, to hide the choice")
+    send_every_layer: bool = setting(
+        False, help="send all layers, to hide the selection"
+    )
     finetune_learning_rate: float = setting(
-        0.05, above=0, help="step size of a client's last fit to its own windows"
+        0.05, above=0, help="learning rate of a client's local fine-tuning"
     )
     finetune_steps: int = setting(
-        20, at_least=0, help="noise-free steps of the own model"
+        20, at_least=0, help="steps of local fine-tuning, without noise and never sent"
     )
 
     def __post_init__(self):
@@ -357,11 +367,11 @@ class AtlasConfig(PrivateConfig):
         check_public_scores(self.scores, self.public_scores)
         if self.epsilon == 0 and self.scores in ("released", "hidden"):
             raise ValueError(
-                f"scores={self.scores!r} are hidden by noise, and with epsilon 0 there "
-                "is none; leave scores out."
+                f"epsilon must be > 0 for scores={self.scores!r}, which need noise, "
+                "got 0.0; omit scores, or raise epsilon."
             )
         if self.first_score <= self.threshold:
             raise ValueError(
                 f"first_score must be above the threshold {self.threshold}, got "
-                f"{self.first_score!r}: no weight would count as training begins."
+                f"{self.first_score!r}; raise it, so that initial weights are used."
             )

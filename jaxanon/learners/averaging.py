@@ -1,4 +1,4 @@
-"""Learners whose clients share one model or none: FedAvg and its kin."""
+"""Learners with one shared model, or none: FedAvg and variants."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ from jaxanon.learners.learner import (
 
 
 def fedavg(spec, config, weighting="rows") -> Method:
-    """FedAvg; see ``jaxanon.federated.averaging.fedavg``."""
+    """Builds FedAvg; see ``jaxanon.federated.averaging.fedavg``."""
     network = network_of(spec, config)
     algorithm = federated.fedavg(
         network.init,
@@ -31,7 +31,7 @@ def fedavg(spec, config, weighting="rows") -> Method:
 
 
 def centralized(spec, config) -> Method:
-    """All windows in one place, and gradient descent: what a federation avoids."""
+    """Builds gradient descent on the pooled windows of all clients, a baseline."""
     network = network_of(spec, config)
     algorithm = federated.fedavg(
         network.init,
@@ -43,19 +43,19 @@ def centralized(spec, config) -> Method:
 
 
 def localized(spec, config) -> Method:
-    """Every client alone; see ``jaxanon.federated.averaging.localized``."""
+    """Trains each client alone; see ``jaxanon.federated.averaging.localized``."""
     return personal_learner("localized", spec, config, federated.localized, STEP)
 
 
 def fedprox(spec, config) -> Method:
-    """FedProx; see ``jaxanon.federated.averaging.fedprox``."""
+    """Builds FedProx; see ``jaxanon.federated.averaging.fedprox``."""
     return personal_learner(
         "fedprox", spec, config, federated.fedprox, (*STEP, "proximal_mu")
     )
 
 
 def scaffold(spec, config) -> Method:
-    """SCAFFOLD; see ``jaxanon.federated.averaging.scaffold``."""
+    """Builds SCAFFOLD; see ``jaxanon.federated.averaging.scaffold``."""
     names = (*STEP, "server_learning_rate")
     make = federated.scaffold
     return personal_learner("scaffold", spec, config, make, names, weighting="clients")
@@ -63,15 +63,15 @@ def scaffold(spec, config) -> Method:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FedProxConfig(LearnerConfig):
-    """FedProx's settings."""
+    """Settings of FedProx."""
 
     proximal_mu: float = setting(
-        0.1, at_least=0, help="weight of the squared move of a model"
+        0.1, at_least=0, help="weight of the squared distance from the global model"
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaffoldConfig(LearnerConfig):
-    """SCAFFOLD's settings."""
+    """Settings of SCAFFOLD."""
 
-    server_learning_rate: float = setting(1.0, above=0, help="step size of the server")
+    server_learning_rate: float = setting(1.0, above=0, help="server learning rate")

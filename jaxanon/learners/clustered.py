@@ -1,4 +1,4 @@
-"""Learners that group clients: their settings and builders."""
+"""Learners that cluster clients: settings and builders."""
 
 import dataclasses
 
@@ -21,16 +21,16 @@ from jaxanon.learners.learner import (
 
 
 def clusterfl(spec, config) -> Method:
-    """ClusterFL; see ``jaxanon.federated.clustering.clusterfl``.
+    """Builds ClusterFL; see ``jaxanon.federated.clustering.clusterfl``.
 
-    Models are compared on windows of noise around levels of noise, which nobody has to
-    hide; a network with one output is taken to predict a number.
+    Models are compared on windows of random noise at random levels, so no private data
+    is needed. A network with one output counts as predicting a number.
     """
     network = network_of(spec, config)
     shape = (config.probe, spec.time, len(spec.channels))
 
     def probe(key):
-        if spec.tokens:  # Numbers that stand for something, from 0 on.
+        if spec.tokens:  # Token ids from 0.
             return jax.random.randint(key, shape, 0, spec.tokens).astype(float)
         level_key, key = jax.random.split(key)
         level = jax.random.normal(level_key, (shape[0], 1, shape[2]))
@@ -58,7 +58,7 @@ def clusterfl(spec, config) -> Method:
 
 
 def feddl(spec, config) -> Method:
-    """FedDL; see ``jaxanon.federated.clustering.feddl``."""
+    """Builds FedDL; see ``jaxanon.federated.clustering.feddl``."""
     layers = network_of(spec, config).layers
     names = (*STEP, "similarity")
     return personal_learner(
@@ -67,13 +67,13 @@ def feddl(spec, config) -> Method:
 
 
 def fedmask(spec, config) -> Method:
-    """FedMask; see ``jaxanon.federated.personalised.fedmask``."""
+    """Builds FedMask; see ``jaxanon.federated.personalised.fedmask``."""
     layers = network_of(spec, config).layers
-    most = len(layers) if config.masked_layers is None else config.masked_layers
-    if most > len(layers):
+    count = len(layers) if config.masked_layers is None else config.masked_layers
+    if count > len(layers):
         raise ValueError(
-            f"masked_layers must be at most the {len(layers)} layers of the model, got "
-            f"{most}."
+            f"masked_layers must be at most {len(layers)}, the layers of the model, "
+            f"got {count}; lower it."
         )
     return personal_learner(
         "fedmask",
@@ -82,12 +82,12 @@ def fedmask(spec, config) -> Method:
         federated.fedmask,
         (*STEP, "certainty"),
         weighting="clients",
-        masked_layers=layers[-most:],
+        masked_layers=layers[-count:],
     )
 
 
 def centralized_clustering(spec, config) -> Method:
-    """A model for each group of clients; see ``federated.clustering.centralised``."""
+    """Builds a model per cluster; see ``federated.clustering.centralised``."""
     network = network_of(spec, config)
     algorithm = federated.centralized_clustering(
         network.init,
@@ -99,13 +99,13 @@ def centralized_clustering(spec, config) -> Method:
         alone=config.alone,
     )
     name = "centralized_clustering"
-    made = learner(name, spec, config, algorithm, network, STEP)
-    schedule = made.schedule._replace(work_per_round=lambda data: config.clusters)
-    return made._replace(schedule=schedule)
+    method = learner(name, spec, config, algorithm, network, STEP)
+    schedule = method.schedule._replace(work_per_round=lambda data: config.clusters)
+    return method._replace(schedule=schedule)
 
 
 def _statistics(rows, mask):
-    """Mean and deviation of each channel of a client's windows."""
+    """Returns mean and std of each channel of a client's windows."""
     x = rows["x"]
     count = jnp.maximum(jnp.sum(mask), 1) * x.shape[1]
     real = mask[:, None, None]
@@ -116,70 +116,81 @@ def _statistics(rows, mask):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClusterFLConfig(LearnerConfig):
-    """ClusterFL's settings."""
+    """Settings of ClusterFL."""
 
-    clusters: int = setting(3, at_least=1, help="clusters of clients")
-    alpha: float = setting(1e-3, at_least=0, help="α, weight of all models' squares")
-    beta: float = setting(5e-4, at_least=0, help="β, weight of the clusters' nearness")
+    clusters: int = setting(3, at_least=1, help="number of clusters of clients")
+    alpha: float = setting(
+        1e-3, at_least=0, help="α, weight of the models' squared norms"
+    )
+    beta: float = setting(
+        5e-4, at_least=0, help="β, weight of the distance between models of a cluster"
+    )
     rho: float = setting(
         4e-3,
         above=0,
-        help="ρ, of the augmented Lagrangian; above 4 β, or duals swing for ever "
-        "(published: 0.002, which is 4 β)",
+        help="ρ of the augmented Lagrangian; above 4 β, or the dual variables "
+        "oscillate (paper: 0.002 = 4 β)",
     )
     temperature: float = setting(
-        6.0, above=0, help="what logits are divided by before they are compared"
+        6.0, above=0, help="divisor of logits before comparison"
     )
     every: int = setting(3, at_least=1, help="rounds between two clusterings")
-    probe: int = setting(64, at_least=1, help="windows of noise that compare models")
+    probe: int = setting(
+        64, at_least=1, help="number of noise windows on which models are compared"
+    )
     variant: str = setting(
         "corrected",
         choices=VARIANTS,
-        help="corrected: towards one's cluster; released: with the published program's "
-        "sign and without the others' part",
+        help="corrected: move models towards their cluster; official: the sign of "
+        "the authors' program, which also omits the other models' part",
     )
 
     def __post_init__(self):
         super().__post_init__()
         if self.rho <= 2 * self.beta:
             raise ValueError(
-                f"rho must be above 2 beta, {2 * self.beta:g}, got {self.rho!r}."
+                f"rho must be > 2 beta, {2 * self.beta:g}, got {self.rho!r}; raise it."
             )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FedDLConfig(LearnerConfig):
-    """FedDL's settings."""
+    """Settings of FedDL."""
 
     similarity: float = setting(
-        0.4, at_least=-1, at_most=1, help="least cosine of layers that are merged"
+        0.4, at_least=-1, at_most=1, help="minimum cosine similarity of merged layers"
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FedMaskConfig(LearnerConfig):
-    """FedMask's settings; the network's weights are random, and stay so."""
+    """Settings of FedMask; the network's weights are random and stay fixed."""
 
-    learning_rate: float = setting(
-        200.0, above=0, help="step size of the masks' descent"
-    )
+    learning_rate: float = setting(200.0, above=0, help="learning rate of the masks")
     masked_layers: int | None = setting(
-        None, at_least=1, help="last layers, which have masks; default: all layers"
+        None, at_least=1, help="number of last layers with masks; default: all layers"
     )
     certainty: float = setting(
-        0.6, above=0.5, below=1, help="sigmoid of a mask that all clients agree on"
+        0.6,
+        above=0.5,
+        below=1,
+        help="minimum sigmoid of a mask entry on which all clients agree",
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClusteredConfig(LearnerConfig):
-    """Settings of centralized clustering; ``client_fraction`` has no part in it."""
+    """Settings of centralized clustering, which ignores ``client_fraction``."""
 
-    clusters: int = setting(3, at_least=1, help="groups of clients, a model for each")
+    clusters: int = setting(
+        3, at_least=1, help="number of clusters; each has one model"
+    )
     by: str = setting(
         "updates",
         choices=("updates", "windows"),
-        help="updates: groups by directions of clients' gradients; windows: by means "
-        "and deviations of their channels",
+        help="updates: cluster by the directions of clients' gradients; windows: by "
+        "mean and std of their channels",
     )
-    alone: int = setting(5, at_least=0, help="first rounds, with one model for all")
+    alone: int = setting(
+        5, at_least=0, help="initial rounds with one model for all clients"
+    )

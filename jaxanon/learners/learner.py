@@ -1,4 +1,4 @@
-"""Federated learners: methods whose clients learn to predict the public attribute."""
+"""Base of federated learners: network, loss, clients, method and settings."""
 
 import dataclasses
 from collections.abc import Callable
@@ -17,9 +17,10 @@ from jaxanon.models.predictors import KINDS, Predictor, add_embedding, predictor
 
 
 def network_of(spec, config) -> Predictor:
-    """The network that a config asks for, of windows of ``spec``.
+    """Builds the network of a config for windows of ``spec``.
 
-    It makes logits of the public attribute; of a target one number, standardised.
+    Its outputs are logits of the public attribute, or one standardised value of a
+    target.
     """
     network = predictor(
         config.model,
@@ -38,9 +39,9 @@ def network_of(spec, config) -> Predictor:
 
 
 def loss_of(network: Predictor, spec) -> Callable:
-    """Cross-entropy of every row, ``(layers, batch, key) -> float[B]``.
+    """Returns the cross-entropy of every row, ``(layers, batch, key) -> float[B]``.
 
-    Of a target it is the squared error in units of the target's deviation.
+    For a target, returns the squared error of the standardised value.
     """
 
     def loss_fn(layers, batch, key):
@@ -54,41 +55,41 @@ def loss_of(network: Predictor, spec) -> Callable:
 
 
 def population_of(spec, clients, most: int | None = None) -> Population:
-    """Windows of every subject of the spec, standardised, one client each.
+    """Returns the standardised windows of every subject of the spec, one client each.
 
-    Targets are standardised like channels, by mean and deviation of all training rows.
+    Targets are standardised as channels are, with mean and std of the training rows.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
-      clients: ``jaxanon.datasets.Clients``; subjects that it lacks have no row.
-      most: rows that no client may have more of.
+      clients: ``jaxanon.datasets.Clients``; subjects without windows have no rows.
+      most: maximum number of rows per client.
 
     Raises:
-      ValueError: if one has.
+      ValueError: if a client has more rows.
     """
     sizes = np.asarray(clients.mask).sum(axis=1)
     if most is not None and sizes.max() > most:
         raise ValueError(
-            f"a client has {sizes.max()} windows, and what its noise hides was counted "
-            f"for {most} at most; set records to {sizes.max()} or more."
+            f"a client must have at most max_examples, {most}, windows, got "
+            f"{sizes.max()}; set max_examples to {sizes.max()} or more."
         )
     num_clients = spec.num_classes("subject")
     subjects = np.asarray(clients.labels["subject"])[:, 0]
-    place = lambda leaf: _placed(np.asarray(leaf), subjects, num_clients)
+    scatter = lambda leaf: _scatter(np.asarray(leaf), subjects, num_clients)
     mean, std = np.float32(spec.mean), np.float32(spec.std)
-    mask = place(clients.mask)
-    x = (place(clients.windows) - mean) / std * mask[:, :, None, None]
-    y = place(clients.labels[spec.public])
+    mask = scatter(clients.mask)
+    x = (scatter(clients.windows) - mean) / std * mask[:, :, None, None]
+    y = scatter(clients.labels[spec.public])
     if spec.target:
         y = (y - np.float32(spec.target.mean)) / np.float32(spec.target.std) * mask
     rows = {"x": x, "y": y}
     return Population(jax.tree.map(jnp.asarray, rows), jnp.asarray(mask))
 
 
-def _placed(leaf, subjects, num_clients):
-    placed = np.zeros((num_clients, *leaf.shape[1:]), leaf.dtype)
-    placed[subjects] = leaf
-    return placed
+def _scatter(leaf, subjects, num_clients):
+    rows = np.zeros((num_clients, *leaf.shape[1:]), leaf.dtype)
+    rows[subjects] = leaf
+    return rows
 
 
 def learner(
@@ -103,18 +104,18 @@ def learner(
     guarantee: Any = None,
     hyper_values: dict | None = None,
 ) -> Method:
-    """Ties a federated algorithm to a data set's windows.
+    """Returns the ``Method`` of a federated algorithm on windows of ``spec``.
 
     Args:
-      name: of the learner.
+      name: name of the learner.
       spec: ``jaxanon.datasets.Spec``.
       config: ``LearnerConfig``.
-      algorithm: over ``{"x": windows, "y": classes, or standardised numbers}``.
-      network: of its parameters.
-      hyper: settings that are its hyper-parameters.
-      pooled: all clients' windows are one client's.
-      guarantee: of its noise.
-      hyper_values: hyper-parameters that are no settings, and their defaults.
+      algorithm: algorithm over ``{"x": windows, "y": classes or standardised values}``.
+      network: network of its parameters.
+      hyper: names of the settings that are hyper-parameters.
+      pooled: whether to pool all clients' windows into one client.
+      guarantee: privacy guarantee of its noise.
+      hyper_values: defaults of hyper-parameters that are not settings.
     """
     num_clients = spec.num_classes("subject")
     most = None if guarantee is None else guarantee.most_windows
@@ -129,11 +130,11 @@ def learner(
     def init(key, **values):
         if guarantee is not None and guarantee.rests_on in values:
             raise ValueError(
-                f"{guarantee.rests_on} follows from epsilon, delta and rounds, and "
-                "what is guaranteed from it; set those."
+                f"{guarantee.rests_on} follows from epsilon, delta and max_rounds and "
+                "cannot be a hyper-parameter; set those instead."
             )
-        given = {each: getattr(config, each) for each in hyper}
-        return algorithm.init(key, **given | (hyper_values or {}) | values)
+        settings = {each: getattr(config, each) for each in hyper}
+        return algorithm.init(key, **settings | (hyper_values or {}) | values)
 
     def model(key, state, data, client):
         if algorithm.model is None:
@@ -162,49 +163,53 @@ def learner(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LearnerConfig:
-    """What every learner has. An epoch is a round."""
+    """Settings of every learner; an epoch is a round."""
 
-    model: str = setting("cnn", choices=KINDS, help="network; resnets are of images")
+    model: str = setting(
+        "cnn",
+        choices=KINDS,
+        help="network; the resnets and vgg16 treat a window as an image",
+    )
     hidden_sizes: tuple[int, ...] = setting(
         (64,),
         at_least=1,
-        help="widths of its dense layers before the last (not of resnet32 and vgg16); "
+        help="widths of dense layers before the last (not for resnet32 and vgg16); "
         "the Atlas chapter's lstm has two",
     )
     filters: tuple[int, ...] = setting(
-        (16, 32, 32), at_least=1, help="filters of its convolutions (model=cnn)"
+        (16, 32, 32), at_least=1, help="filters of convolutions (model=cnn)"
     )
     lstm_features: tuple[int, ...] = setting(
-        (32,) * 8, at_least=1, help="widths of its layers of LSTM (model=lstm)"
+        (32,) * 8, at_least=1, help="widths of LSTM layers (model=lstm)"
     )
     embedding: int = setting(
-        16, at_least=1, help="size of an event's embedding, where windows hold events"
+        16, at_least=1, help="embedding size for windows of events"
     )
-    local_steps: int = setting(10, at_least=1, help="steps of a client in a round")
-    batch_size: int = setting(16, at_least=1, help="windows of a step")
-    learning_rate: float = setting(
-        0.05, above=0, help="step size of the clients' descent"
-    )
+    local_steps: int = setting(10, at_least=1, help="steps per client and round")
+    batch_size: int = setting(16, at_least=1, help="windows per step")
+    learning_rate: float = setting(0.05, above=0, help="client learning rate")
     client_fraction: float = setting(
-        1.0, above=0, at_most=1, help="share of the clients that take part in a round"
+        1.0, above=0, at_most=1, help="fraction of clients per round"
     )
 
     def __post_init__(self):
         check(self)
         used = {"cnn": "filters", "lstm": "lstm_features"}.get(self.model)
         if used and not getattr(self, used):
-            raise ValueError(f"{used} must name a layer at least for {self.model}.")
+            raise ValueError(
+                f"{used} must have at least one layer for {self.model}, got ()."
+            )
 
 
 STEP = ("learning_rate",)
 
 
 def steps_of(config, num_steps: int | None = None) -> Steps:
-    """A client's steps in a round, as a config has them.
+    """Returns a client's steps per round.
 
     Args:
       config: ``LearnerConfig``.
-      num_steps: in place of its ``local_steps``.
+      num_steps: number of steps; default: ``config.local_steps``.
 
     Example:
       >>> from jaxanon.learners.learner import LearnerConfig
@@ -216,12 +221,12 @@ def steps_of(config, num_steps: int | None = None) -> Steps:
 
 
 def rounds_of(spec, config, weighting: str) -> CohortConfig:
-    """Who takes part in a round, as a config has it.
+    """Returns the cohort of a round.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       config: ``LearnerConfig``.
-      weighting: as ``CohortConfig`` takes it.
+      weighting: weighting of ``CohortConfig``.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -237,16 +242,16 @@ def rounds_of(spec, config, weighting: str) -> CohortConfig:
 def personal_learner(
     name: str, spec, config, make, hyper, *, weighting: str = "rows", **more
 ) -> Method:
-    """A learner of one of the federated functions whose clients keep something.
+    """Builds a learner from an algorithm whose clients keep a state.
 
     Args:
-      name: of the learner.
+      name: name of the learner.
       spec: ``jaxanon.datasets.Spec``.
       config: ``LearnerConfig``.
       make: ``(init_fn, loss_fn, steps, *, num_clients, rounds, **more) -> algorithm``.
-      hyper: settings that are its hyper-parameters.
-      weighting: as ``CohortConfig`` takes it.
-      **more: of ``make``.
+      hyper: names of the settings that are hyper-parameters.
+      weighting: weighting of ``CohortConfig``.
+      **more: further arguments of ``make``.
 
     Example:
       >>> from jaxanon import federated

@@ -1,4 +1,4 @@
-"""Learners whose clients each end with a model of their own."""
+"""Learners with a personal model for each client."""
 
 import dataclasses
 
@@ -15,34 +15,35 @@ from jaxanon.learners.learner import (
 
 
 def fedper(spec, config) -> Method:
-    """FedPer; see ``jaxanon.federated.personalised.fedper``."""
-    own = {"own_layers": _own_layers(spec, config)}
-    return personal_learner("fedper", spec, config, federated.fedper, STEP, **own)
+    """Builds FedPer; see ``jaxanon.federated.personalised.fedper``."""
+    more = {"own_layers": _personal_layers(spec, config)}
+    return personal_learner("fedper", spec, config, federated.fedper, STEP, **more)
 
 
 def fedrep(spec, config) -> Method:
-    """FedRep; see ``jaxanon.federated.personalised.fedrep``."""
-    own = {"own_layers": _own_layers(spec, config), "own_steps": steps_of(config)}
-    return personal_learner("fedrep", spec, config, federated.fedrep, STEP, **own)
+    """Builds FedRep; see ``jaxanon.federated.personalised.fedrep``."""
+    layers = _personal_layers(spec, config)
+    more = {"own_layers": layers, "own_steps": steps_of(config)}
+    return personal_learner("fedrep", spec, config, federated.fedrep, STEP, **more)
 
 
 def ditto(spec, config) -> Method:
-    """Ditto; see ``jaxanon.federated.personalised.ditto``."""
-    own = {"own_steps": steps_of(config)}
+    """Builds Ditto; see ``jaxanon.federated.personalised.ditto``."""
+    more = {"own_steps": steps_of(config)}
     return personal_learner(
-        "ditto", spec, config, federated.ditto, (*STEP, "proximal_weight"), **own
+        "ditto", spec, config, federated.ditto, (*STEP, "proximal_weight"), **more
     )
 
 
 def pfedme(spec, config) -> Method:
-    """pFedMe; see ``jaxanon.federated.personalised.pfedme``."""
+    """Builds pFedMe; see ``jaxanon.federated.personalised.pfedme``."""
     names = (*STEP, "server_learning_rate", "proximal_weight", "mix")
-    own = {"own_steps": config.personal_steps, "weighting": "clients"}
-    return personal_learner("pfedme", spec, config, federated.pfedme, names, **own)
+    more = {"own_steps": config.personal_steps, "weighting": "clients"}
+    return personal_learner("pfedme", spec, config, federated.pfedme, names, **more)
 
 
 def per_fedavg(spec, config) -> Method:
-    """Per-FedAvg; see ``jaxanon.federated.meta_learning.per_fedavg``."""
+    """Builds Per-FedAvg; see ``jaxanon.federated.meta_learning.per_fedavg``."""
     names = (*STEP, "adaptation_learning_rate")
     more = {"second_order": config.second_order}
     return personal_learner(
@@ -50,13 +51,13 @@ def per_fedavg(spec, config) -> Method:
     )
 
 
-def _own_layers(spec, config):
-    """Layers after the shared ones, in the order in which windows meet them."""
+def _personal_layers(spec, config):
+    """Returns the layers after the shared ones, in forward order."""
     layers = network_of(spec, config).layers
     if config.shared_layers > len(layers):
         raise ValueError(
-            f"shared_layers must be at most the {len(layers)} layers of the model, got "
-            f"{config.shared_layers}."
+            f"shared_layers must be at most {len(layers)}, the layers of the model, "
+            f"got {config.shared_layers}; lower it."
         )
     return layers[config.shared_layers :]
 
@@ -66,38 +67,46 @@ class OwnLayersConfig(LearnerConfig):
     """Settings of FedPer and FedRep."""
 
     shared_layers: int = setting(
-        4, at_least=0, help="first layers of the network, which all clients share"
+        4,
+        at_least=0,
+        help="number of first layers that all clients share; the others are personal",
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DittoConfig(LearnerConfig):
-    """Ditto's settings."""
+    """Settings of Ditto."""
 
     proximal_weight: float = setting(
-        0.1, at_least=0, help="λ, weight of the distance from it"
+        0.1,
+        at_least=0,
+        help="λ, weight of the personal model's squared distance from the global model",
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PFedMeConfig(LearnerConfig):
-    """pFedMe's settings."""
+    """Settings of pFedMe."""
 
     proximal_weight: float = setting(
-        15.0, at_least=0, help="λ, weight of own models' distance"
+        15.0,
+        at_least=0,
+        help="λ, weight of the personal model's squared distance from the local copy",
     )
-    personal_steps: int = setting(5, at_least=1, help="own steps at each local step")
+    personal_steps: int = setting(5, at_least=1, help="personal steps per local step")
     server_learning_rate: float = setting(
-        0.005, above=0, help="η, of the shared copies"
+        0.005, above=0, help="η, learning rate of the local copies"
     )
-    mix: float = setting(1.0, above=0, help="β, step of the server to the mean copy")
+    mix: float = setting(
+        1.0, above=0, help="β, server step towards the mean of the local copies"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PerFedAvgConfig(LearnerConfig):
-    """Per-FedAvg's settings."""
+    """Settings of Per-FedAvg."""
 
     adaptation_learning_rate: float = setting(
-        0.05, at_least=0, help="α, step size of a client's adaptation"
+        0.05, at_least=0, help="α, learning rate of a client's adaptation step"
     )
-    second_order: bool = setting(True, help="differentiate through that step")
+    second_order: bool = setting(True, help="differentiate through the adaptation step")

@@ -1,4 +1,4 @@
-"""Learners whose clients or servers add noise."""
+"""Learners whose clients or server add noise."""
 
 import dataclasses
 import math
@@ -22,16 +22,15 @@ from jaxanon.privacy import guarantee
 
 
 def fedsgd_ldp(spec, config) -> Method:
-    """FedSGD-LDP; see ``federated.private.fedsgd_ldp``. Without ε it is FedAvg."""
-    found = guarantee.of_steps(config)
-    if found is None:
-        made = fedavg(spec, config, weighting="clients")
-        return made._replace(name="fedsgd_ldp")
+    """Builds FedSGD-LDP; see ``federated.private.fedsgd_ldp``. FedAvg if ε is 0."""
+    noise = guarantee.of_steps(config)
+    if noise is None:
+        return fedavg(spec, config, weighting="clients")._replace(name="fedsgd_ldp")
     network = network_of(spec, config)
     algorithm = federated.fedsgd_ldp(
         network.init,
         loss_of(network, spec),
-        lots=found.lots,
+        lots=noise.lots,
         num_steps=config.local_steps,
         num_clients=spec.num_classes("subject"),
         rounds=rounds_of(spec, config, "clients"),
@@ -43,37 +42,37 @@ def fedsgd_ldp(spec, config) -> Method:
         algorithm,
         network,
         (*STEP, "clip_norm"),
-        guarantee=found,
-        hyper_values={"noise_multiplier": found.noise_multiplier},
+        guarantee=noise,
+        hyper_values={"noise_multiplier": noise.noise_multiplier},
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BudgetConfig(LearnerConfig):
-    """What learners have whose noise is bought from a budget."""
+    """Settings of learners whose noise follows from a privacy budget."""
 
-    epsilon: float = setting(2.0, at_least=0, help="ε of all rounds; 0: no noise")
+    epsilon: float = setting(2.0, at_least=0, help="ε over all rounds; 0: no noise")
     delta: float = setting(1e-5, above=0, below=1, help="δ of the guarantee")
     max_rounds: int = setting(
-        50, at_least=1, help="rounds that ε pays for, and no more"
+        50, at_least=1, help="number of rounds that ε covers; training stops after them"
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrivateConfig(BudgetConfig):
-    """Settings of learners whose clients' steps are noisy."""
+    """Settings of learners whose clients add noise to their steps."""
 
     epsilon: float = setting(
         2.0,
         at_least=0,
-        help="ε of an example of a client, against whoever sees what it sends; 0: no "
-        "noise, no guarantee",
+        help="ε of one example of a client, against anyone who sees the client's "
+        "messages; 0: no noise, no guarantee",
     )
     max_examples: int = setting(
-        512, at_least=1, help="most windows of a client, in public"
+        512, at_least=1, help="public upper bound on a client's number of windows"
     )
     clip_norm: float = setting(
-        1.0, above=0, help="clip norm of an example's gradient, or of a client's update"
+        1.0, above=0, help="clip norm of an example's gradient or of a client's update"
     )
 
     def __post_init__(self):
@@ -81,23 +80,22 @@ class PrivateConfig(BudgetConfig):
         if self.batch_size > self.max_examples:
             raise ValueError(
                 f"batch_size must be at most max_examples, {self.max_examples}, got "
-                f"{self.batch_size!r}."
+                f"{self.batch_size!r}; lower it."
             )
 
 
 def ldp_fl(spec, config) -> Method:
-    """LDP-FL; see ``jaxanon.federated.private.ldp_fl``. Without ε it is FedAvg.
+    """Builds LDP-FL; see ``jaxanon.federated.private.ldp_fl``. FedAvg if ε is 0.
 
-    What goes by that name in programs of others, a Gaussian on each example's clipped
-    gradient, is ``fedsgd_ldp``.
+    Some programs use the name for Gaussian noise on each example's clipped gradient;
+    that is ``fedsgd_ldp`` here.
     """
     network = network_of(spec, config)
     shapes = jax.eval_shape(network.init, jax.eval_shape(jax.random.key, 0))
     weights = sum(leaf.size for leaf in jax.tree.leaves(shapes))
-    found = guarantee.of_weights(config, weights, spec.num_classes("subject"))
-    if found is None:
-        made = fedavg(spec, config, weighting="clients")
-        return made._replace(name="ldp_fl")
+    noise = guarantee.of_weights(config, weights, spec.num_classes("subject"))
+    if noise is None:
+        return fedavg(spec, config, weighting="clients")._replace(name="ldp_fl")
     radii = {
         name: config.weight_range / math.sqrt(_inputs(layer))
         for name, layer in shapes.items()
@@ -118,24 +116,23 @@ def ldp_fl(spec, config) -> Method:
         algorithm,
         network,
         STEP,
-        guarantee=found,
-        hyper_values={"weight_epsilon": found.weight_epsilon},
+        guarantee=noise,
+        hyper_values={"weight_epsilon": noise.weight_epsilon},
     )
 
 
 def dp_fedavg(spec, config) -> Method:
-    """DP-FedAvg; see ``federated.private.dp_fedavg``. Without ε it is FedAvg."""
-    found = guarantee.of_clients(config, spec.num_classes("subject"))
-    if found is None:
-        made = fedavg(spec, config, weighting="clients")
-        return made._replace(name="dp_fedavg")
+    """Builds DP-FedAvg; see ``federated.private.dp_fedavg``. FedAvg if ε is 0."""
+    noise = guarantee.of_clients(config, spec.num_classes("subject"))
+    if noise is None:
+        return fedavg(spec, config, weighting="clients")._replace(name="dp_fedavg")
     network = network_of(spec, config)
-    multiplier = found.noise_multiplier
+    multiplier = noise.noise_multiplier
     algorithm = federated.dp_fedavg(
         network.init,
         loss_of(network, spec),
         steps_of(config),
-        cohorts=found.lots,
+        cohorts=noise.lots,
         count_stddev=count_stddev(config, multiplier),
     )
     names = ("server_learning_rate", "clip_norm", "quantile", "norm_learning_rate")
@@ -146,20 +143,22 @@ def dp_fedavg(spec, config) -> Method:
         algorithm,
         network,
         (*STEP, *names),
-        guarantee=found,
+        guarantee=noise,
         hyper_values={"noise_multiplier": multiplier},
     )
 
 
 def count_stddev(config, multiplier: float) -> float:
-    """Noise of counts for ``count_fraction`` of the budget: 1 / (2 s)^2 of 1 / z^2.
+    """Returns the noise std of counts that use ``count_fraction`` of the budget.
+
+    The budget's precision 1 / z^2 is split: counts have the part 1 / (2 s)^2.
 
     Args:
       config: ``DPFedAvgConfig``.
-      multiplier: z, of sums and counts together.
+      multiplier: noise multiplier z of sums and counts together.
 
     Returns:
-      A standard deviation, in clients.
+      Standard deviation s, in clients.
 
     Example:
       >>> from jaxanon.learners.private import DPFedAvgConfig
@@ -170,7 +169,7 @@ def count_stddev(config, multiplier: float) -> float:
 
 
 def _inputs(layer):
-    """Numbers that each output of a layer is made of: rows of its largest matrix."""
+    """Returns a layer's inputs per output: rows of its largest matrix."""
     return max(jax.tree.leaves(layer), key=lambda leaf: leaf.size).shape[0]
 
 
@@ -179,51 +178,53 @@ CLAIMS = ("client", "weight")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LdpFlConfig(BudgetConfig):
-    """LDP-FL's settings."""
+    """Settings of LDP-FL."""
 
     epsilon: float = setting(
         2.0,
         at_least=0,
-        help="ε of what is claimed, against whoever sees what a client sends; 0: no "
-        "noise, no guarantee",
+        help="ε of the privacy unit, against anyone who sees the client's messages; "
+        "0: no noise, no guarantee",
     )
     privacy_unit: str = setting(
         "client",
         choices=CLAIMS,
-        help="client: epsilon is of all weights in all rounds together, which leaves "
-        "nothing of a network but noise; weight: of each of them, as published, and no "
-        "guarantee",
+        help="client: ε covers all weights in all rounds together, which leaves "
+        "mostly noise of a network; weight: ε is for each of them, as "
+        "published, without a guarantee",
     )
     weight_range: float = setting(
-        3.0, above=0, help="range of weights, over the root of inputs"
+        3.0,
+        above=0,
+        help="range of weights, divided by the square root of the layer's inputs",
     )
-    cut_mean: bool = setting(True, help="clip the mean too, unlike the paper")
+    cut_mean: bool = setting(True, help="also clip the mean, unlike the paper")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DPFedAvgConfig(BudgetConfig):
-    """Settings of DP-FedAvg with clip norms that adapt.
+    """Settings of DP-FedAvg with adaptive clip norms.
 
-    ``client_fraction`` is the probability with which a client joins a round, on its
-    own.
+    ``client_fraction`` is the probability with which each client joins a round
+    independently.
     """
 
     epsilon: float = setting(
         2.0,
         at_least=0,
-        help="ε of a client with all its windows, against all but the server; 0: no "
-        "noise, no guarantee",
+        help="ε of a client with all its windows, against everyone except the "
+        "server; 0: no noise, no guarantee",
     )
     clip_norm: float = setting(
-        1.0, above=0, help="clip norm of what a client moves by, as training begins"
+        1.0, above=0, help="initial clip norm of a client's update"
     )
     quantile: float = setting(
-        0.5, above=0, below=1, help="share of clients that the clip norm leaves whole"
+        0.5, above=0, below=1, help="fraction of clients whose update is not clipped"
     )
     norm_learning_rate: float = setting(
-        0.2, at_least=0, help="step size of the clip norm"
+        0.2, at_least=0, help="learning rate of the clip norm"
     )
-    server_learning_rate: float = setting(1.0, above=0, help="step size of the server")
+    server_learning_rate: float = setting(1.0, above=0, help="server learning rate")
     count_fraction: float = setting(
-        0.05, above=0, below=1, help="share of the budget that is spent on counting"
+        0.05, above=0, below=1, help="fraction of the budget spent on counting clients"
     )

@@ -1,4 +1,4 @@
-"""The published systems, each a tuple of pure functions."""
+"""Anonymizers of the published systems, and their registry."""
 
 from typing import Any
 
@@ -103,7 +103,7 @@ __all__ = [
 
 
 def config_class(name: str) -> Any:
-    """Returns the frozen dataclass of an anonymizer's settings.
+    """Returns the config dataclass of an anonymizer.
 
     Raises:
       ValueError: if the name is unknown.
@@ -116,24 +116,24 @@ def config_class(name: str) -> Any:
 
 
 def build(name: str, spec, **settings) -> Method:
-    """Builds the anonymizer of a name for windows of ``spec``.
+    """Builds an anonymizer by name for windows of ``spec``.
 
     Args:
-      name: one of ``NAMES``, or registered by ``jaxanon.register``.
+      name: one of ``NAMES``, or a name registered with ``jaxanon.register``.
       spec: ``jaxanon.datasets.Spec``.
       **settings: ``recipe``, one of ``recipes(name)``, and fields of
-        ``config_class(name)``, which override the recipe's.
+        ``config_class(name)``, which override the recipe.
 
     Raises:
       ValueError: if the name or the recipe is unknown, or a setting is out of range.
-      TypeError: for an unknown setting.
+      TypeError: if a setting is unknown.
     """
     registry.entry(name, "anonymizer")
     return registry.build(name, spec, **settings)
 
 
 def recipes(name: str) -> dict[str, registry.Recipe]:
-    """Returns the recipes of an anonymizer by name, the default first.
+    """Returns an anonymizer's recipes by name, starting with the default.
 
     Raises:
       ValueError: if the name is unknown.

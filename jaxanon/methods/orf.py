@@ -1,4 +1,4 @@
-"""ORF: frequencies that tell the private attribute normalised, statistics left out."""
+"""ORF: normalises and removes features that leak private attributes."""
 
 import dataclasses
 import functools
@@ -18,10 +18,10 @@ from jaxanon.methods.common.alternating import BatchSource, central
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ORFConfig:
-    """ORF's settings; none is published."""
+    """ORF's settings; the paper gives no values."""
 
     fraction: float = setting(
-        0.5, at_least=0, at_most=1, help="of frequencies, normalised"
+        0.5, at_least=0, at_most=1, help="fraction of frequencies to normalise"
     )
     batch_size: int = setting(1024, at_least=1, help="windows per round of statistics")
 
@@ -32,36 +32,35 @@ class ORFConfig:
 def orf(spec, config) -> Method:
     """Builds ORF, a signal-processing baseline, for windows of ``spec``.
 
-    As DySan describes it: the features that tell most of the private attribute are
-    found; those in the frequency domain are normalised, those in the time domain that
-    the public attribute does not use are removed. Which features, how they are ranked
-    and what normalising is are not published, and what leaves there are features, not
-    windows. Here
+    According to DySan's description, ORF selects the features that leak most about the
+    private attribute. It normalises those in the frequency domain and removes those in
+    the time domain that the public attribute does not need. The features, their ranking
+    and the normalisation are not published, and the original releases features instead
+    of windows. This implementation makes these choices:
 
-    - features are, for each channel of a standardised window, its mean, its standard
-      deviation and the magnitude of each frequency above 0;
-    - a feature tells of an attribute as much as its correlation ratio, the share of
-      its variance that lies between the classes, over the training windows; of several
-      private attributes the one that is told most counts;
-    - the ``fraction`` of the frequencies that tell most of a private attribute are
-      normalised, in each channel together: scaled to the root mean square that they
-      have in the training windows, their shape and their phases kept;
-    - a mean or standard deviation that tells more of a private attribute than of the
-      public one is removed: it becomes the training windows' mean of it.
+    - The features of a standardised window are the mean, the standard deviation and the
+      magnitude of each frequency above 0, per channel.
+    - A feature's leakage of an attribute is its correlation ratio on the training
+      windows: the fraction of its variance between classes. With several private
+      attributes, the maximum counts.
+    - The ``fraction`` of frequencies with the highest private leakage are normalised.
+      In each channel, they are jointly scaled to their root mean square in the training
+      windows, which preserves phases and the shape of the spectrum.
+    - A mean or standard deviation that leaks more about a private attribute than about
+      the public one is replaced by its average over the training windows.
 
-    Nothing is trained. A round adds a batch of windows to the sums that the statistics
-    are made of, so that an epoch is about one pass, and enough.
+    ORF has no trained parameters. A round adds a batch of windows to running sums, so
+    one epoch is about one pass over the data, which is enough.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``ORFConfig``.
 
     Returns:
-      ``Method``; before the first round it changes nothing.
+      ``Method``; it returns windows unchanged before the first round.
 
     Raises:
       ValueError: if a setting is out of range.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -73,7 +72,7 @@ def orf(spec, config) -> Method:
       privacy in IoT mobile devices for activity recognition, MobiQuitous 2018.
     """
     names = attributes(spec)
-    spec.num_classes(spec.public)  # A number is refused.
+    spec.num_classes(spec.public)  # Raises if the public attribute is numeric.
 
     def init_fn(key):
         del key
@@ -87,15 +86,15 @@ def orf(spec, config) -> Method:
 
     def anonymize_fn(key, params, windows):
         del key
-        told = leakage(params["sums"])
-        private = jnp.max(jnp.stack([told[name] for name in spec.private]), axis=0)
+        leaks = leakage(params["sums"])
+        private = jnp.max(jnp.stack([leaks[name] for name in spec.private]), axis=0)
         mean, power = average(params["sums"])
         chosen = greatest(private[2:], config.fraction) & (private[2:] > 0)
         windows = normalise(windows, chosen, power[2:])
-        removed = private[:2] > told[spec.public][:2]
+        removed = private[:2] > leaks[spec.public][:2]
         return remove(windows, removed, mean[:2])
 
-    room = BatchSource(
+    source = BatchSource(
         lambda clients: pool.pool(spec, clients),
         lambda key, data, copy: (),
         lambda data: pool.rounds_per_epoch(data, config.batch_size),
@@ -105,7 +104,7 @@ def orf(spec, config) -> Method:
         "orf",
         config,
         spec,
-        room,
+        source,
         init_fn=init_fn,
         players=(),
         hyper={},
@@ -114,30 +113,30 @@ def orf(spec, config) -> Method:
     )
 
     def update(key, state, data):
-        """The round, and how much the feature tells that tells most."""
+        """Runs a round; ``info`` has the maximum leakage of each attribute."""
         state, _ = method.update(key, state, data)
-        told = leakage(state.params["sums"])
-        return state, {f"{name} told": jnp.max(each) for name, each in told.items()}
+        leaks = leakage(state.params["sums"])
+        return state, {f"{name} leakage": jnp.max(leak) for name, leak in leaks.items()}
 
     return method._replace(update=update)
 
 
-SILENT = 1e-6  # Variance, of standardised windows, below which a feature says nothing.
+MIN_VARIANCE = 1e-6  # Variance, in standardised units, below which leakage is 0.
 
 
 class Sums(NamedTuple):
-    """Of features over windows; ``float32``, with axes ``features, channels``."""
+    """Running sums of features over windows, ``float32``."""
 
     squares: jax.Array  # float[features, channels]
-    counts: dict[str, jax.Array]  # of each attribute, float[classes]
-    by_class: dict[str, jax.Array]  # of each, float[classes, features, channels]
+    counts: dict[str, jax.Array]  # float[classes], by attribute
+    by_class: dict[str, jax.Array]  # float[classes, features, channels], by attribute
 
 
 def features(windows):
-    """Mean, standard deviation and magnitude of every frequency, by channel.
+    """Returns the mean, standard deviation and spectral magnitudes of each channel.
 
-    ``float[N, time, channels]`` to ``float[N, 2 + time // 2, channels]``; magnitudes
-    are those of the Fourier transform, divided by ``time``.
+    Maps ``float[N, time, channels]`` to ``float[N, 2 + time // 2, channels]``. The
+    magnitudes are those of the Fourier transform divided by ``time``.
 
     Example:
       >>> features(jnp.array([1.0, 3.0, 1.0, 3.0])[None, :, None])[0, :, 0]
@@ -145,12 +144,12 @@ def features(windows):
     """
     squares = sum(part**2 for part, _ in _transformed(windows))
     spectrum = jnp.swapaxes(jnp.sqrt(squares), 1, 2) / windows.shape[1]
-    centre, spread = jnp.mean(windows, axis=1), jnp.std(windows, axis=1)
-    return jnp.concatenate([centre[:, None], spread[:, None], spectrum], axis=1)
+    mean, std = jnp.mean(windows, axis=1), jnp.std(windows, axis=1)
+    return jnp.concatenate([mean[:, None], std[:, None], spectrum], axis=1)
 
 
 def empty(time: int, channels: int, classes: dict[str, int]) -> Sums:
-    """Sums over no windows; ``classes`` are the numbers of each attribute's."""
+    """Returns zero sums; ``classes`` maps attributes to class counts."""
     shape = (2 + time // 2, channels)
     return Sums(
         jnp.zeros(shape),
@@ -160,51 +159,51 @@ def empty(time: int, channels: int, classes: dict[str, int]) -> Sums:
 
 
 def add_windows(sums: Sums, windows, labels: dict) -> Sums:
-    """The sums with these windows in them; ``labels`` are ``int[N]`` by attribute."""
-    found = features(windows)
+    """Adds windows to the sums; ``labels`` are ``int[N]`` by attribute."""
+    values = features(windows)
     counts, by_class = {}, {}
-    for name, own in labels.items():
-        member = jax.nn.one_hot(own, len(sums.counts[name]))
+    for name, classes in labels.items():
+        member = jax.nn.one_hot(classes, len(sums.counts[name]))
         counts[name] = sums.counts[name] + jnp.sum(member, axis=0)
-        by_class[name] = sums.by_class[name] + jnp.einsum("nk,nfc->kfc", member, found)
-    return Sums(sums.squares + jnp.sum(found**2, axis=0), counts, by_class)
+        by_class[name] = sums.by_class[name] + jnp.einsum("nk,nfc->kfc", member, values)
+    return Sums(sums.squares + jnp.sum(values**2, axis=0), counts, by_class)
 
 
 def average(sums: Sums):
-    """Mean and mean square of the features, ``float[features, channels]`` each."""
+    """Returns the features' mean and mean square, ``float[features, channels]``."""
     by_class = next(iter(sums.by_class.values()))
     total = jnp.maximum(jnp.sum(next(iter(sums.counts.values()))), 1)
     return jnp.sum(by_class, axis=0) / total, sums.squares / total
 
 
 def leakage(sums: Sums) -> dict[str, jax.Array]:
-    """How much each feature tells of each attribute: its correlation ratio.
+    """Returns the correlation ratio of each feature with each attribute.
 
-    The share of a feature's variance that lies between the classes, in [0, 1]; 0 for a
-    feature that does not vary.
+    The ratio is the fraction of a feature's variance between classes, in [0, 1]. It is
+    0 for a constant feature.
     """
     mean, square = average(sums)
     variance = square - mean**2
-    found = {}
+    ratios = {}
     for name, counts in sums.counts.items():
         rows = counts[:, None, None]
-        apart = sums.by_class[name] / jnp.maximum(rows, 1) - mean[None]
-        between = jnp.sum(rows * apart**2, axis=0) / jnp.maximum(jnp.sum(counts), 1)
-        varies = variance > SILENT
-        found[name] = jnp.where(varies, between / jnp.where(varies, variance, 1), 0)
-    return found
+        deviation = sums.by_class[name] / jnp.maximum(rows, 1) - mean[None]
+        between = jnp.sum(rows * deviation**2, axis=0) / jnp.maximum(jnp.sum(counts), 1)
+        varies = variance > MIN_VARIANCE
+        ratios[name] = jnp.where(varies, between / jnp.where(varies, variance, 1), 0)
+    return ratios
 
 
 def greatest(values, share: float):
-    """``bool`` of the same shape: the share of entries that are greatest.
+    """Returns a mask of the ``share`` of entries with the largest values.
 
     Example:
       >>> greatest(jnp.array([[3.0, 1.0], [2.0, 4.0]]), 0.5)
       Array([[ True, False],
              [False,  True]], dtype=bool)
     """
-    place = jnp.argsort(jnp.argsort(-values.ravel()))
-    return (place < round(share * values.size)).reshape(values.shape)
+    rank = jnp.argsort(jnp.argsort(-values.ravel()))
+    return (rank < round(share * values.size)).reshape(values.shape)
 
 
 def normalise(windows, chosen, power):
@@ -212,23 +211,24 @@ def normalise(windows, chosen, power):
 
     Args:
       windows: ``float[N, time, channels]``.
-      chosen: ``bool[time // 2, channels]``, frequencies above 0.
-      power: ``float[time // 2, channels]``, mean squares of their magnitudes.
+      chosen: mask of frequencies above 0, ``bool[time // 2, channels]``.
+      power: mean squared magnitudes, ``float[time // 2, channels]``.
 
     Returns:
-      ``float[N, time, channels]``; phases and the shape of the chosen part of a
-      spectrum stay as they are, and so does one that is silent.
+      ``float[N, time, channels]``. Phases and the shape of the chosen spectrum do not
+      change. A channel with almost no power in it is not scaled.
     """
     time = windows.shape[1]
     parts, chosen, power = _transformed(windows), chosen.T[None], power.T[None]
     squares = sum((part / time) ** 2 for part, _ in parts)
-    own = jnp.sum(jnp.where(chosen, squares, 0), axis=2, keepdims=True)
+    actual = jnp.sum(jnp.where(chosen, squares, 0), axis=2, keepdims=True)
     common = jnp.sum(jnp.where(chosen, power, 0), axis=2, keepdims=True)
-    gain = jnp.where(own > SILENT, jnp.sqrt(common / jnp.where(own > 0, own, 1)), 1)
-    # Every frequency has an opposite one but the highest, of windows of even length.
-    share = np.full(time // 2, 2 / time, np.float32)
-    share[time // 2 - 1] = (1 + time % 2) / time
-    more = jnp.where(chosen, gain - 1, 0) * share[None, None]
+    gain = jnp.sqrt(common / jnp.where(actual > 0, actual, 1))
+    gain = jnp.where(actual > MIN_VARIANCE, gain, 1)
+    # Each frequency has a negative counterpart, except the highest for even lengths.
+    weight = np.full(time // 2, 2 / time, np.float32)
+    weight[time // 2 - 1] = (1 + time % 2) / time
+    more = jnp.where(chosen, gain - 1, 0) * weight[None, None]
     change = [_product(more * part, wave.T) for part, wave in parts]
     return windows + jnp.swapaxes(change[0] + change[1], 1, 2)
 
@@ -238,9 +238,9 @@ def _product(a, b):
 
 
 def _transformed(windows):
-    """Fourier coefficients above 0, ``float[N, channels, time // 2]``, and their waves.
+    """Returns Fourier coefficients, ``float[N, channels, time // 2]``, and their waves.
 
-    By products: what runs on a device knows them, and they are short.
+    Uses matrix products, which device exports support.
     """
     rows = jnp.swapaxes(windows, 1, 2)
     return [(_product(rows, wave), wave) for wave in _waves(windows.shape[1])]
@@ -248,23 +248,23 @@ def _transformed(windows):
 
 @functools.lru_cache(maxsize=8)
 def _waves(time):
-    """Cosines and sines of the frequencies above 0, ``float32[2, time, time // 2]``."""
+    """Returns cosines and sines above frequency 0, ``float32[2, time, time // 2]``."""
     angle = 2 * np.pi * np.outer(np.arange(time), np.arange(1, 1 + time // 2)) / time
-    # A cosine of a right angle is 0.
+    # Rounding makes the cosine of a right angle exactly 0.
     return np.stack([np.cos(angle), np.sin(angle)]).round(12).astype(np.float32)
 
 
 def remove(windows, removed, common):
-    """Gives all windows the same mean, or deviation, of a channel.
+    """Replaces the mean or standard deviation of selected channels in all windows.
 
     Args:
       windows: ``float[N, time, channels]``.
-      removed: ``bool[2, channels]``, whether the mean goes and whether the deviation.
-      common: ``float[2, channels]``, what there is in their place.
+      removed: which means and standard deviations to replace, ``bool[2, channels]``.
+      common: their replacements, ``float[2, channels]``.
     """
-    centre, spread = features(windows)[:, :1], features(windows)[:, 1:2]
+    mean, std = features(windows)[:, :1], features(windows)[:, 1:2]
     common = common[None]
-    per_unit = common[:, 1:] / jnp.where(spread > 0, spread, 1)
-    gain = jnp.where(spread > SILENT, per_unit, 1)
-    shape = (windows - centre) * jnp.where(removed[None, 1:], gain, 1)
-    return shape + jnp.where(removed[None, :1], common[:, :1], centre)
+    per_unit = common[:, 1:] / jnp.where(std > 0, std, 1)
+    gain = jnp.where(std > MIN_VARIANCE, per_unit, 1)
+    shape = (windows - mean) * jnp.where(removed[None, 1:], gain, 1)
+    return shape + jnp.where(removed[None, :1], common[:, :1], mean)

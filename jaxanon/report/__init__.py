@@ -1,6 +1,8 @@
-"""The report of an evaluation: its sentences, its figures, its page."""
+"""Reports of evaluations: verdicts, sentences, figures and pages."""
 
+from jaxanon.report.origin import footer
 from jaxanon.report.text import headline, protocol, unfinished
+from jaxanon.report.verdicts import verdict
 from jaxanon.report.writer import (
     choose_examples,
     describe_data,
@@ -18,9 +20,11 @@ __all__ = [
     "choose_examples",
     "describe_data",
     "describe_method",
+    "footer",
     "headline",
     "protocol",
     "unfinished",
+    "verdict",
     "write",
     "write_budget",
     "write_learned",

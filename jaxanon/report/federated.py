@@ -1,4 +1,4 @@
-"""The report of a federated learner: how well every client predicts."""
+"""Report of a federated learner: predictions of every client."""
 
 from jaxanon.report import figures, text
 from jaxanon.report.figures import INK, QUIET, RAW, SAFE, Picture
@@ -6,80 +6,99 @@ from jaxanon.report.text import guaranteed
 
 __all__ = ["draw", "guaranteed", "sentences"]
 
-LOWEST = -1.0  # R² below is drawn here: there is no end to how bad it may be.
-MOST_NAMES = 60
+LOWEST = -1.0  # Smallest R² that is drawn; R² has no lower bound.
+MAX_NAMES = 40
 ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1)}
 
 
 def sentences(report: dict) -> list[str]:
-    """What the report comes to."""
+    """Returns the results of a learner in sentences."""
     (worst,) = [row for row in report["clients"] if row["subject"] == report["worst"]]
-    values = {"shuffled": None, **report, "worst_client": worst}
-    late = text.unfinished(report["method"].get("unfinished"))
-    return late + text.sentences("federated.txt", **values)
+    values = {"shuffled": None, "interval": None, **report, "worst_client": worst}
+    unfinished = text.unfinished(report["method"].get("unfinished"))
+    return unfinished + text.sentences("federated.txt", **values)
 
 
 def draw(report: dict) -> Picture:
-    """Every client's accuracy, or R², from the worst to the best, and their mean.
+    """Draws every client's accuracy or R² in ascending order, and their mean.
 
-    Below R², what the median client predicted.
+    R² has a second panel: predictions of the median client.
     """
     if "unit" in report:
         return _regression(report)
     rows = sorted(report["clients"], key=lambda row: row["accuracy"])
-    figure, axes = figures.grid(1, 1, max(4.8, 0.22 * len(rows)), 3.6)
+    figure, axes = figures.grid(1, 1, figures.WIDTH, 3.6)
     axis = axes[0, 0]
     _bars(axis, rows, [100 * row["accuracy"] for row in rows])
-    mean, chance = 100 * report["mean"]["accuracy"], 100 * report["pooled"]["majority"]
-    axis.axhline(mean, color=INK, ls="--", lw=1.3, label=f"mean {mean:.1f} %")
-    axis.axhline(chance, color=INK, ls=":", lw=1.3, label="largest class")
+    mean, majority = 100 * report["mean"]["accuracy"], report["pooled"]["majority"]
     axis.set_ylim(0, 100)
-    predicted = f"{report['attribute']} predicted, %"
-    figures.label(axis, "client", predicted, lines=False)
-    figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=3)
+    levels = []
+    for level, words, style in (
+        (mean, f"mean {mean:.1f} %", "--"),
+        (100 * majority, f"largest class {100 * majority:.1f} %", ":"),
+    ):
+        axis.axhline(level, color=INK, ls=style, lw=1.3)
+        levels.append((level, words, INK))
+    figures.label_lines(axis, levels)
+    what = f"{figures.short(report['attribute'])}: accuracy [%]"
+    figures.label(axis, "client, in ascending order", what, lines=False)
     return figures.picture(
-        figure, "Accuracy of each client on its own test windows; dashed, their mean."
+        figure,
+        "Accuracy of each client on its own test windows. Dashed: their mean. Dotted: "
+        f"the frequency of the largest class.{_without_training(rows)}",
     )
+
+
+def _without_training(rows):
+    new = any(row["new"] for row in rows)
+    return " Orange: clients without training windows." if new else ""
 
 
 def _regression(report):
     rows = sorted(report["clients"], key=lambda row: row["r2"])
-    width = max(7.5, 0.2 * min(len(rows), MOST_NAMES))
-    figure, axes = figures.grid(2, 1, width, 3.0)
+    figure, axes = figures.grid(2, 1, figures.WIDTH, 3.0)
     above, below = axes[:, 0]
     heights = [max(row["r2"], LOWEST) for row in rows]
     _bars(above, rows, heights)
     levels = {"mean": ("--", report["mean"])}
     if "persistence" in report["baselines"]:
         levels["persistence"] = (":", report["baselines"]["persistence"]["mean"])
-    for name, (style, scores) in levels.items():
-        level, words = max(scores["r2"], LOWEST), f"{name} {scores['r2']:.2f}"
-        above.axhline(level, color=INK, ls=style, lw=1.3, label=words)
     above.axhline(0, color=QUIET, lw=0.8)
     above.set_ylim(min(0, *heights) * 1.02, 1.02)
-    figures.label(above, "client", f"R² of {report['attribute']}", lines=False)
-    example, unit = report["example"], f"{report['attribute']} [{report['unit']}]"
+    labels = []
+    for name, (style, scores) in levels.items():
+        level, words = max(scores["r2"], LOWEST), f"{name} {scores['r2']:.2f}"
+        above.axhline(level, color=INK, ls=style, lw=1.3)
+        labels.append((level, words, INK))
+    figures.label_lines(above, labels, gap=0.07)
+    figures.label(
+        above,
+        "client, in ascending order",
+        f"R² of {figures.short(report['attribute'])}",
+        lines=False,
+    )
+    example, unit = (
+        report["example"],
+        figures.short(f"{report['attribute']} [{report['unit']}]"),
+    )
     below.plot(example["truth"], color=INK, lw=1.1, label="true")
-    below.plot(example["told"], color=RAW, lw=1.1, label="predicted")
+    below.plot(example["predicted"], color=RAW, lw=1.1, label="predicted")
     figures.label(below, f"test window of client {example['subject']}", unit)
-    for axis in (above, below):
-        axis.legend(fontsize=8, frameon=False, ncols=3, **ABOVE)
+    below.legend(fontsize=9, frameon=False, ncols=3, **ABOVE)
     clipped = sum(row["r2"] < LOWEST for row in rows)
     more = f" {clipped} below {LOWEST:g} are drawn there." if clipped else ""
     return figures.picture(
         figure,
-        f"Above, R² of each client on its own test windows; dashed, their mean.{more} "
-        f"Below, the last test windows of client {example['subject']}, whose "
-        "R² is the median, and what it predicted.",
+        f"Top: R² of each client on its own test windows; dashed: their mean.{more}"
+        f"{_without_training(rows)} Bottom: the last test windows and predictions of "
+        f"client {example['subject']}, which has the median R².",
     )
 
 
 def _bars(axis, rows, heights):
-    """A bar per client, with its name if there is room."""
+    """Draws a bar per client, with its name if there is space."""
     colours = [SAFE if row["new"] else RAW for row in rows]
     axis.bar(range(len(rows)), heights, color=colours, alpha=0.7)
-    if any(row["new"] for row in rows):
-        axis.plot([], [], "s", color=SAFE, alpha=0.7, label="had no training windows")
-    if len(rows) <= MOST_NAMES:
-        names = [row["subject"] for row in rows]
-        axis.set_xticks(range(len(rows)), names, rotation=90, fontsize=7)
+    if len(rows) <= MAX_NAMES:
+        names = [figures.short(row["subject"], 12) for row in rows]
+        axis.set_xticks(range(len(rows)), names, rotation=90, fontsize=9)

@@ -1,47 +1,67 @@
-"""Writes a report's files; each appears whole or not at all.
+"""Writes the files of reports; each file is written atomically.
 
-Folders are made, older files of the same names are replaced, pages carry their figures
-with them. Each function returns the path of its page.
+Functions create folders, replace older files of the same names, embed figures in pages
+and return the path of the page.
 """
 
 import dataclasses
 import json
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxanon.datasets import writing
-from jaxanon.report import energy, federated, figures, sweep
+from jaxanon.report import energy, federated, figures, origin, sweep, text, verdicts
 from jaxanon.report.page import render
+
+PUBLIC_CLASSES, PRIVATE_CLASSES = 3, 2  # Classes of the example windows.
 
 
 class Examples(NamedTuple):
-    """One test window per public class, before and after, in physical units."""
+    """Test windows before and after anonymization, in physical units."""
 
-    names: tuple[str, ...]  # of the classes, as many as there are windows
-    raw: np.ndarray  # float[classes, time, channels]
-    safe: np.ndarray  # float[classes, time, channels]
+    names: tuple[str, ...]  # of the classes of each window
+    raw: np.ndarray  # float[examples, time, channels]
+    safe: np.ndarray  # float[examples, time, channels]
 
 
 def choose_examples(data, safe) -> Examples:
-    """The middle test window of every public class that occurs.
+    """Returns example windows of public classes and of both private classes.
+
+    It takes the middle window of each pair of the three most frequent public classes
+    and the two most frequent classes of the first private attribute.
 
     Args:
       data: ``Data``.
       safe: ``float[M, time, channels]``, anonymized test windows, standardised.
     """
     spec, _, test = data
-    labels = np.asarray(test.labels[spec.public])
-    rows = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-    middle = np.array([own[len(own) // 2] for own in rows])
-    names = tuple(spec.classes[spec.public][label] for label in np.unique(labels))
+    private = next((name for name in spec.private if name != "subject"), "subject")
+    public = np.asarray(test.labels[spec.public])
+    hidden = np.asarray(test.labels[private])
+    middle, names = [], []
+    for label in _frequent(public, PUBLIC_CLASSES):
+        for other in _frequent(hidden, PRIVATE_CLASSES):
+            rows = np.flatnonzero((public == label) & (hidden == other))
+            if len(rows):
+                middle.append(rows[len(rows) // 2])
+                pair = spec.classes[spec.public][label], spec.classes[private][other]
+                names.append(", ".join(pair))
+    middle = np.array(middle)
+    names = tuple(names)
     physical = safe[middle] * np.float32(spec.std) + np.float32(spec.mean)
     return Examples(names, np.asarray(test.windows)[middle], physical)
 
 
+def _frequent(labels, count):
+    """Returns the most frequent classes in ascending order."""
+    classes, counts = np.unique(labels, return_counts=True)
+    return np.sort(classes[np.argsort(-counts, kind="stable")[:count]])
+
+
 def describe_data(data) -> dict:
-    """The data's spec and sizes, ready for JSON."""
+    """Returns the spec and sizes of a data set for JSON."""
     spec, train, test = data
     known = set(np.asarray(train.labels["subject"]).tolist())
     tested = set(np.asarray(test.labels["subject"]).tolist())
@@ -56,9 +76,9 @@ def describe_data(data) -> dict:
 
 
 def describe_method(run) -> dict | None:
-    """Name, configuration and rounds of the run's method, ready for JSON.
+    """Returns name, configuration and rounds of a run's method for JSON.
 
-    None without a method; ``"rounds"`` is None without a state.
+    The result is None without a method; ``"rounds"`` is None without a state.
     """
     method = getattr(run, "method", None)
     if method is None:
@@ -74,92 +94,113 @@ def describe_method(run) -> dict | None:
     }
 
 
-def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
-    """Writes ``report.json``, the figures as PNG and ``report.html``.
+def write(
+    folder, report: dict, examples, history: list[dict], footer=None
+) -> pathlib.Path:
+    """Writes ``report.json``, ``report.html`` and the figures as SVG.
 
     Args:
-      folder: where to.
-      report: of ``evaluate``, without NaN.
-      examples: ``Examples``, the windows to show.
-      history: metrics by round, dicts with ``"round"``; may be empty.
+      folder: output folder.
+      report: report of ``evaluate``, without NaN.
+      examples: ``Examples`` to draw.
+      history: metrics by round, dicts with ``"round"``. It may be empty.
+      footer: ``Footer`` of the page; None is one without duration.
     """
     pictures = figures.draw(report, examples, history)
-    page = render_anonymizer(report, pictures)
+    page = render_anonymizer(report, pictures, footer)
     return _written(folder, "report", report, pictures, page)
 
 
-def render_anonymizer(report: dict, pictures: dict) -> str:
-    """The page of an anonymizer; ``pictures`` are those of ``figures.draw``."""
+def render_anonymizer(report: dict, pictures: dict, footer=None) -> str:
+    """Renders the page of an anonymizer with the pictures of ``figures.draw``."""
     data = {k: v for k, v in report["dataset"].items() if k not in ("mean", "std")}
     chosen = {"method": report["method"], "dataset": data}
     chosen |= {"attackers": report["attackers"], "attacks": list(report["attacks"])}
     chosen |= {"share": report["share"], "seed": report["seed"]}
-    values = {"report": report, "pictures": pictures, "configuration": chosen}
-    return render("anonymizer.html", **values)
+    values: dict[str, Any] = {"report": report, "pictures": pictures}
+    values["configuration"] = chosen
+    values["verdict"] = report.get("verdict") or verdicts.verdict(report)
+    # Hidden classes, guarantees and interrupted training; cards show the rest.
+    values["notes"] = text.hidden_classes(report) + [
+        line for line in report["headline"] if line not in text.headline(report)
+    ]
+    return _rendered("anonymizer.html", footer=footer, **values)
+
+
+def _rendered(template, *, footer=None, **values):
+    return render(template, footer=footer or origin.footer(), **values)
 
 
 def write_pareto_front(folder, title: str, summary: list[dict], report: dict):
-    """Writes ``front.png`` and ``sweep.html``; None if no private attribute was tried.
+    """Writes ``pareto_front.png`` and ``sweep.html``.
 
     Args:
-      folder: of the sweep.
-      title: of the page.
-      summary: of the sweep, one row per setting.
-      report: any of its reports.
+      folder: folder of the sweep.
+      title: title of the page.
+      summary: summary of the sweep, one row per setting.
+      report: any report of the sweep.
+
+    Returns:
+      The path of the page; None if no private attribute was attacked.
     """
     panels = sweep.panels(summary, report)
     if not panels:
         return None
-    pictures = {"front": sweep.draw(panels, report)}
+    pictures = {"pareto_front": sweep.draw(panels, report)}
     values = {"title": title, "summary": summary, "panels": panels}
-    page = render("sweep.html", pictures=pictures, **values)
-    return _written(folder, "sweep", None, pictures, page)
+    page = _rendered("sweep.html", pictures=pictures, **values)
+    path = _written(folder, "sweep", None, pictures, page)
+    writing.write(path.with_name("pareto_front.png"), pictures["pareto_front"].png)
+    return path
 
 
 def write_scores(folder, title: str, summary: list[dict]) -> pathlib.Path:
-    """Writes ``scores.png`` and ``sweep.html`` of a learner's sweep.
+    """Writes ``scores.svg`` and ``sweep.html`` of a learner's sweep.
 
     Args:
-      folder: of the sweep.
-      title: of the page.
-      summary: of the sweep, one row per setting, at least one with scores.
+      folder: folder of the sweep.
+      title: title of the page.
+      summary: summary of the sweep, one row per setting, at least one with scores.
     """
     pictures = {"scores": sweep.draw_scores(summary)}
     values = {"title": title, "summary": summary, "panels": {}}
-    page = render("sweep.html", pictures=pictures, **values)
+    page = _rendered("sweep.html", pictures=pictures, **values)
     return _written(folder, "sweep", None, pictures, page)
 
 
 def write_budget(folder, title: str, about: str, rows: list[dict]) -> pathlib.Path:
-    """Writes ``budget.json``, ``budget.png`` and ``budget.html``.
+    """Writes ``budget.json``, ``budget.svg`` and ``budget.html``.
 
     Args:
-      folder: where to.
-      title: of the page and the figure.
-      about: what was released, and who read it.
-      rows: of ``budget_curve.curve``.
+      folder: output folder.
+      title: title of the page and the figure.
+      about: sentences about the released windows and the attacker.
+      rows: result of ``evaluation.budgets.curve``.
     """
     pictures = {"budget": figures.budget(title, rows)}
     values = {"title": title, "about": about, "rows": rows, "pictures": pictures}
-    return _written(folder, "budget", rows, pictures, render("budget.html", **values))
+    page = _rendered("budget.html", **values)
+    return _written(folder, "budget", rows, pictures, page)
 
 
-def write_learned(folder, report: dict) -> pathlib.Path:
-    """Writes ``report.json``, ``clients.png`` and ``report.html`` of a learner."""
+def write_learned(folder, report: dict, footer=None) -> pathlib.Path:
+    """Writes ``report.json``, ``clients.svg`` and ``report.html`` of a learner."""
     values = {"report": report, "pictures": {"clients": federated.draw(report)}}
-    page = render("learner.html", lines=federated.sentences(report), **values)
+    lines = federated.sentences(report)
+    page = _rendered("learner.html", lines=lines, footer=footer, **values)
     return _written(folder, "report", report, values["pictures"], page)
 
 
-def write_neighborhood(folder, report: dict) -> pathlib.Path:
-    """Writes ``report.json``, the figures as PNG and ``report.html`` of PFDRL."""
+def write_neighborhood(folder, report: dict, footer=None) -> pathlib.Path:
+    """Writes ``report.json``, ``report.html`` and the figures of PFDRL as SVG."""
     values = {"report": report, "pictures": energy.draw(report)}
-    page = render("energy.html", lines=energy.sentences(report), **values)
+    lines = energy.sentences(report)
+    page = _rendered("energy.html", lines=lines, footer=footer, **values)
     return _written(folder, "report", report, values["pictures"], page)
 
 
 def write_search(folder, summary: list[dict]):
-    """Writes ``sweep.png`` of PFDRL's settings; None if the grid has no axis."""
+    """Writes ``sweep.png`` of a PFDRL sweep; returns None if the grid has no axis."""
     picture = energy.draw_search(summary)
     if picture is None:
         return None
@@ -169,14 +210,14 @@ def write_search(folder, summary: list[dict]):
 
 
 def _written(folder, name, values, pictures, page: str) -> pathlib.Path:
-    """Writes the figures, ``values`` as JSON unless None, and the page; its path."""
+    """Writes figures, ``values`` as JSON unless None, and the page."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for title, picture in pictures.items():
-        writing.write(folder / f"{writing.file_name(title)}.png", picture.png)
+        writing.write(folder / f"{writing.file_name(title)}.svg", picture.svg)
     if values is not None:
-        text = json.dumps(values, indent=1, allow_nan=False)
-        writing.write(folder / f"{name}.json", text)
+        content = json.dumps(values, indent=1, allow_nan=False)
+        writing.write(folder / f"{name}.json", content)
     path = folder / f"{name}.html"
     writing.write(path, page)
     return path

@@ -126,7 +126,7 @@ def search(
                 continue
             group_settings = dataclasses.replace(settings, **static)
             prepared = _build(group_settings, homes).prepare(homes)
-            system = energy_system.pfdrl(of_settings.config_of(group_settings))
+            system = energy_system.pfdrl(of_settings.build_config(group_settings))
             size = _chunk_size(chunk_size, len(left))
             for first in range(0, len(left), size):
                 some = left[first : first + size]
@@ -212,9 +212,9 @@ def _chunk_size(chunk_size, count):
 def _scores(settings, system, prepared, members, size):
     """Scores of members, which are padded to ``size`` with the last one."""
     filled = members + [members[-1]] * (size - len(members))
-    each = [of_settings.hyper_of(settings) | _arrays(cell) for cell, _ in filled]
+    each = [of_settings.build_hyper(settings) | _arrays(cell) for cell, _ in filled]
     hyper = {name: jnp.array([float(one[name]) for one in each]) for name in each[0]}
-    learned, tested, finite = energy_system.lives(
+    learned, tested, finite = energy_system.simulate_batch(
         system,
         jnp.array([seed for _, seed in filled], jnp.int32),
         hyper,
@@ -222,7 +222,7 @@ def _scores(settings, system, prepared, members, size):
         slots_a_day=DAY // settings.slot_min,
         days=settings.days,
         test_days=settings.test_days,
-        side_by_side=size > 1,
+        vectorize=size > 1,
     )
     names = "saved_wh", "standby_wh", "optimal", "minutes"
     saved, standby, optimal, minutes = (
@@ -235,7 +235,7 @@ def _scores(settings, system, prepared, members, size):
         last=min(LAST_DAYS, settings.days),
     )
     total = {name: np.asarray(x, np.float64).sum(axis=1) for name, x in tested.items()}
-    fraction = lambda part, of: saving.share_of(total[part], total[of]).tolist()
+    fraction = lambda part, of: saving.safe_divide(total[part], total[of]).tolist()
     columns = {
         "saved_share": fraction("saved_wh", "standby_wh"),
         "switched_off_share": fraction("switched_off", "in_use"),

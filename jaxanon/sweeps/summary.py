@@ -6,6 +6,7 @@ import math
 from rich.table import Table
 
 from jaxanon.evaluation.summary import aggregate
+from jaxanon.report import verdicts
 
 
 def summarize(members, reports) -> list[dict]:
@@ -114,7 +115,7 @@ def scores(report: dict) -> dict[str, float]:
             result[f"{name} intrusive"] = balanced
         attacked = report["reidentification"].get(name)
         if attacked:
-            strongest = attacked["attackers"][attacked["worst"]]
+            strongest = attacked["attackers"][verdicts.strongest(attacked)]
             result[f"{name} re-identified"] = strongest["balanced_accuracy"]
     return result
 

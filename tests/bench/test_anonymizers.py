@@ -32,7 +32,7 @@ def test_smoke_writes_rows_a_table_a_page_and_a_figure(written):
     assert any(name.startswith("pairs") for name in raw["attacks"])
     assert "intrusive: side, anonymized windows" in raw["attacks"]
     assert raw["retrained_accuracy"].keys() == raw["retrained_balanced"].keys()
-    assert raw["linkage"]["strangers"] is False
+    assert raw["linkage"]["unseen_subjects"] is False
     assert raw["seeds"] == [0, 1] and {"device", "versions", "date"} <= set(raw)
     table = (folder / "rows.md").read_text()
     assert "| ORF |" in table and table in printed

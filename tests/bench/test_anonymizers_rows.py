@@ -28,7 +28,7 @@ def reported(attackers, senders):
         "utility": both,
         "intrusive": {"gender": both},
         "reidentification": {"gender": {"attackers": attackers}},
-        "linkage": {"strangers": True, "attackers": senders} if senders else None,
+        "linkage": {"unseen_subjects": True, "attackers": senders} if senders else None,
         "distortion": {"warping": {"mean": 2.0}},
         "mutual_information": {"gender": {"anonymized": 0.25}},
         "attacks": {},
@@ -76,7 +76,7 @@ def test_a_row_keeps_by_whom_senders_are_told(row):
     # By balanced accuracy, whatever the plain one is.
     senders = {"mlp": (0.875, 0.25), "forest": (0.5, 0.375)}
     assert row([reported({}, senders)])["linkage"] == {
-        "strangers": True,
+        "unseen_subjects": True,
         "attacker": "forest",
         "accuracy": [50.0, None],
         "balanced_accuracy": [37.5, None],

@@ -32,7 +32,7 @@ def row(seeds, public, private, attackers, streams, **more):
             }
         },
         "linkage": {
-            "strangers": True,
+            "unseen_subjects": True,
             "attacker": "mlp",
             **dict.fromkeys(("accuracy", "balanced_accuracy", "chance"), pair(streams)),
         },

@@ -45,7 +45,7 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
         return {
             "utility": {"attribute": "activity", "anonymized": {"accuracy": 0.9}},
             "intrusive": {"gender": {"anonymized": {"balanced_accuracy": 0.5}}},
-            "reidentification": {"gender": {"attackers": told, "worst": "mlp"}},
+            "reidentification": {"gender": {"attackers": told, "strongest": "mlp"}},
             "distortion": {"warping": {"mean": 10.0}},
         }
 

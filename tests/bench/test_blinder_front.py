@@ -34,7 +34,7 @@ def run(front, unmeasured, monkeypatch, tmp_path):
     def sweep(method, data, **options):
         asked.update(options, method=method, data=data)
         options["output_dir"].mkdir(parents=True, exist_ok=True)
-        (options["output_dir"] / "front.png").write_bytes(b"drawn")
+        (options["output_dir"] / "pareto_front.png").write_bytes(b"drawn")
         scores = {
             "activity accuracy": {"mean": 0.9, "std": 0.01},
             "gender intrusive": {"mean": 0.525, "std": 0.01},

@@ -189,7 +189,7 @@ def test_speed_is_held_against_what_is_asked(bench, goals):
     text = goals.table(rows)
     assert "| 30 days | <= 600 | 601 s (all) | does not hold |" in text
     assert "| over Stable-Baselines3 | >= 50 x |  | not run |" in text
-    assert "a street's 30 days" not in text
+    assert "30 days of a neighborhood" not in text
 
 
 def test_figures_wait_for_rows_that_have_them(bench):
@@ -201,9 +201,9 @@ def test_figures_wait_for_rows_that_have_them(bench):
     assert all(each.png.startswith(b"\x89PNG") for each in drawn)
 
 
-def test_every_job_begins_on_a_street(bench):
+def test_every_job_starts(bench):
     work, streets = bench("pfdrl.jobs"), bench("pfdrl.homes")
-    homes = streets.street(streets.place("simulated", 0, **streets.SMOKE))
+    homes = streets.neighborhood(streets.place("simulated", 0, **streets.SMOKE))
     for question in work.QUESTIONS:
         for smoke in (True, False):
             jobs = work.jobs(question, smoke)

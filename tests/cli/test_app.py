@@ -38,7 +38,7 @@ def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
     assert "--num-devices INT " in line
     with pytest.raises(SystemExit):
         app.main(["evaluate", "--help"])
-    default = ",".join(attackers.DEFAULT)
+    default = ",".join((*attackers.DEFAULT, *attackers.DEFAULT_ATTACKS))
     assert f"comma-separated; default: {default}  " in capsys.readouterr().out
 
 

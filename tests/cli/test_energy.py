@@ -57,7 +57,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
         (["train", "pfdrl", *WORDS, "--output-dir", out], "already holds a run"),
         (
             ["train", "pfdrl", "--dataset", "none", "--output-dir", f"{out}-2"],
-            "no homes called 'none'",
+            "got 'none'",
         ),
         (["train", "pdfrl"], "scaffold; pfdrl switches standby off."),
     ):

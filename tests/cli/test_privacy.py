@@ -71,12 +71,14 @@ def test_what_a_client_of_atlas_needs(ask):
     status, told = ask(
         "atlas --privacy-unit client --epsilon 4 --max-rounds 3 --clients 100"
     )
-    assert status == 0 and "keeps epsilon 4 at delta 1e-05 for any other data" in told
+    assert (
+        status == 0 and "satisfies epsilon 4 at delta 1e-05 for any other data" in told
+    )
     want = 2 * noise_multiplier_for(4.0, 1e-5, steps=3)
     assert cells(told, "all that a step releases")[0] == pytest.approx(want, rel=2e-3)
     # And back: what that noise spends, in three rounds and in six.
     known = f"atlas --privacy-unit client --clients 100 --noise-multiplier {want}"
-    assert "keeps epsilon 4 at" in ask(f"{known} --rounds 3")[1]
+    assert "satisfies epsilon 4 at" in ask(f"{known} --max-rounds 3")[1]
     more = [SampledGaussian(noise_multiplier=want / 2, steps=6)]
     assert f"epsilon {epsilon_spent(more, 1e-5):.3g} " in ask(f"{known} --rounds 6")[1]
 
@@ -120,17 +122,17 @@ def test_what_dp_fedavg_spends_on_sums_and_on_counts(ask):
 def test_what_ldp_fl_spends_on_every_weight(ask):
     status, told = ask("ldp_fl --weights 1000 --max-rounds 2 --epsilon 2")
     each = response_epsilon_for(2.0, 2000, 1e-5)
-    assert status == 0 and "keeps epsilon 2 " in told
+    assert status == 0 and "satisfies epsilon 2 " in told
     assert cells(told, "each weight")[0] == pytest.approx(each, rel=1e-3)
     published = ask(
         "ldp_fl --weights 1000 --max-rounds 2 --epsilon 1 --privacy-unit weight"
     )[1]
-    assert "claims epsilon 1, which is of one of its noisy weights" in published
+    assert "claims epsilon 1, that of one of its noisy weights" in published
     together = responses_spent(1.0, 2000, 1e-5)
     assert f"together they cost epsilon {together:,.3g} at" in published
     spent = responses_spent(0.01, 2000, 1e-5)
     known = ask("ldp_fl --weights 1000 --max-rounds 2 --weight-epsilon 0.01")[1]
-    assert f"keeps epsilon {spent:.3g} at" in known
+    assert f"satisfies epsilon {spent:.3g} at" in known
 
 
 def test_what_noisy_steps_of_fedsgd_ldp_need(ask):

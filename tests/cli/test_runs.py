@@ -102,7 +102,10 @@ REPORT = {
         "subject": None,
     },
     "reidentification": {
-        "gender": {"attackers": {"mlp": {"balanced_accuracy": 0.61}}, "worst": "mlp"}
+        "gender": {
+            "attackers": {"mlp": {"balanced_accuracy": 0.61}},
+            "strongest": "mlp",
+        }
     },
     "attacks": {
         "stream": [
@@ -158,7 +161,7 @@ def test_evaluate_finds_the_data_and_shows_a_table(evaluated, folder, capsys):
     shown = capsys.readouterr().out
     for text in ("[1/2] attacking", "91.0", "52.0", "61.0 (mlp)", "activity survives."):
         assert text in shown
-    for text in ("stream, in %", "72.0", "too few windows", "uniqueness 0.250"):
+    for text in ("stream, in %", "72.0", "not measured", "uniqueness 0.250"):
         assert text in shown
     assert f"The report: {folder / 'report.html'}" in shown.replace("\n", "")
 
@@ -264,7 +267,7 @@ def judged(monkeypatch):
             "utility": {"attribute": "activity", **kept},
             "intrusive": {"gender": {"raw": raw, "anonymized": raw}},
             "reidentification": {
-                "gender": {"attackers": {"mlp": read}, "worst": "mlp"}
+                "gender": {"attackers": {"mlp": read}, "strongest": "mlp"}
             },
         }
 
@@ -291,7 +294,7 @@ def test_a_sweep_leaves_runs_a_table_and_its_front(
     assert [each["settings"]["gamma"] for each in told["members"]] == [0.1, 0.1, 1, 1]
     run = run_folder.open_run(out / "member-0002")
     assert len(cli_data.recall(run).train.windows) == 48
-    assert (out / "front.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "pareto_front.png").read_bytes().startswith(b"\x89PNG")
     page = (out / "sweep.html").read_text()
     assert "★ gamma 1.0" in page and "★ gamma 0.1" not in page
 

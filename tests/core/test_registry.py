@@ -159,7 +159,7 @@ def test_members_of_an_own_learner_s_sweep_are_runs_of_train(data, tmp_path):
     names = {"activity accuracy", "activity macro_f1"}
     assert all(set(row["scores"]) == names for row in found.summary)
     written = {path.name for path in (tmp_path / "sweep").iterdir()}
-    assert {"scores.png", "sweep.html", "sweep.json", "member-0003"} <= written
+    assert {"scores.svg", "sweep.html", "sweep.json", "member-0003"} <= written
     assert ja.open_run(tmp_path / "sweep" / "member-0003").method.name == "mine"
     with pytest.raises(ValueError, match="halving_factor must be None for a learner"):
         ja.sweep("mine", data, halving_factor=2, progress=False, **SMALL)

@@ -49,7 +49,7 @@ def test_a_run_that_was_interrupted_says_so(last, told):
     assert dataclasses.replace(run, config={}).unfinished is None
     words = report.unfinished({"done": 1.5, "asked": 2})
     assert words == [
-        "Unfinished: 1.5 of 2 epochs are done; train or serve on with --resume."
+        "Unfinished: 1.5 of 2 epochs are done; continue with --resume."
     ]
 
 

@@ -1,4 +1,4 @@
-"""What switching does and saves, minute by minute: drawn loads against plain loops."""
+"""Effects and savings of actions, for random loads, compared with plain loops."""
 
 import functools
 import itertools
@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from jaxanon import energy
 from jaxanon.energy import OFF, ON, STANDBY, Levels, Series
-from jaxanon.energy.agent import Acted
+from jaxanon.energy.agent import AgentRecord
 
 SEEDS = st.integers(0, 2**32 - 1)
 SHAPES = st.sampled_from([(1,), (2, 3), (2, 0)])
 FLOATS = st.sampled_from([np.float32, np.float64, np.int32])
 WHOLE = st.sampled_from([np.int32, np.int64, np.int8, np.uint8])
-REWARDS = {  # Of [mode, action], as table 2.1 prints them.
+REWARDS = {  # [mode, action], in the order of table 2.1.
     (OFF, OFF): 10, (OFF, STANDBY): -10, (OFF, ON): -30,
     (STANDBY, OFF): 30, (STANDBY, STANDBY): 10, (STANDBY, ON): -10,
     (ON, OFF): -30, (ON, STANDBY): -10, (ON, ON): 10,
@@ -64,7 +64,9 @@ def test_savings_of_other_shapes_are_refused(shape, other, place):
     assume(shape != other)
     given = [np.zeros(shape, int)] * 3
     given[place] = np.zeros(other, int)
-    with pytest.raises(ValueError, match="load, mode and action must have one shape"):
+    with pytest.raises(
+        ValueError, match="load, mode and action must have the same shape"
+    ):
         energy.savings(*given)
 
 
@@ -72,13 +74,13 @@ def test_savings_of_other_shapes_are_refused(shape, other, place):
 @given(SEEDS, SHAPES, FLOATS, st.booleans(), st.booleans())
 def test_what_is_measured_is_summed_over_minutes(seed, shape, dtype, some, spoilt):
     load, forecast, held = (watts(seed + n, shape, dtype) for n in range(3))
-    if spoilt and dtype != np.int32:  # Of a device that is not there it is no matter.
+    if spoilt and dtype != np.int32:  # Values of absent devices are ignored.
         load, forecast = np.full_like(load, np.nan), np.full_like(load, np.inf)
         some = False
-    did = Acted(load, forecast, held, modes(seed, shape), modes(seed + 1, shape))
-    did = Acted(*map(jnp.asarray, did))
+    did = AgentRecord(load, forecast, held, modes(seed, shape), modes(seed + 1, shape))
+    did = AgentRecord(*map(jnp.asarray, did))
     present = np.full(shape[:-1], some)
-    found = jax.jit(energy.measured)(did, present)
+    found = jax.jit(energy.summarize_slot)(did, present)
     if not some:
         assert not any(np.any(one) for one in found.values())
         return
@@ -99,16 +101,16 @@ def test_what_is_measured_is_summed_over_minutes(seed, shape, dtype, some, spoil
 def test_shares_are_quotients_or_what_they_are_of_nothing(seed, shape, dtype, none):
     rng = np.random.default_rng(seed)
     part, whole = (rng.integers(0, 4, size=shape).astype(dtype) for _ in range(2))
-    found = energy.share_of(part, whole, none)
+    found = energy.safe_divide(part, whole, none)
     assert found.dtype == np.float64 and found.shape == shape
     for place in np.ndindex(shape):
         own = float(np.asarray(part)[place]), float(np.asarray(whole)[place])
         assert found[place] == (own[0] / own[1] if own[1] else none)
-    wide = energy.share_of(np.ones((2, 3)), np.arange(3.0), none)
+    wide = energy.safe_divide(np.ones((2, 3)), np.arange(3.0), none)
     np.testing.assert_array_equal(wide, [[none, 1, 0.5]] * 2)
     for other in ((2,), (1, 2, 3)):
         with pytest.raises(ValueError):
-            energy.share_of(np.ones((4, 3)), np.ones(other))
+            energy.safe_divide(np.ones((4, 3)), np.ones(other))
 
 
 @few(max_examples=10)
@@ -121,7 +123,7 @@ def test_sums_over_days_and_hours_lose_nothing(seed, shape, days, dtype):
     values = rng.integers(0, 4, size=(*shape, days * 1440)).astype(dtype)
     by_day, by_hour = energy.saving_per_day(values), energy.saving_per_hour(values)
     assert by_day.shape == (*shape, days) and by_hour.shape == (*shape, 24)
-    minute = np.arange(days * 1440)  # Sums of whole numbers are exact.
+    minute = np.arange(days * 1440)  # Sums of ints are exact.
     for day in range(days):
         own = values[..., minute // 1440 == day].sum(-1)
         np.testing.assert_array_equal(by_day[..., day], own)
@@ -134,7 +136,7 @@ def test_sums_over_days_and_hours_lose_nothing(seed, shape, days, dtype):
 def test_parts_of_days_are_refused(minutes, single):
     values = np.zeros(()) if single else np.zeros((2, minutes))
     for total in (energy.saving_per_day, energy.saving_per_hour):
-        with pytest.raises(ValueError, match="values must be of whole days"):
+        with pytest.raises(ValueError, match="values must have whole days"):
             total(values)
 
 
@@ -176,7 +178,7 @@ def test_values_are_those_of_the_best_of_all_plans(seed, minutes, discount):
         assert found[first, action] == pytest.approx(max(map(worth, plans)), rel=1e-5)
 
 
-LEVELS = ((4.0, 100.0), (1.0, 49.0), (0.0, 9.0))  # Borders are exact in float32.
+LEVELS = ((4.0, 100.0), (1.0, 49.0), (0.0, 9.0))  # Thresholds are exact in float32.
 
 
 def mode_by_hand(power, standby, on):
@@ -238,7 +240,7 @@ def test_an_environment_goes_through_episodes_minute_by_minute(
     for action, seen, at, until, gained, done, mode in zip(
         actions, *steps, strict=True
     ):
-        if not left:  # A new episode, anywhere that it fits.
+        if not left:  # A new episode starts anywhere.
             minute, left = int(at), kind[0]
             assert 0 <= minute <= 5 - left
         assert (at, until) == (minute, left)
@@ -280,5 +282,5 @@ def test_episodes_that_there_are_not_are_refused(minutes, observed, longer):
     ):
         with pytest.raises(ValueError, match="observed must be one of"):
             make()
-    with pytest.raises(ValueError, match=f"{longer} minutes, and the series 2"):
+    with pytest.raises(ValueError, match=f"at least {longer} minutes, .* got 2"):
         energy.environment(longer).reset(jax.random.key(0), series)

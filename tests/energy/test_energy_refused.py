@@ -1,4 +1,4 @@
-"""What streets, budgets and meters refuse that once went through or fell over."""
+"""Invalid arguments that earlier versions accepted or crashed on."""
 
 import math
 
@@ -21,7 +21,7 @@ def test_hours_between_broadcasts_that_are_none(name, hours):
 
 
 def test_what_costs_nothing_is_asked_within_range_all_the_same():
-    """Before the first broadcast, and without noise, nobody looked at δ or α."""
+    """δ and α are validated even without broadcasts or noise."""
     for config, slots in ((NOISY, 0), (energy.PFDRLConfig(), 24)):
         with pytest.raises(ValueError, match="delta must be"):
             energy.broadcast_epsilon(config, slots, 2.0)
@@ -43,24 +43,24 @@ def test_minutes_of_any_whole_kind_are_minutes():
         np.testing.assert_array_equal(found.power, want.power)
     times = np.arange(1440).astype("datetime64[m]")
     times[-1] = "NaT"
-    with pytest.raises(ValueError, match="minute must be times, got NaT"):
+    with pytest.raises(ValueError, match="minute must be valid times, got NaT"):
         energy.from_readings(*rows, times, power, 1)
 
 
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ((["a", "b"], None), "homes must be 1"),
-        ((["a"], ["tv"]), "devices must be 2"),
-        ((["a"], []), "devices must be 2"),
-        ((["a"], [["tv", "pc"], ["tv", "pc"]]), "lists of devices must be 1"),
-        ((["a"], [["tv"]]), "devices must be 2"),
+        ((["a", "b"], None), "homes must have length 1"),
+        ((["a"], ["tv"]), "devices must have length 2"),
+        ((["a"], []), "devices must have length 2"),
+        ((["a"], [["tv", "pc"], ["tv", "pc"]]), "lists of devices must have length 1"),
+        ((["a"], [["tv"]]), "devices must have length 2"),
     ],
 )
 def test_meters_have_a_name_each(names, said):
-    """Some were read beyond their end, others told of the wrong one."""
+    """Wrong numbers of names raise an error."""
     with pytest.raises(ValueError, match=said):
-        energy.metered(np.array([[[1.0, -1.0]]]), *names)
+        energy.clean_power(np.array([[[1.0, -1.0]]]), *names)
 
 
 @pytest.mark.parametrize("name", ["homes", "devices", "days", "test_days"])

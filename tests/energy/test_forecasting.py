@@ -17,7 +17,7 @@ SMALL = {"lookback": 24, "every": 2, "ahead": 4, "hidden_sizes": (16,), "feature
 
 
 def wave(minutes=2 * 1440):
-    """Twelve minutes on and twelve off, with noise: persistence errs half the time."""
+    """Twelve minutes on and twelve off with noise, so persistence fails half of it."""
     rng = np.random.default_rng(0)
     on = (np.arange(minutes) // 12) % 2
     power = np.float32(on * rng.normal(100, 5, minutes))
@@ -57,7 +57,7 @@ def test_all_kinds_begin_as_persistence_and_beat_it(kind):
 
 
 def rows_of(model_steps, trace, ends, every):
-    """What the models see, in plain loops: means, then sines and cosines."""
+    """Inputs of the models by plain loops: means, then sines and cosines."""
     watts, found = np.asarray(trace.power), []
     power = watts / float(trace.scale)
     for end in np.asarray(ends):
@@ -88,10 +88,10 @@ def test_linear_regression_is_least_squares():
     ends = jnp.arange(4, 1398)
     x, y = rows_of(2, trace, ends, 2), changes(trace, ends, 2)
     x = np.column_stack([x, np.ones(len(x))])
-    # Times of neighbouring steps are nearly alike: no weights that only cancel.
+    # Adjacent times are nearly equal, so drop weights that cancel.
     weights = np.linalg.lstsq(x, y, rcond=1e-4)[0]
     best = np.mean((x @ weights - y) ** 2)
-    # The loss at NumPy's own solution, put into the layers, is the least.
+    # NumPy's solution, as layers, has the least loss.
     kernel, bias = jnp.float32(weights[:-1]), jnp.float32(weights[-1])
     layers = {"dense_1": {"kernel": kernel, "bias": bias}}
     np.testing.assert_allclose(model.loss(layers, trace, ends), best, rtol=1e-4)
@@ -117,7 +117,7 @@ def test_the_linear_svm_is_scikit_learn_s():
     by_hand = slack + 0.01 / 2 * np.sum(theirs.coef_**2)
     np.testing.assert_allclose(best, by_hand, rtol=1e-4)
     state, _ = fitted(model, jax.random.key(0), trace, 600, batch_size=256)
-    # Theirs is the least there is, and ours comes near it.
+    # Theirs is the minimum, and ours is close.
     found = model.loss(state.layers, trace, ends)
     assert float(best) <= float(found) * 1.001 <= float(best) * 1.02
 
@@ -162,11 +162,11 @@ def test_means_fill_what_is_seen():
 
 
 def test_steps_get_shorter_and_long_gradients_are_cut():
-    """Adam's first step is its rate; of step 200 it is the rate over the root of 2."""
+    """Adam's first step equals the rate; step 200 equals the rate divided by √2."""
     state = energy.begin_fit({"w": jnp.zeros(2)})
     first = energy.fit_step(state, {"w": jnp.array([30.0, 40.0])}, 0.5)
     np.testing.assert_allclose(first.layers["w"], [-0.5, -0.5], rtol=1e-5)
-    # The gradient was cut to (0.6, 0.8), and a tenth of that is remembered.
+    # The gradient is clipped to (0.6, 0.8); Adam keeps a tenth of it.
     np.testing.assert_allclose(first.opt_state.mu["w"], [0.06, 0.08], rtol=1e-5)
     later = energy.fit_step(
         state._replace(step=jnp.int32(200)), {"w": jnp.array([0.3, 0.4])}, 0.5

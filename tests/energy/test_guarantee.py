@@ -1,4 +1,4 @@
-"""Noise on broadcasts: its ε against a closed form, and runs with and without."""
+"""Noise on broadcasts: ε against a closed form, and runs with and without noise."""
 
 import functools
 import math
@@ -47,7 +47,7 @@ def test_epsilon_is_that_of_gaussian_composition(z, devices):
 def test_little_noise_is_told_by_an_upper_bound():
     told = energy.broadcast_epsilon(PFDRLConfig(noise_multiplier=0.2), 24, 1e-5)
     expected = gaussian_epsilon(2 / 0.2, 1e-5)  # Four broadcasts.
-    assert guarantee.LEAST_MULTIPLIER == 0.1
+    assert guarantee.MIN_PLD_MULTIPLIER == 0.1
     assert expected <= told * (1 + 1e-6) <= 1.01 * expected
     more = energy.broadcast_epsilon(PFDRLConfig(noise_multiplier=0.1), 24, 1e-5)
     assert gaussian_epsilon(2 / 0.1, 1e-5) <= more <= 2.2 * gaussian_epsilon(20, 1e-5)
@@ -83,12 +83,12 @@ def test_broadcasts_are_those_of_a_run():
     config, state = SMALL(noise_multiplier=1.0), lived(noise_multiplier=1.0)
     assert state.fit_mail.mail.round == energy.num_broadcasts(config, 6, 1.0) == 2
     assert state.control_mail.mail.round == energy.num_broadcasts(config, 6, 0.7) == 3
-    assert energy.num_broadcasts(config, 7, 0.7) == 3  # The last was after the sixth.
+    assert energy.num_broadcasts(config, 7, 0.7) == 3  # The last one followed slot 6.
 
 
 @pytest.mark.slow
 def test_noise_parts_homes_that_would_agree_and_none_changes_nothing():
-    """Where there is none nothing is clipped: a norm of a millionth would be seen."""
+    """Without noise nothing is clipped: a clip norm of 1e-6 has no effect."""
     kernels = {
         name: np.asarray(lived(**settings).control.params["dense_1"]["kernel"])
         for name, settings in {
@@ -107,7 +107,7 @@ def test_noise_parts_homes_that_would_agree_and_none_changes_nothing():
     [
         ({"clip_norm": 0.0}, "clip_norm must be finite and > 0, got 0.0"),
         ({"noise_multiplier": -1.0}, "noise_multiplier must be finite and >= 0"),
-        ({"method": "frl", "noise_multiplier": 1.0}, "is for broadcasts, and 'frl'"),
+        ({"method": "frl", "noise_multiplier": 1.0}, "must be 0 for 'frl'"),
     ],
 )
 def test_noise_out_of_range_is_refused(settings, message):
@@ -118,7 +118,7 @@ def test_noise_out_of_range_is_refused(settings, message):
 @pytest.mark.parametrize(
     ("config", "slots", "more", "message"),
     [
-        (PFDRLConfig(method="fl"), 24, {}, "nothing is broadcast by 'fl'"),
+        (PFDRLConfig(method="fl"), 24, {}, "method must be 'pfdrl', got 'fl'"),
         (PFDRLConfig(), -1, {}, "num_slots must be >= 0, got -1"),
         (PFDRLConfig(), 24, {"devices": 0}, "devices must be >= 1, got 0"),
     ],
@@ -129,21 +129,21 @@ def test_budgets_that_there_are_not_are_refused(config, slots, more, message):
 
 
 def test_new_homes_get_nothing_but_what_was_broadcast():
-    """Networks that nobody was told of, of 99 everywhere, do not reach them."""
-    street, made = home(), energy.pfdrl(SMALL(noise_multiplier=1.0))
-    state = made.init(jax.random.key(0), street, alpha=1)
+    """Layers that were never broadcast, set to 99, do not reach new homes."""
+    neighborhood, made = home(), energy.pfdrl(SMALL(noise_multiplier=1.0))
+    state = made.init(jax.random.key(0), neighborhood, alpha=1)
     secret = lambda tree: jax.tree.map(lambda leaf: 99 + 0 * leaf, tree)
     state = state._replace(
         fits=state.fits._replace(layers=secret(state.fits.layers)),
         control=state.control._replace(params=secret(state.control.params)),
     )
-    joined = energy.add_home(made, jax.random.key(1), state, street, street)
+    joined = energy.add_home(made, jax.random.key(1), state, neighborhood, neighborhood)
     for own, mail, theirs in (
         (joined.fits.layers, joined.fit_mail, state.fit_mail),
         (joined.control.params, joined.control_mail, state.control_mail),
     ):
         told = own["dense_1"]["kernel"]
         np.testing.assert_allclose(told, theirs.public["dense_1"]["kernel"])
-        # And that is what everybody knows of them.
+        # The public layers equal the initial ones.
         np.testing.assert_array_equal(mail.public["dense_1"]["kernel"], told)
         assert all(abs(leaf).max() < 50 for leaf in jax.tree.leaves(own))

@@ -1,4 +1,4 @@
-"""Broadcasts and their ε, and days until a new home saves: drawn settings."""
+"""Broadcasts, their ε, and days until new homes save, for random settings."""
 
 import functools
 import math
@@ -70,7 +70,7 @@ def test_epsilon_is_that_of_one_gaussian_mechanism(
         return
     assert told(config()) == math.inf
     found, mu = told(config(noise)), math.sqrt(releases * devices) / noise
-    # An upper bound on ε, and hardly more than it takes where that is below 90.
+    # An upper bound on ε, which is tight where it is below 90.
     assert delta_of(found, mu) <= delta * (1 + 1e-6)
     if mu <= 10 and found > 0.02:
         assert delta_of(0.98 * found - 0.01, mu) > delta
@@ -84,7 +84,7 @@ def test_epsilon_is_that_of_one_gaussian_mechanism(
 )
 def test_a_budget_of_nothing_is_refused(method, devices, delta):
     told = functools.partial(energy.broadcast_epsilon, num_slots=24)
-    with pytest.raises(ValueError, match=f"nothing is broadcast by '{method}'"):
+    with pytest.raises(ValueError, match=f"method must be 'pfdrl', got '{method}'"):
         told(config(method=method), delta=1e-5)
     with pytest.raises(ValueError, match=f"devices must be >= 1, got {devices}"):
         told(config(1.0), delta=1e-5, devices=devices)
@@ -97,7 +97,7 @@ def share(part, whole):
 
 
 def days_by_hand(pairs, least, last):
-    """Of one home, in exact fractions: ``pairs`` are days' parts and wholes."""
+    """Returns the days of one home by exact fractions; ``pairs`` are (part, whole)."""
     short = np.zeros(len(pairs[0][0]), bool)
     for part, whole in pairs:
         final = share(sum(part[-last:]), sum(whole[-last:]))
@@ -126,13 +126,13 @@ def test_days_are_those_from_which_on_enough_is_saved(
     shape = days * per + min(rest, per - 1), 3
     standby = rng.integers(0, 3, size=shape) * rng.integers(0, 4, size=shape)
     saved = rng.integers(0, standby + 1)
-    saved[:, 0] = standby[:, 0]  # All of it, by one of the homes.
+    saved[:, 0] = standby[:, 0]  # One home saves everything.
     minutes = rng.integers(1, 9, size=shape)
     optimal = rng.integers(0, minutes + 1)
     last = data.draw(st.integers(1, days))
     more = {"optimal": optimal, "minutes": minutes} if both else {}
     found = energy.days_to_reach(
-        saved, standby, per, share=least[0] / least[1], last=last, **more
+        saved, standby, per, fraction=least[0] / least[1], last=last, **more
     )
     assert found.days.shape == found.final.shape == (3,)
     for home in range(3):
@@ -149,10 +149,10 @@ def test_days_are_those_from_which_on_enough_is_saved(
 @given(st.integers(0, 4), st.floats().filter(lambda x: not 0 < x <= 1))
 def test_days_that_there_are_not_are_refused(number, wrong):
     days = functools.partial(energy.days_to_reach, *[np.ones((4, 2))] * 2)
-    with pytest.raises(ValueError, match=r"share must lie in \(0, 1\]"):
-        days(1, last=1, share=wrong)
+    with pytest.raises(ValueError, match=r"fraction must be in \(0, 1\]"):
+        days(1, last=1, fraction=wrong)
     for last in (0, 5 + number):
-        with pytest.raises(ValueError, match=r"last must lie in \[1, 4\]"):
+        with pytest.raises(ValueError, match=r"last must be in \[1, 4\]"):
             days(1, last=last)
     with pytest.raises(ValueError, match="last must"):
         days(1, last=-1 - number)
@@ -162,7 +162,9 @@ def test_days_that_there_are_not_are_refused(number, wrong):
         with pytest.raises(TypeError, match=f"{name} must be a Python int"):
             days(pair[0], last=pair[1])
     for one in ({"optimal": np.ones((4, 2))}, {"minutes": np.ones((4, 2))}):
-        with pytest.raises(TypeError, match="optimal and minutes go together"):
+        with pytest.raises(
+            TypeError, match="optimal and minutes must be given together"
+        ):
             days(1, last=1, **one)
     other = np.ones((4, 2 + number % 2)) if number % 2 else np.ones(8)
     for pair in ((np.ones((4, 2)), other), (other, np.ones((4, 2)))):

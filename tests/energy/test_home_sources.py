@@ -1,4 +1,4 @@
-"""Homes of the files that data sets come in: Dataport's layout, and real traces."""
+"""Homes from files of data sets: Dataport's layout, and real traces."""
 
 import pathlib
 
@@ -12,7 +12,7 @@ DAY = 1440
 
 
 def dataport(home, watts, start="2019-06-03T00:00"):
-    """Lines of a file as Dataport writes it, in kW, by the clock of its server."""
+    """Yields lines of a Dataport file, in kW, on the clock of its server."""
     for minute, row in enumerate(watts):
         time = str(np.datetime64(start, "m") + np.timedelta64(minute, "m")).replace(
             "T", " "
@@ -23,9 +23,9 @@ def dataport(home, watts, start="2019-06-03T00:00"):
 
 @pytest.fixture(scope="module")
 def austin(tmp_path_factory):
-    """Two homes for three days of Texas's own summer time; the second has no oven.
+    """Two homes for three days of Texas's summer time; the second has no oven.
 
-    On its second day the first one's meter says nothing for 20 minutes.
+    On day 2 the first home's meter has a gap of 20 minutes.
     """
     pytest.importorskip("pyarrow")
     folder = tmp_path_factory.mktemp("pecan") / "pecan_street"
@@ -52,27 +52,30 @@ def test_pecan_street_by_home_and_circuit(austin, tmp_path):
     found = made.power[0, [0, 60, DAY], 1]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert np.isnan(made.power[1, :, 1]).all() and (made.power[1, :, 0] == 250).all()
-    street = energy.neighborhood_from_settings(
+    neighborhood = energy.neighborhood_from_settings(
         energy.PFDRLSettings(days=1, test_days=1), made
     )
-    assert street.present.tolist() == [True, True, True, False]
-    assert street.levels.standby[1] == pytest.approx(3) and not street.levels.standby[0]
+    assert neighborhood.present.tolist() == [True, True, True, False]
+    assert (
+        neighborhood.levels.standby[1] == pytest.approx(3)
+        and not neighborhood.levels.standby[0]
+    )
 
 
 @pytest.mark.slow
 def test_tracebase_shows_standby():
-    """Of homes composed of it, some devices stand by, and none takes less than 0."""
+    """Composed homes have devices in standby, and no negative power."""
     if not (SHARED / "tracebase").exists():
         pytest.skip("the traces are not in shared/data/tracebase")
     pytest.importorskip("pyarrow")
     sizes = {"homes": 6, "devices": 5, "days": 4, "test_days": 1}
     made = energy.load_homes("tracebase", source=SHARED / "tracebase", **sizes)
-    street = energy.neighborhood_from_settings(
+    neighborhood = energy.neighborhood_from_settings(
         energy.PFDRLSettings(days=4, test_days=1), made
     )
-    stands_by = np.asarray(street.levels.standby > 0)
-    assert street.present.all() and 0.3 < stands_by.mean() < 1
-    ratio = np.asarray(street.levels.on / street.levels.standby)[stands_by]
+    stands_by = np.asarray(neighborhood.levels.standby > 0)
+    assert neighborhood.present.all() and 0.3 < stands_by.mean() < 1
+    ratio = np.asarray(neighborhood.levels.on / neighborhood.levels.standby)[stands_by]
     assert (ratio >= 3).all()
 
 
@@ -82,5 +85,5 @@ def test_british_homes_have_days_in_common():
         pytest.skip("the homes are not in shared/data/households")
     made = energy.load_homes("households", days=20, test_days=3)
     assert len(made.names) == 5 and made.power.shape[1:] == (23 * DAY, 5)
-    assert not np.isnan(made.power[:, :, :2]).any()  # Every home has those.
+    assert not np.isnan(made.power[:, :, :2]).any()  # Every home has both.
     assert (np.diff(made.dates.astype(int), axis=1) >= 1).all()

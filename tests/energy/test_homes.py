@@ -1,4 +1,4 @@
-"""Homes of readings and of data sets: whole days, names in every refusal."""
+"""Homes from readings and data sets: whole days, and names in error messages."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_homes_and_devices_may_be_numbered():
     made = energy.from_readings(homes, devices, *rest, 2)
     assert made.names == ("12", "3") and made.kind_names == ("1", "2")
     assert made.power[:, 0].tolist() == [[1, 11], [2, 12]]
-    with pytest.raises(TypeError, match="words or whole numbers, got float64"):
+    with pytest.raises(TypeError, match="strings or ints, got float64"):
         energy.from_readings(homes, devices / 2, *rest, 2)
 
 
@@ -55,13 +55,13 @@ def test_days_with_gaps_are_left_out_and_short_gaps_bridged():
     """15 minutes of home a's first device on its first day, 16 on its second."""
     columns = readings()
     gaps = np.r_[100:115, DAY + 100 : DAY + 116]
-    columns[3][[0, 1]] = np.nan  # Missing, too: the first after them goes back.
+    columns[3][[0, 1]] = np.nan  # Also missing: filled with the next reading.
     made = energy.from_readings(*without(columns, gaps), 2)
     assert not np.isnan(made.power).any()
     assert made.power[0, [0, 110, DAY], 0].tolist() == [1, 1, 1.25]
     assert [str(day) for day in made.dates[0]] == ["1970-01-01", "1970-01-03"]
     assert [str(day) for day in made.dates[1]] == ["1970-01-01", "1970-01-02"]
-    message = "a has 2 days in which no device lacks .* and 3 are needed; pc lacks most"
+    message = "at most 2 for a, .* got 3; pc has the fewest"
     with pytest.raises(ValueError, match=message):
         energy.from_readings(*without(columns, gaps), 3)
 
@@ -72,9 +72,9 @@ def test_a_device_that_a_home_lacks_is_not_there():
     made = energy.from_readings(*(column[~own] for column in columns), 3)
     assert np.isnan(made.power[1, :, 1]).all() and not np.isnan(made.power[0]).any()
     settings = energy.PFDRLSettings(days=2, test_days=1)
-    street = energy.neighborhood_from_settings(settings, made)
-    assert street.present.tolist() == [True, True, True, False]
-    # As good as a device that says nothing but NaN.
+    neighborhood = energy.neighborhood_from_settings(settings, made)
+    assert neighborhood.present.tolist() == [True, True, True, False]
+    # Equivalent to a device that is NaN throughout.
     columns[3][own] = np.nan
     np.testing.assert_array_equal(energy.from_readings(*columns, 3).power, made.power)
 
@@ -83,21 +83,25 @@ def test_readings_out_of_order_name_home_and_device():
     columns = readings()
     swapped = [column.copy() for column in columns]
     swapped[2][[6 * DAY + 3, 6 * DAY + 4]] = [4, 3]
-    with pytest.raises(ValueError, match="of pc of b are not in order of time: after"):
+    with pytest.raises(ValueError, match="minute must increase, got .* for pc of b"):
         energy.from_readings(*swapped, 3)
-    swapped[2] = swapped[2].astype(np.uint32)  # Whose steps back are none.
-    with pytest.raises(ValueError, match="of pc of b are not in order of time: after"):
+    swapped[2] = swapped[2].astype(
+        np.uint32
+    )  # Differences of uint32 are never negative.
+    with pytest.raises(ValueError, match="minute must increase, got .* for pc of b"):
         energy.from_readings(*swapped, 3)
-    with pytest.raises(ValueError, match="a has no reading that is a number"):
+    with pytest.raises(ValueError, match="got none for a"):
         energy.from_readings(["a"] * 2, ["tv"] * 2, [0, 1], [np.nan] * 2, 2)
     columns[2][4] = 3
-    with pytest.raises(ValueError, match="pc of a has two readings of 1970-01-01T00:0"):
+    with pytest.raises(ValueError, match="two readings of pc of a at 1970-01-01T00:0"):
         energy.from_readings(*columns, 3)
-    with pytest.raises(TypeError, match="minute must be whole minutes .* got float64"):
+    with pytest.raises(
+        TypeError, match="minute must be integer minutes .* got float64"
+    ):
         energy.from_readings(*columns[:2], columns[2] / 2, columns[3], 3)
     with pytest.raises(ValueError, match="num_days must be >= 1, got 0"):
         energy.from_readings(*readings(), 0)
-    with pytest.raises(ValueError, match=r"must be rows of one length, at least 1, go"):
+    with pytest.raises(ValueError, match=r"must be non-empty rows of one length, go"):
         energy.from_readings(*columns[:3], columns[3][1:], 3)
 
 
@@ -107,7 +111,7 @@ def test_power_that_is_not_finite_names_home_and_device(watts):
     columns[3] = columns[3].astype(np.float64)
     columns[3][6 * DAY + 3] = watts
     with pytest.raises(
-        ValueError, match=r"power must be finite: pc of b takes .* W at"
+        ValueError, match=r"power must be finite, got .* W for pc of b at"
     ):
         energy.from_readings(*columns, 3)
 
@@ -115,7 +119,7 @@ def test_power_that_is_not_finite_names_home_and_device(watts):
 def test_power_in_words_is_refused_and_in_a_file_that_is_named(tmp_path):
     columns = readings()
     words = columns[3].astype(str)
-    with pytest.raises(TypeError, match="power must be numbers, in W, got <U"):
+    with pytest.raises(TypeError, match="power must be numbers in W, got <U"):
         energy.from_readings(*columns[:3], words, 3)
     names = ("home", "device", "minute", "power")
     path = tmp_path / "own.npz"
@@ -125,7 +129,7 @@ def test_power_in_words_is_refused_and_in_a_file_that_is_named(tmp_path):
 
 
 def test_readings_of_another_age_cost_nothing():
-    """A minute of the year 200,000: days between are in no memory."""
+    """A minute in the year 200,000 does not allocate the days between."""
     columns = readings()
     made = energy.from_readings(*columns, 3)
     later = [np.append(column, column[-1:]) for column in columns]
@@ -140,16 +144,21 @@ def test_what_meters_say_wrongly_names_home_and_device():
     columns = readings()
     columns[3][6 * DAY + 7] = -2
     with pytest.raises(
-        ValueError, match="negative: pc of b takes -2.0 W at 1970-01-01T00:07; turn"
+        ValueError,
+        match="negative, got -2.0 W for pc of b at 1970-01-01T00:07; reverse",
     ):
         energy.from_readings(*columns, 3)
     columns[3][6 * DAY + 7] = 2
     made = energy.from_readings(*columns, 3)
     made.power[1, 7, 0] = -2
-    with pytest.raises(ValueError, match=r"negative: pc of b takes -2.0 W in minute 7"):
+    with pytest.raises(
+        ValueError, match=r"negative, got -2.0 W for pc of b in minute 7"
+    ):
         energy.neighborhood_from_settings(settings, made)
     made.power[1, 7, 0] = np.inf
-    with pytest.raises(ValueError, match="finite: pc of b has an infinity in minute 7"):
+    with pytest.raises(
+        ValueError, match="finite, got infinity for pc of b in minute 7"
+    ):
         energy.neighborhood_from_settings(settings, made)
 
 
@@ -164,12 +173,12 @@ def test_a_file_of_one_s_own(tmp_path):
     assert made.power[0, 0, 0] == 11 and made.dates.shape == (1, 3)
     del columns["device"], columns["power"]
     np.savez(tmp_path / "less.npz", **columns)
-    with pytest.raises(ValueError, match=r"lacks the arrays \['device', 'power'\]"):
+    with pytest.raises(ValueError, match=r"lacks \['device', 'power'\]"):
         energy.load_homes(tmp_path / "less.npz")
 
 
 def test_devices_are_those_that_the_chosen_homes_have(tmp_path):
-    """Of three homes two have a tv and no pc; the first has a pc alone."""
+    """Two of three homes have a tv and no pc; the first has only a pc."""
     columns = readings(homes=("a", "b", "c"))
     home, device, *_ = columns
     gone = np.where(home == "a", device == "tv", device == "pc")
@@ -178,16 +187,18 @@ def test_devices_are_those_that_the_chosen_homes_have(tmp_path):
     some = {"days": 2, "test_days": 1, "devices": 1}
     kinds = lambda **more: energy.load_homes(tmp_path / "own.npz", **some, **more)[2]
     assert kinds() == ("tv",) and kinds(homes=1) == ("pc",)
-    with pytest.raises(ValueError, match="devices must be at most 1, the kinds that"):
+    with pytest.raises(
+        ValueError, match="devices must be at most 1, the kinds in these"
+    ):
         energy.load_homes(tmp_path / "own.npz", **some | {"devices": 2}, homes=1)
 
 
 def test_metered_homes_are_their_whole_days(monkeypatch):
-    """Three homes: of one day and a half from noon, of two days, of clocks put back."""
+    """Three homes: 1.5 days from noon, two days, and a clock set back."""
     watts = lambda minutes, clock: np.stack([clock, *[minutes // DAY + 1.0] * 7], 1)
     noon, whole = np.arange(720, 2880), np.arange(4320, 4320 + 2 * DAY)
     shown = watts(whole, whole % DAY)
-    shown[:, [3, 4]] = 0  # Two circuits that say nothing.
+    shown[:, [3, 4]] = 0  # Two circuits without power.
     odd = np.r_[0:120, 60:1440]
     parts = [
         Recording(watts(noon, noon % DAY), 720, {"subject": "short"}),
@@ -198,15 +209,17 @@ def test_metered_homes_are_their_whole_days(monkeypatch):
     made = energy.load_homes("pecan_street", days=1, test_days=1)
     assert made.names == ("whole",)
     assert made.kind_names == ("air1", "drye1", "refrigerator1", "oven1")
-    assert made.power[0, [0, -1], 0].tolist() == [4000, 5000]  # W, of kW.
+    assert made.power[0, [0, -1], 0].tolist() == [4000, 5000]  # From kW to W.
     assert [str(day) for day in made.dates[0]] == ["1970-01-04", "1970-01-05"]
-    with pytest.raises(ValueError, match="has 3 whole days .they have: short 1, whole"):
+    with pytest.raises(ValueError, match="whole days of a home of .* .short 1, whole"):
         energy.load_homes("pecan_street", days=2, test_days=1)
     with pytest.raises(
         ValueError, match=r"homes must be at most 1, .* \(whole\), got 2"
     ):
         energy.load_homes("pecan_street", days=1, test_days=1, homes=2)
-    with pytest.raises(ValueError, match="devices must be at most 4, the kinds that"):
+    with pytest.raises(
+        ValueError, match="devices must be at most 4, the kinds in these"
+    ):
         energy.load_homes("pecan_street", days=1, test_days=1, devices=5)
 
 
@@ -226,17 +239,22 @@ def test_composed_homes_learn_and_are_tested_on_other_traces(monkeypatch):
         energy.load_homes("tracebase", **sizes, kinds=["TV"])
     one = energy.load_homes("tracebase", **sizes | {"devices": None}, kinds=["TV"])
     assert one.kind_names == ("TV",) and one.power.shape[2] == 1
-    with pytest.raises(ValueError, match=r"no devices \['Oven'\]; choose of \['Lamp'"):
+    with pytest.raises(
+        ValueError, match=r"kinds must be among \['Lamp'.* got \['Oven'\]"
+    ):
         energy.load_homes("tracebase", kinds=["Oven"])
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"name_or_npz": "smartwatch"}, "no homes called 'smartwatch'; choose one of"),
+        (
+            {"name_or_npz": "smartwatch"},
+            "name_or_npz must be one of .* got 'smartwatch'",
+        ),
         ({"days": 0}, "days must be >= 1, got 0"),
         ({"devices": 7}, "devices must be at most 6, got 7"),
-        ({"kinds": ["oven"]}, r"there are no devices \['oven'\]; choose of \['tele"),
+        ({"kinds": ["oven"]}, r"kinds must be among \['tele.* got \['oven'\]"),
     ],
 )
 def test_loading_says_what_there_is_not(settings, message):

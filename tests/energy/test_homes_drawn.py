@@ -1,4 +1,4 @@
-"""Homes as meters deliver them: drawn gaps, clocks and errors, against plain loops."""
+"""Random gaps, clocks and errors of meters, compared with plain loops."""
 
 import functools
 
@@ -14,7 +14,7 @@ few = functools.partial(settings, deadline=None)
 
 
 def mended(column):
-    """Minute by minute: the last reading there was, at the start the first there is."""
+    """Returns each minute's last reading, or the first one at the start."""
     last = next(one for one in column if one == one)
     found = []
     for one in column:
@@ -38,9 +38,9 @@ def spoil(column, kind, start):
 
 
 COLUMNS = ("whole", "gaps", "absent", "long", "negative", "infinite")
-WRONG = {"long": r"{} lacks 16 minutes from minute {} on",
-         "negative": r"must not be negative: {} takes -0.5 W in minute {};",
-         "infinite": r"must be finite: {} has an infinity in minute {};"}  # fmt: skip
+WRONG = {"long": r"got 16 for {} from minute {};",
+         "negative": r"must not be negative, got -0.5 W for {} in minute {};",
+         "infinite": r"must be finite, got infinity for {} in minute {};"}  # fmt: skip
 
 
 @few(max_examples=60)
@@ -59,7 +59,9 @@ def test_meters_are_mended_device_by_device_or_named(seed, kinds, starts, dtype,
     for place, (kind, start) in enumerate(zip(kinds, starts, strict=True)):
         spoil(power[place // 2, :, place % 2], kind, start)
     given = power.copy()
-    read = lambda: energy.metered(power, *((["a", "b"], ["c", "d"]) if named else ()))
+    read = lambda: energy.clean_power(
+        power, *((["a", "b"], ["c", "d"]) if named else ())
+    )
     wrong = [place for place, kind in enumerate(kinds) if kind in WRONG]
     if wrong:
         home, device = divmod(wrong[0], 2)
@@ -70,7 +72,7 @@ def test_meters_are_mended_device_by_device_or_named(seed, kinds, starts, dtype,
             read()
         return
     found = read()
-    np.testing.assert_array_equal(power, given)  # What was given stays as it is.
+    np.testing.assert_array_equal(power, given)  # The input is unchanged.
     assert found.power.dtype == np.float32 and found.present.dtype == bool
     for place, kind in enumerate(kinds):
         column = found.power[place // 2, :, place % 2]
@@ -78,7 +80,7 @@ def test_meters_are_mended_device_by_device_or_named(seed, kinds, starts, dtype,
         assert found.present[place // 2, place % 2] == there
         own = mended(given[place // 2, :, place % 2]) if there else np.zeros(40)
         np.testing.assert_array_equal(column, np.float32(own))
-    again = energy.metered(found.power)
+    again = energy.clean_power(found.power)
     np.testing.assert_array_equal(again.power, found.power)
 
 
@@ -89,10 +91,10 @@ def test_meters_are_mended_device_by_device_or_named(seed, kinds, starts, dtype,
 )
 def test_power_that_is_none_is_refused(kind, shape, real):
     with pytest.raises(TypeError, match="power must hold real numbers, got"):
-        energy.metered(np.zeros((1, 2, 1)).astype(kind))
-    with pytest.raises(ValueError, match=r"power must be float\[homes, minutes, dev"):
-        energy.metered(np.zeros(shape, real))
-    found = energy.metered(np.full((1, 2, 1), 3, real))
+        energy.clean_power(np.zeros((1, 2, 1)).astype(kind))
+    with pytest.raises(ValueError, match=r"must be a non-empty float\[homes"):
+        energy.clean_power(np.zeros(shape, real))
+    found = energy.clean_power(np.full((1, 2, 1), 3, real))
     assert found.power.dtype == np.float32 and (found.power == 3).all()
 
 
@@ -128,7 +130,7 @@ def test_homes_are_of_their_first_whole_days(
     for own, (gap, start) in zip(power.reshape(8, DAY), gaps, strict=True):
         own[start : start + gap] = np.nan
     rows = np.argwhere(np.ones(power.shape, bool))
-    if left_out:  # A minute may be missing, or be there and be NaN.
+    if left_out:  # A minute may be missing or NaN.
         rows = rows[~np.isnan(power[tuple(rows.T)])]
     minute = rows[:, 1] * DAY + rows[:, 3]
     order = (minute,) if by_time else (minute, rows[:, 2], rows[:, 0])
@@ -144,12 +146,12 @@ def test_homes_are_of_their_first_whole_days(
     entire = [np.flatnonzero(own < 16).tolist() for own in most]
     lacking = [home for home in (0, 1) if len(entire[home]) < num_days]
     if lacking:
-        said = f"{homes[lacking[0]]} has {len(entire[lacking[0]])} days in which"
+        said = f"at most {len(entire[lacking[0]])} for {homes[lacking[0]]}"
         with pytest.raises(ValueError, match=said):
             made()
         return
     found = made()
-    assert found.names == tuple(map(str, homes))  # Names in order: "30" before "7".
+    assert found.names == tuple(map(str, homes))  # Sorted as strings: "30" before "7".
     assert found.kind_names == tuple(map(str, devices))
     assert found.power.shape == (2, num_days * DAY, 2)
     assert found.power.dtype == np.float32
@@ -177,8 +179,12 @@ REFUSED = {
     "long": (lambda rows: rows | {"power": np.ones(DAY + 1)}, ValueError, "one length"),
     "rank": (every(lambda x: x[None]), ValueError, "rows of one length"),
     "empty": (every(lambda x: x[:0]), ValueError, "rows of one length"),
-    "days": (lambda rows: rows | {"num_days": 2}, ValueError, "h has 1 days in which"),
-    "blank": (lambda rows: rows | {"power": np.full(DAY, np.nan)}, ValueError, "h has"),
+    "days": (lambda rows: rows | {"num_days": 2}, ValueError, "at most 1 for h"),
+    "blank": (
+        lambda rows: rows | {"power": np.full(DAY, np.nan)},
+        ValueError,
+        "none for h",
+    ),
 }
 
 
@@ -195,9 +201,9 @@ def test_readings_that_are_none_are_refused_by_name(wrong, row):
     minute, power = rows["minute"].copy(), rows["power"].copy()
     minute[row], power[row] = row - 1, -1
     for one, said in (
-        ({"minute": minute}, "tv of h has two readings of 1970-01-01T"),
-        ({"minute": rows["minute"][::-1]}, "readings of tv of h are not in order"),
-        ({"power": power}, "power must not be negative: tv of h takes -1.0 W"),
+        ({"minute": minute}, "two readings of tv of h at 1970-01-01T"),
+        ({"minute": rows["minute"][::-1]}, "minute must increase"),
+        ({"power": power}, "negative, got -1.0 W for tv of h"),
     ):
         with pytest.raises(ValueError, match=said):
             energy.from_readings(**rows | one)

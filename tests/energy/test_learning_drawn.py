@@ -1,4 +1,4 @@
-"""Forecasters that learn a little: drawn numbers against Adam and windows by hand."""
+"""Short training of forecasters, compared with Adam and windows by hand."""
 
 import functools
 
@@ -34,7 +34,7 @@ def flat(tree):
 def test_a_scale_is_the_mean_of_what_is_taken(seed, shape, dtype):
     rng = np.random.default_rng(seed)
     power = rng.choice([0, 0.1, 0.2, 3, 50.5], size=shape).astype(dtype)
-    found = energy.scale_of(power)
+    found = energy.compute_scale(power)
     assert found.dtype == np.float32 and found.shape == shape[:-1]
     for place in np.ndindex(shape[:-1]):
         some = [one for one in np.float32(power[place]) if one >= np.float32(0.2)]
@@ -67,7 +67,7 @@ def test_the_first_of_the_best_actions_is_chosen(seed, batch, actions, ties):
 
 
 def adam(layers, gradients, rate):
-    """The paper's algorithm 1, on numbers in a row, with what ``fit_step`` adds."""
+    """Algorithm 1 of the paper on vectors, with the changes of ``fit_step``."""
     first, second = 0.0, 0.0
     for step, gradient in enumerate(gradients, 1):
         gradient = gradient / max(1, np.linalg.norm(gradient))
@@ -134,7 +134,7 @@ def test_gradients_are_of_windows_that_are_known(seed, kind, first, number, step
         return
     losses, gradients = each(trace, np.arange(21))
     losses, gradients = jax.tree.map(lambda x: x[ends], (losses, gradients))
-    # A mean over some of the windows there are, and of no other.
+    # A mean over some of the valid windows only.
     assert min(losses) - 1e-4 <= loss <= max(losses) + 1e-4
     for leaf, leaves in zip(*map(jax.tree.leaves, (gradient, gradients)), strict=True):
         assert (leaf >= leaves.min(0) - 1e-3).all()

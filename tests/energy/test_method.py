@@ -1,4 +1,4 @@
-"""Runs of a street of homes: resumed, refused, evaluated, reported on."""
+"""Runs of homes: resuming, errors, evaluation and reports."""
 
 import dataclasses
 import json
@@ -32,13 +32,13 @@ def train(settings, homes, **options):
 
 
 def change(run, **given):
-    """The run as if its settings were others."""
+    """Returns the run with changed settings."""
     config = dataclasses.replace(run.method.config, **given)
     return dataclasses.replace(run, method=run.method._replace(config=config))
 
 
 def system_of(run):
-    return energy.pfdrl(settings.config_of(run.method.config))
+    return energy.pfdrl(settings.build_config(run.method.config))
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def homes():
 
 @pytest.fixture(scope="module")
 def run(homes, tmp_path_factory):
-    out = tmp_path_factory.mktemp("street") / "run"
+    out = tmp_path_factory.mktemp("neighborhood") / "run"
     return train(SETTINGS, homes, seed=3, output_dir=out)
 
 
@@ -129,12 +129,14 @@ def test_homes_must_be_enough(homes):
         PFDRLSettings(**{"days": 2, "test_days": 1} | more), homes
     )
     with pytest.raises(
-        ValueError, match="homes must have 5 days, 2 to learn from and 3"
+        ValueError, match="homes must have 5 days, 2 for training and 3"
     ):
         of(test_days=3)
-    with pytest.raises(ValueError, match="must leave a home that learns, got 3 of 3"):
+    with pytest.raises(
+        ValueError, match="joining must be less than the number of homes, 3"
+    ):
         of(joining=3)
-    with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
+    with pytest.raises(ValueError, match=r"alpha must be in \[0, 2\]"):
         of(alpha=3, hidden_sizes=(4,))
 
 
@@ -142,7 +144,7 @@ def test_homes_that_join_are_looked_at_before_anything_is_learned(homes, monkeyp
     monkeypatch.setattr(energy, "simulate", lambda *_: pytest.fail("it learned"))
     wrong = homes._replace(power=homes.power.copy())
     wrong.power[2, 100:150, 1] = np.nan
-    with pytest.raises(ValueError, match="of home 3 lacks 50 minutes from minute 100"):
+    with pytest.raises(ValueError, match="50 for .* of home 3 from minute 100"):
         train(SETTINGS, wrong)
 
 
@@ -170,13 +172,13 @@ def test_what_is_no_longer_finite_ends_the_run(homes):
 
 
 def test_days_are_told_as_agents_went_through_them(run, homes):
-    """The last day's row is what 24 slots of the same program say.
+    """The last day's row equals 24 slots of the same program.
 
-    The agents begin with the minutes of their street, where the method has none.
+    The agents start with the minutes of their neighborhood, which the method lacks.
     """
     system, plain = system_of(run), run.method.prepare(homes)
     first, key = jax.random.split(jax.random.key(3))
-    state = system.init(first, plain, **settings.hyper_of(SETTINGS))
+    state = system.init(first, plain, **settings.build_hyper(SETTINGS))
     state, _ = energy.simulate(system, key, state, plain, 24)
     _, info = energy.simulate(system, key, state, plain, 24)
     told = run.history[1]["losses"]
@@ -187,17 +189,17 @@ def test_days_are_told_as_agents_went_through_them(run, homes):
 
 
 def test_the_pure_round_is_the_day_that_is_dealt_out(run, homes):
-    """``update``, which may be vmapped, on the whole street: the same losses."""
+    """``update`` on the whole neighborhood gives the same losses."""
     first, key = jax.random.split(jax.random.key(3))
-    state, street = run.method.init(first), run.method.prepare(homes)
-    state, told = jax.jit(run.method.update)(key, state, street)
+    state, neighborhood = run.method.init(first), run.method.prepare(homes)
+    state, told = jax.jit(run.method.update)(key, state, neighborhood)
     assert int(state.round) == 1
     for name, loss in run.history[0]["losses"].items():
         assert float(told[name]) == pytest.approx(loss, rel=1e-3), name
 
 
 def test_a_run_of_another_place_of_leaves_reopens(run, tmp_path):
-    """Version 0.1 wrote devices of a home as one word, and no hyper-parameters."""
+    """Version 0.1 joined the devices of a home and saved no hyper-parameters."""
     folder = tmp_path / "old"
     shutil.copytree(run.folder, folder)
     config = json.loads((folder / "config.json").read_text())
@@ -212,18 +214,18 @@ def test_the_method_is_of_the_registry(run, homes):
     again = pickle.loads(pickle.dumps(run.method))
     assert (again.name, again.config, again.spec) == run.method[:3]
     told = json.loads((run.folder / "config.json").read_text())["architecture"]
-    assert told[0] == ".slot: int32[]"  # As version 0.1 described it.
+    assert told[0] == ".slot: int32[]"  # As in version 0.1.
     spread = run.method.place(run.method.prepare(homes), 2)
     kept = spread.collect(spread.place(run.state))
     assert bits(kept) == bits(run.state)
 
 
 def test_held_out_days_are_the_agents_own_acts(run, homes, report):
-    """Minutes of the third day, slot by slot, as ``act`` has them."""
-    act, street = jax.jit(system_of(run).act), run.method.prepare(homes)
-    slots = [act(run.state.system, street, slot) for slot in range(48, 72)]
+    """Returns the records of ``act`` for each slot of the third day."""
+    act, neighborhood = jax.jit(system_of(run).act), run.method.prepare(homes)
+    slots = [act(run.state.system, neighborhood, slot) for slot in range(48, 72)]
     present = np.ones(4, bool)
-    sums = [energy.measured(did, present) for did in slots]
+    sums = [energy.summarize_slot(did, present) for did in slots]
     total = {k: float(sum(np.sum(one[k]) for one in sums)) for k in sums[0]}
     overall = report["overall"]
     assert overall["standby_kwh"] == pytest.approx(total["standby_wh"] / 1000, rel=1e-4)
@@ -241,20 +243,22 @@ def test_held_out_days_are_the_agents_own_acts(run, homes, report):
 
 
 def test_a_home_that_joins_lives_through_the_days(run, homes, report, monkeypatch):
-    """With the street's first layer or without; its last one is its own both times."""
+    """New homes start with or without the shared first layer; the last is personal."""
     begun, live = [], energy.simulate
 
-    def seen(system, key, state, street, num_slots):
+    def seen(system, key, state, neighborhood, num_slots):
         kernels = {name: x["kernel"] + 0 for name, x in state.control.params.items()}
-        begun.append((kernels, street.power.shape, num_slots))
-        return live(system, key, state, street, num_slots)
+        begun.append((kernels, neighborhood.power.shape, num_slots))
+        return live(system, key, state, neighborhood, num_slots)
 
     monkeypatch.setattr(energy, "simulate", seen)
     assert evaluation_energy.joined(run, homes, seed=2) == report["newcomers"]
     (joined, shape, slots), (alone, *_) = begun
     assert shape == (2, 3 * 1440) and slots == 48
-    street = run.state.system.control.params["dense_1"]["kernel"]
-    np.testing.assert_allclose(joined["dense_1"][0], (street[0] + street[2]) / 2)
+    neighborhood = run.state.system.control.params["dense_1"]["kernel"]
+    np.testing.assert_allclose(
+        joined["dense_1"][0], (neighborhood[0] + neighborhood[2]) / 2
+    )
     assert not np.allclose(alone["dense_1"][0], joined["dense_1"][0], atol=0.1)
     last = run.state.system.control.params["dense_2"]["kernel"]
     assert not np.allclose(joined["dense_2"][0], (last[0] + last[2]) / 2, atol=0.1)
@@ -263,7 +267,7 @@ def test_a_home_that_joins_lives_through_the_days(run, homes, report, monkeypatc
     for name in ("joined", "alone"):
         saved, optimal = (np.array(found[name][key]) for key in ("saved", "optimal"))
         assert saved.shape == optimal.shape == (2,)
-        # Of one home, whose final saving is that of both days together.
+        # One home, whose final saving is over both days.
         final = found[name]["final"][0]
         assert min(saved) <= final <= max(saved) and min(optimal) > 0
         good = (saved >= 0.95 * final) & (optimal >= 0.95 * optimal.mean())
@@ -271,8 +275,8 @@ def test_a_home_that_joins_lives_through_the_days(run, homes, report, monkeypatc
         assert found[name]["days"] == [reached if final else 0]
 
 
-def test_who_joins_draws_nothing_that_the_street_drew(run, homes, monkeypatch):
-    """By the same seed: else both would begin alike, and that is what is compared."""
+def test_new_homes_draw_other_numbers(run, homes, monkeypatch):
+    """New homes with the run's seed start differently from the trained homes."""
     keys = []
 
     def seen(system, key, *rest):
@@ -290,21 +294,24 @@ def test_the_report_is_written(run, report):
     kept = json.loads((run.folder / "report.json").read_text())
     assert kept == report
     for name in ("saved", "training", "day", "newcomers"):
-        assert (run.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (run.folder / f"{name}.svg").read_bytes().startswith(b"<?xml")
     html = (run.folder / "report.html").read_text()
-    assert "was forecast for it 60 minutes at a time" in html
-    assert "standby switched off in 2 homes" in html and html.count("<figure") == 4
+    assert "its forecast, 60 minutes at a time" in html
+    assert "standby energy saved in 2 homes" in html and html.count("<figure") == 4
     first, second, third, heard, fourth, fifth = pages.sentences(report)
-    assert heard == "A device hears 1.0 others of its kind on average; 0 hear nobody."
-    assert (
-        "On 1 held-out day 2 homes saved" in first and "at 11.67 cents a kWh" in first
+    assert heard == (
+        "A device receives from 1.0 others of its kind on average; 0 receive from none."
     )
-    assert "of minutes in use" in second.lower() and "MASE" in third
-    assert "1 home joined. 95 % of the final saving, with" in fourth
-    assert "Their levels and scales were found with all their days" in fourth
-    assert "Forecasts of the next 60 minutes (lr) are" in third
+    assert (
+        "On 1 held-out day, 2 homes saved" in first
+        and "at 11.67 cents per kWh" in first
+    )
+    assert "of the minutes in use" in second and "MASE" in third
+    assert "1 home joined. With the shared layers, 95 % of" in fourth
+    assert "Their levels and scales come from all" in fourth
+    assert "Forecasts of the next 60 minutes (lr) have" in third
     assert report["newcomers"]["known"] == 0 and report["newcomers"]["devices"] == 2
-    assert fifth == "Homes show others their models, without noise: no guarantee."
+    assert fifth == "Homes share their models, without noise: no privacy guarantee."
 
 
 def test_words_where_there_is_nothing_to_tell(report):
@@ -319,23 +326,30 @@ def test_words_where_there_is_nothing_to_tell(report):
         "forecast": None,
         "untold": ["tv of a", "pc of a", "tv of b", "pc of b"],
         "newcomers": found | never | {"known": 1},
-        "privacy": guarantee.told(PFDRLSettings(noise_multiplier=20.0), 2),
+        "privacy": guarantee.describe_guarantee(
+            PFDRLSettings(noise_multiplier=20.0), 2
+        ),
     }
     quiet["method"] = report["method"] | {
         "settings": report["method"]["settings"] | {"graph": "full", "slot_min": 20}
     }
     assert "next 20 minutes" in pages.sentences(quiet | forecast)[1]
     first, second, third, known, fourth, fifth = pages.sentences(quiet)
-    assert known.startswith("1 of the 2 devices that joined are known to the street")
-    assert first == "On 1 held-out day no device of 2 homes stood by."
-    assert "from off of 4 devices" in second and "tv of b and 1 more" in second
-    assert "reached for good never with the street's layers, and never, for" in third
-    assert "nothing was saved with nothing" in third
-    assert fourth.startswith("What a home broadcasts keeps epsilon")
-    assert "after 192 noisy broadcasts; broadcasts of a device by themselves" in fourth
+    assert known.startswith(
+        "1 of the 2 devices that joined already occur in other homes"
+    )
+    assert first == (
+        "Saving is not measured: no device of 2 homes was in standby on 1 held-out day."
+    )
+    assert (
+        "indistinguishable for 4 devices" in second and "tv of b and 1 more" in second
+    )
+    assert "reached never; without them, never, because" in third
+    assert fourth.startswith("Broadcasts of a home satisf")
+    assert "after 192 noisy broadcasts; broadcasts of a device alone" in fourth
     assert fifth.startswith("Not covered: what a home's own meter or power company")
     told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
-    assert pages.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
+    assert pages.sentences(report | {"method": told})[-1] == "No data leaves a home."
 
 
 def test_a_seed_that_would_be_another_s_is_refused():

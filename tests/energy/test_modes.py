@@ -1,4 +1,4 @@
-"""Which mode a power is, and the levels that a device's minutes tell."""
+"""Classification of modes, and estimation of levels."""
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,9 @@ from jaxanon.energy import OFF, ON, STANDBY, Levels
 
 
 def test_nearest_level_by_hand():
-    # Standby 4 W, on 100 W: borders are 2 W and √400 = 20 W, which are the higher mode.
+    # Standby 4 W, on 100 W: thresholds 2 W and √400 = 20 W belong to the higher mode.
     power = jnp.array([0.0, 1.9, 2.0, 4.0, 19.9, 20.0, 100.0, 900.0, -3.0])
-    found = jax.jit(energy.mode_of)(power, Levels(4.0, 100.0))
+    found = jax.jit(energy.classify_mode)(power, Levels(4.0, 100.0))
     assert found.tolist() == [OFF, OFF, STANDBY, STANDBY, STANDBY, ON, ON, ON, OFF]
 
 
@@ -26,12 +26,12 @@ def test_nearest_level_by_hand():
 def test_the_paper_s_bands_lie_on_their_side_of_the_borders(standby, ratio, factor):
     levels = Levels(np.float32(standby), np.float32(standby * ratio))
     power = np.float32([0, factor * levels.standby, factor * levels.on])
-    assert energy.mode_of(power, levels).tolist() == [OFF, STANDBY, ON]
+    assert energy.classify_mode(power, levels).tolist() == [OFF, STANDBY, ON]
 
 
 def test_where_standby_cannot_be_told_all_that_is_measured_is_on():
     power = jnp.array([0.0, 0.19, 0.2, 1.0, 9.0])
-    found = energy.mode_of(power, Levels(0.0, 9.0))
+    found = energy.classify_mode(power, Levels(0.0, 9.0))
     assert found.tolist() == [OFF, OFF, ON, ON, ON]
 
 
@@ -51,13 +51,13 @@ def minutes(*parts):
         ([(6, 1200), (64, 100)], 6, 64),
         # A router: one level, so on.
         ([(9, 1440)], 0, 9),
-        # A kettle: nothing between nothing and 2 kW.
+        # A kettle: only 0 W and 2 kW.
         ([(0, 1400), (2000, 40)], 0, 2000),
-        # 60 W is a pump, and no standby.
+        # 60 W is a pump, not standby.
         ([(0, 700), (60, 300), (2000, 200)], 0, 60),
-        # Four minutes of 1,440 are switching on, and no standby.
+        # Four minutes of 1,440 are transients, not standby.
         ([(0, 1300), (5, 4), (500, 136)], 0, 500),
-        # Too little to be told from nothing.
+        # Below the resolution of the meter.
         ([(0.05, 1300), (40, 140)], 0, 40),
         ([(0, 1440)], 0, 0),
     ],
@@ -75,7 +75,7 @@ def test_a_device_that_never_changes_is_on():
 
 
 def test_twice_is_too_near():
-    # A computer that is busy or not.
+    # A computer, busy or idle.
     found = energy.find_levels(minutes((12, 700), (24, 700)))
     assert found.standby[0, 0] == 0 and 12 < found.on[0, 0] < 24
 

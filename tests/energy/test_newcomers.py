@@ -1,4 +1,4 @@
-"""New homes in a street that has learned: what they take, how soon they save."""
+"""New homes: initialization from a trained neighborhood, and days until they save."""
 
 import functools
 
@@ -20,7 +20,7 @@ SMALL = {
     "slot_min": 20,
 }
 LAYERS = ("dense_1", "dense_2")
-HOURLY = {"beta_hours": 1.0, "gamma_hours": 1.0, "alpha": 1, "epsilon": 0.2}
+HOURLY = {"beta_hours": 1.0, "gamma_hours": 1.0, "alpha": 1, "exploration_epsilon": 0.2}
 
 
 def watts(home, device):
@@ -73,7 +73,7 @@ def test_newcomers_take_the_mean_of_their_kind_and_what_is_shared(
     new = homes([4])
     found = energy.add_home(system, jax.random.key(1), state, old(), new)
     fresh = system.init(jax.random.key(1), new, **HOURLY)
-    # Kinds are agents 1, 3, 5 and 2, 4: the sixth is not there.
+    # Kinds are agents 1, 3, 5 and 2, 4; the sixth is absent.
     mean = jnp.array([3.0, 3.0])
     filled = lambda leaf: mean.reshape(-1, *[1] * (leaf.ndim - 1)) + 0 * leaf
     like = lambda given, leaves: jax.tree.map(filled, leaves) if given else leaves
@@ -88,7 +88,7 @@ def test_newcomers_take_the_mean_of_their_kind_and_what_is_shared(
     chex.assert_trees_all_equal_shapes_and_dtypes(found, fresh)
 
 
-def test_a_kind_that_the_street_lacks_begins_with_nothing():
+def test_a_kind_that_the_neighborhood_lacks_begins_with_nothing():
     system, state = learned("pfdrl")
     new = homes([4])._replace(kind=jnp.array([1, 7], jnp.int32))
     found = energy.add_home(system, jax.random.key(1), state, old(), new)
@@ -99,17 +99,17 @@ def test_a_kind_that_the_street_lacks_begins_with_nothing():
 
 
 @pytest.mark.slow
-def test_newcomers_go_on_and_the_street_does_too():
+def test_new_homes_and_the_neighborhood_continue():
     system, state = learned("pfdrl")
     new = homes([4, 5])
     own = energy.add_home(system, jax.random.key(1), state, old(), new)
     own, info = energy.simulate(system, jax.random.key(2), own, new, 3)
     assert info["saved_wh"].shape == (3, 4) and int(own.slot) == 3
     kernel = lambda name: own.control.params[name]["kernel"]
-    # After an hour they share with each other.
+    # After an hour they exchange models.
     np.testing.assert_allclose(kernel("dense_1")[0], kernel("dense_1")[2], atol=1e-6)
     assert not np.allclose(kernel("dense_2")[0], kernel("dense_2")[2], atol=1e-6)
-    # Their buffers were given away, the street's were not.
+    # Only the buffers of the new homes were donated.
     assert float(state.hyper["alpha"]) == 1
     assert (state.control.params["dense_1"]["kernel"][5] == 6).all()
 
@@ -118,10 +118,10 @@ def test_days_until_a_share_of_the_final_saving():
     """Two slots a day; the second home has no standby on its first day."""
     standby = np.array([[5, 0], [5, 0], [4, 2], [6, 2], [5, 1], [5, 3], [9, 9]])
     saved = np.array([[0, 0], [4, 0], [4, 2], [5, 1], [5, 1], [5, 3], [0, 0]])
-    found = energy.days_to_reach(saved, standby, 2, share=0.9, last=1)
-    # Shares of 0.4, 0.9, 1 and none, 0.75, 1; the seventh slot is of no whole day.
+    found = energy.days_to_reach(saved, standby, 2, fraction=0.9, last=1)
+    # Fractions 0.4, 0.9, 1 and none, 0.75, 1; slot 7 is an incomplete day.
     assert found.days.tolist() == [2, 3] and found.final.tolist() == [1, 1]
-    assert energy.days_to_reach(saved, standby, 2, share=0.7).days.tolist() == [2, 2]
+    assert energy.days_to_reach(saved, standby, 2, fraction=0.7).days.tolist() == [2, 2]
 
 
 def test_what_saves_nothing_in_the_end_reaches_nothing():
@@ -136,7 +136,7 @@ def test_what_saves_nothing_in_the_end_reaches_nothing():
 def test_a_saving_has_to_stay():
     saved = np.array([9, 9, 2, 9, 9, 9.0])[:, None]
     assert energy.days_to_reach(saved, 10 + 0 * saved, 1).days.tolist() == [4]
-    # A day without standby loses nothing, and reaches nothing.
+    # A day without standby is ignored.
     standby = np.array([10, 10, 0, 0, 10, 10.0])[:, None]
     saved = np.array([0, 9, 0, 0, 9, 9.0])[:, None]
     assert energy.days_to_reach(saved, standby, 1).days.tolist() == [2]
@@ -145,13 +145,13 @@ def test_a_saving_has_to_stay():
 
 
 def test_who_switches_all_off_has_reached_nothing():
-    """It saves all from the first day on, and is in use half of the time."""
+    """A home that saves everything from day 1 and is in use half of the time."""
     saved = np.ones((5, 1))
     optimal = np.array([50, 50, 94, 95.1, 100.0])[:, None]
     times = {"optimal": optimal, "minutes": 100 * saved, "last": 1}
     assert energy.days_to_reach(saved, saved, 1).days.tolist() == [1]
     assert energy.days_to_reach(saved, saved, 1, **times).days.tolist() == [4]
-    with pytest.raises(TypeError, match="optimal and minutes go together"):
+    with pytest.raises(TypeError, match="optimal and minutes must be given together"):
         energy.days_to_reach(saved, saved, 1, optimal=optimal)
 
 
@@ -159,10 +159,10 @@ def test_who_switches_all_off_has_reached_nothing():
     ("shape", "settings", "message"),
     [
         ((6,), {}, r"must be float\[slots, homes\], got shapes \(6,\)"),
-        ((6, 1), {"last": 0}, r"last must lie in \[1, 3\]"),
-        ((6, 1), {"share": 0}, r"share must lie in \(0, 1\], got 0"),
-        ((6, 1), {"last": 4}, r"last must lie in \[1, 3\], the whole days"),
-        ((1, 1), {}, r"last must lie in \[1, 0\]"),
+        ((6, 1), {"last": 0}, r"last must be in \[1, 3\]"),
+        ((6, 1), {"fraction": 0}, r"fraction must be in \(0, 1\], got 0"),
+        ((6, 1), {"last": 4}, r"last must be in \[1, 3\], the number of whole days"),
+        ((1, 1), {}, r"last must be in \[1, 0\]"),
     ],
 )
 def test_days_say_what_is_wrong(shape, settings, message):

@@ -1,4 +1,4 @@
-"""Who moves into a street, and what energy costs: of drawn layers, kinds and prices."""
+"""New homes and energy costs, for random layers, kinds and prices."""
 
 import functools
 
@@ -23,8 +23,8 @@ def test_energy_costs_its_price(pairs, price):
 
 
 @functools.cache
-def streets():
-    """Three homes that have learned a little, and two that come, by kinds of device."""
+def shards():
+    """Three briefly trained homes and two new ones, by kinds of device."""
     config = energy.PFDRLConfig(
         forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
         **{
@@ -48,8 +48,8 @@ def streets():
 @pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 3), st.integers(0, 2**16))
-def test_newcomers_have_the_street_s_mean_of_what_is_shared(alpha, seed):
-    state, join = streets()
+def test_new_homes_have_the_mean_of_shared_layers(alpha, seed):
+    state, join = shards()
     rng = np.random.default_rng(seed)
     drawn = lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype)
     control = state.control._replace(params=jax.tree.map(drawn, state.control.params))

@@ -1,4 +1,4 @@
-"""The compared methods: against plain loops, and against each other."""
+"""The five methods, compared with plain loops and with each other."""
 
 import functools
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 HOMES, SLOT = 3, 20
 AGENTS = 2 * HOMES
 SMALL = {
-    # Squared errors: Adam makes much of absolute ones' gradients that cancel out.
+    # Squared errors: Adam amplifies rounding in gradients of absolute errors.
     "forecast": ForecastConfig(kind="lr", lookback=10, ahead=20),
     "forecaster_steps": 2,
     "forecaster_batch_size": 4,
@@ -41,13 +41,13 @@ def system(**settings):
 
 
 def again(tree):
-    """A copy, for ``energy.simulate`` to use up."""
+    """Returns a copy, which ``energy.simulate`` may donate."""
     return jax.tree.map(lambda leaf: jnp.array(np.array(leaf)), tree)
 
 
 @functools.cache
 def lived(num_slots, method, hyper=(), **settings):
-    """State after some slots from the beginning, and info of the last."""
+    """Returns the state after some slots, and info of the last."""
     made = system(method=method, **settings)
     if not num_slots:
         return made.init(jax.random.key(0), homes(), **dict(hyper)), None
@@ -60,23 +60,27 @@ HOURLY = (("beta_hours", 1.0), ("gamma_hours", 1.0), ("alpha", 1))  # Every 3 sl
 
 
 def keys_of(slot, agent):
-    """An agent's keys of fitting and of acting in a slot."""
+    """Returns an agent's keys for fitting and acting in a slot."""
     keys = jax.random.split(jax.random.fold_in(jax.random.key(1), slot), 4)
     return [jax.random.fold_in(key, agent) for key in list(keys)[:2]]
 
 
 def test_an_agent_alone_agrees_with_a_plain_loop():
     """Two slots of agent 3: acting minute by minute, then fitting."""
-    street, config = homes(), PFDRLConfig(**SMALL, method="local")
+    neighborhood, config = homes(), PFDRLConfig(**SMALL, method="local")
     made, number = system(method="local"), 3
-    state = made.init(jax.random.key(0), street)
+    state = made.init(jax.random.key(0), neighborhood)
     pick = functools.partial(jax.tree.map, lambda leaf: leaf[number])
-    fit, control, levels = pick(state.fits), pick(state.control), pick(street.levels)
+    fit, control, levels = (
+        pick(state.fits),
+        pick(state.control),
+        pick(neighborhood.levels),
+    )
     model = energy.forecaster(config.forecast)
     env = energy.environment(SLOT + 1)
     agent = energy.dqn(env, q_network(2, 3, config.hidden_sizes), config.dqn)
     update, predict = jax.jit(agent.update), jax.jit(model.predict)
-    trace = Trace(street.power[number], street.scale[number])
+    trace = Trace(neighborhood.power[number], neighborhood.scale[number])
 
     @jax.jit
     def fitted(key, fit, end):
@@ -87,7 +91,7 @@ def test_an_agent_alone_agrees_with_a_plain_loop():
         fit_key, act_key = keys_of(slot, number)
         start = slot * SLOT
         forecast = np.asarray(predict(fit.layers, trace, np.array([start]))[0])
-        # The slot's last minute again: the one after has not happened yet.
+        # The last minute repeats, because the next one has not happened yet.
         load = np.asarray(trace.power)[start : start + SLOT]
         load = np.append(load, load[-1])
         series = Series(np.append(forecast, forecast[-1]), load, levels)
@@ -109,14 +113,14 @@ def test_an_agent_alone_agrees_with_a_plain_loop():
 
 
 def test_what_is_measured_agrees_with_what_agents_do():
-    made, street = system(method="local"), homes()
+    made, neighborhood = system(method="local"), homes()
     state, _ = lived(2, "local")
-    did = jax.jit(made.act)(state, street, 2)
+    did = jax.jit(made.act)(state, neighborhood, 2)
     _, info = lived(3, "local")
     minutes = slice(2 * SLOT, 3 * SLOT)
-    np.testing.assert_array_equal(did.load, street.power[:, minutes])
-    last = street.power[:, 2 * SLOT - 1 : 2 * SLOT]
-    np.testing.assert_array_equal(did.held, jnp.repeat(last, SLOT, axis=1))
+    np.testing.assert_array_equal(did.load, neighborhood.power[:, minutes])
+    last = neighborhood.power[:, 2 * SLOT - 1 : 2 * SLOT]
+    np.testing.assert_array_equal(did.persistence, jnp.repeat(last, SLOT, axis=1))
     for agent in range(AGENTS):
         saved = optimal = 0.0
         for watts, mode, action in zip(
@@ -131,7 +135,7 @@ def test_what_is_measured_agrees_with_what_agents_do():
 
 
 def alike(tree):
-    """Whether the devices of each kind have the same numbers."""
+    """Returns whether the devices of each kind have equal values."""
     same = lambda leaf: all(
         np.allclose(leaf[kind::2], leaf[kind : kind + 1], atol=1e-6)
         for kind in range(2)
@@ -154,7 +158,7 @@ def test_who_shares_what_as_figure_2_3_lists_it(method, forecasts, control):
     assert alike(state.fits.layers) == forecasts
     found = tuple(alike(state.control.params[name]) for name in LAYERS)
     assert found == control
-    # Kinds do not learn of each other.
+    # Kinds do not exchange models.
     kernel = state.fits.layers["dense_1"]["kernel"]
     assert not np.allclose(kernel[0], kernel[1], atol=1e-6)
     before, _ = lived(2, method, HOURLY)
@@ -177,8 +181,8 @@ def test_what_is_shared_is_the_mean_of_what_each_learned():
 
 
 def test_cloud_steps_along_the_mean_of_all_gradients():
-    street, made = homes(), system(method="cloud")
-    state = made.init(jax.random.key(0), street)
+    neighborhood, made = homes(), system(method="cloud")
+    state = made.init(jax.random.key(0), neighborhood)
     model = energy.forecaster(SMALL["forecast"])
     fit = jax.tree.map(lambda leaf: leaf[0], state.fits)
     slope = jax.jit(
@@ -191,7 +195,7 @@ def test_cloud_steps_along_the_mean_of_all_gradients():
         gradients = []
         for agent in (0, 2, 4):  # The first kind.
             key, _ = keys_of(slot, agent)
-            trace = Trace(street.power[agent], street.scale[agent])
+            trace = Trace(neighborhood.power[agent], neighborhood.scale[agent])
             gradients.append(slope(key, fit, trace, (slot + 1) * SLOT))
         mean = jax.tree.map(lambda *leaves: sum(leaves) / 3, *gradients)
         fit = step(fit, mean, 1e-2)
@@ -218,14 +222,16 @@ def test_where_all_messages_are_lost_it_is_learning_alone():
 
 
 def test_agents_go_through_slots_by_themselves_until_somebody_is_heard():
-    """And many slots in one program are slots one by one."""
+    """Several slots in one program equal single slots."""
     slots, made = [lived(n, "pfdrl", HOURLY) for n in range(7)], system(method="pfdrl")
     state = slots[0][0]
-    assert made.silent(state, 3) == 3 and made.silent(state, 4) == 1
-    assert made.silent(slots[2][0], 3) == 1  # The next is heard after one.
-    assert jax.jit(lambda state: made.silent(state, 3))(state) == 1
-    # Twice three, after each of which all are heard, and one by one above.
-    assert made.silent(state, 6) == 3
+    assert made.max_local_slots(state, 3) == 3 and made.max_local_slots(state, 4) == 1
+    assert (
+        made.max_local_slots(slots[2][0], 3) == 1
+    )  # The next exchange follows one slot.
+    assert jax.jit(lambda state: made.max_local_slots(state, 3))(state) == 1
+    # Two programs of three slots, each followed by an exchange; above, single slots.
+    assert made.max_local_slots(state, 6) == 3
     state, info = energy.simulate(made, jax.random.key(1), again(state), homes(), 6)
     for slot in range(6):
         expected = slots[slot + 1][1]
@@ -235,18 +241,24 @@ def test_agents_go_through_slots_by_themselves_until_somebody_is_heard():
         state.control.params, slots[6][0].control.params, rtol=1e-3, atol=1e-5
     )
     alone = system(method="cloud")
-    assert alone.silent(lived(0, "cloud", HOURLY)[0], 3) == 1  # Steps are everybody's.
+    assert (
+        alone.max_local_slots(lived(0, "cloud", HOURLY)[0], 3) == 1
+    )  # Each step uses all agents' data.
 
 
 def test_alpha_and_periods_are_a_sweep_of_agents_side_by_side():
-    """Who go in turn elsewhere: layouts change no result."""
-    made, street = system(method="pfdrl", layout=Layout(chunk_size=None)), homes()
+    """Layouts do not change results."""
+    made, neighborhood = system(method="pfdrl", layout=Layout(chunk_size=None)), homes()
 
     def run(alpha, gamma):
         state = made.init(
-            jax.random.key(0), street, alpha=alpha, beta_hours=1.0, gamma_hours=gamma
+            jax.random.key(0),
+            neighborhood,
+            alpha=alpha,
+            beta_hours=1.0,
+            gamma_hours=gamma,
         )
-        one = lambda state, _: made.update(jax.random.key(1), state, street)
+        one = lambda state, _: made.update(jax.random.key(1), state, neighborhood)
         state, info = jax.lax.scan(one, state, length=3)
         return state.control.params, info["forecast_error"]
 

@@ -1,4 +1,4 @@
-"""PFDRL on made-up streets: what it learns, what homes lack, what is refused."""
+"""PFDRL on simulated homes: training, absent devices, and errors."""
 
 import jax
 import jax.numpy as jnp
@@ -22,11 +22,11 @@ def test_a_device_that_a_home_lacks_counts_for_nothing():
     made_up = energy.households(jax.random.key(5), 3, 1, energy.APPLIANCES[:2])
     power = np.array(made_up.power[:, 900:1000])
     power[1, :, 1] = np.nan
-    made, street = energy.pfdrl(SMALL), energy.build_neighborhood(power)
+    made, neighborhood = energy.pfdrl(SMALL), energy.build_neighborhood(power)
     state = made.init(
-        jax.random.key(0), street, alpha=1, beta_hours=1.0, gamma_hours=1.0
+        jax.random.key(0), neighborhood, alpha=1, beta_hours=1.0, gamma_hours=1.0
     )
-    state, info = energy.simulate(made, jax.random.key(1), state, street, 3)
+    state, info = energy.simulate(made, jax.random.key(1), state, neighborhood, 3)
     assert not any(found[:, 3].any() for found in info.values())
     kernel = state.control.params["dense_1"]["kernel"]
     np.testing.assert_allclose(kernel[1], kernel[5], atol=1e-6)
@@ -41,7 +41,7 @@ def test_pfdrl_learns_to_switch_standby_off():
         dqn=DQNConfig(num_envs=2),
         hidden_sizes=(24, 24, 24),
     )
-    street = energy.build_neighborhood(
+    neighborhood = energy.build_neighborhood(
         np.asarray(made_up.power), learn_minutes=3 * 1440
     )
     made = energy.pfdrl(config)
@@ -51,23 +51,25 @@ def test_pfdrl_learns_to_switch_standby_off():
         "discount": 0.5,
         "learning_rate": 3e-3,
     }
-    state = made.init(jax.random.key(0), street, **hyper)
-    state, info = energy.simulate(made, jax.random.key(1), state, street, 72)
-    test_days = jax.vmap(lambda slot: made.act(state, street, slot))
+    state = made.init(jax.random.key(0), neighborhood, **hyper)
+    state, info = energy.simulate(made, jax.random.key(1), state, neighborhood, 72)
+    test_days = jax.vmap(lambda slot: made.act(state, neighborhood, slot))
     did = jax.jit(test_days)(jnp.arange(72, 96))
-    found = energy.measured(did, street.present[None] | jnp.zeros((24, 1), bool))
+    found = energy.summarize_slot(
+        did, neighborhood.present[None] | jnp.zeros((24, 1), bool)
+    )
     total = {name: float(one.sum()) for name, one in found.items()}
     first = {name: float(one[:3].sum()) for name, one in info.items()}
     assert total["optimal"] / total["minutes"] > 0.97
     assert total["saved_wh"] / total["standby_wh"] > 0.95
     assert total["switched_off"] <= 0.03 * total["in_use"]
-    # It had to learn that.
+    # Untrained agents fail this.
     assert first["optimal"] / first["minutes"] < 0.9
 
 
 @pytest.mark.parametrize("ahead", [20, 30])
 def test_minutes_that_have_not_happened_teach_nothing(ahead):
-    """After three slots, whatever comes then: the same bits."""
+    """Later minutes do not change the first three slots."""
     forecast = ForecastConfig(kind="lr", lookback=10, ahead=ahead)
     made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"forecast": forecast}))
     rng = np.random.default_rng(0)
@@ -77,9 +79,9 @@ def test_minutes_that_have_not_happened_teach_nothing(ahead):
     hyper = {"alpha": 1, "beta_hours": 1.0, "gamma_hours": 1.0}
     found = []
     for watts in (power, other):
-        street = energy.build_neighborhood(watts, learn_minutes=60)
-        state = made.init(jax.random.key(0), street, **hyper)
-        state, _ = energy.simulate(made, jax.random.key(1), state, street, 3)
+        neighborhood = energy.build_neighborhood(watts, learn_minutes=60)
+        state = made.init(jax.random.key(0), neighborhood, **hyper)
+        state, _ = energy.simulate(made, jax.random.key(1), state, neighborhood, 3)
         found.append([np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state)])
     assert found[0] == found[1]
 
@@ -93,18 +95,22 @@ def test_environments_share_a_slot_evenly():
     ("hyper", "error", "message"),
     [
         ({"gama": 3}, TypeError, r"init takes the hyper-parameters \['alpha', 'beta_"),
-        ({"alpha": 3}, ValueError, r"alpha must be whole and lie in \[0, 2\]"),
-        ({"alpha": 1.5}, ValueError, r"alpha must be whole .* got 1.5; choose one"),
+        ({"alpha": 3}, ValueError, r"alpha must be a whole number in \[0, 2\]"),
+        (
+            {"alpha": 1.5},
+            ValueError,
+            r"alpha must be a whole number .* got 1.5; set alpha",
+        ),
         ({"alpha": 1, "beta_hours": np.nan}, ValueError, "beta_hours must be at least"),
         (
             {},
             ValueError,
-            r"alpha must be whole and lie in \[0, 2\].* got 6, its default; choose",
+            r"alpha must be a whole number in \[0, 2\].* got 6, its default; set",
         ),
         (
             {"alpha": 1, "gamma_hours": 0.1},
             ValueError,
-            "gamma_hours must be at least a slot, 20",
+            "gamma_hours must be at least one slot .20",
         ),
     ],
 )

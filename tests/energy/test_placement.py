@@ -1,4 +1,4 @@
-"""A street on several cores does what it does in one program."""
+"""Sharded simulation equals simulation in one program."""
 
 import chex
 import jax
@@ -24,25 +24,25 @@ def test_kinds_are_dealt_out_whole_and_evenly():
     kinds = np.array([[0, 1, 2], [0, 1, 3], [0, 4, 3]])
     rng = np.random.default_rng(0)
     whole = energy.build_neighborhood(rng.uniform(0, 9, (3, 40, 3)), kinds)
-    places, streets = energy.apart(whole, 2)
+    places, shards = energy.shard_neighborhood(whole, 2)
     # 0 has three agents, 1 and 3 two each, 2 and 4 one: 0 and 4 or 2, 1 and 3.
     assert sorted(map(len, places)) == [4, 5]
     assert sorted(np.concatenate(places)) == list(range(9))
-    for own, part in zip(places, streets, strict=True):
-        np.testing.assert_array_equal(part.number, own)
+    for own, part in zip(places, shards, strict=True):
+        np.testing.assert_array_equal(part.agent_id, own)
         np.testing.assert_array_equal(part.power, whole.power[own])
         np.testing.assert_array_equal(part.levels.on, whole.levels.on[own])
-        # Whoever was heard is there.
-        np.testing.assert_allclose(part.neighbours.sum(axis=1), 1, rtol=1e-6)
-        np.testing.assert_allclose(part.everybody.sum(axis=1), 1, rtol=1e-6)
-    first, second = (set(np.asarray(part.kind).tolist()) for part in streets)
+        # All neighbors are in the same shard.
+        np.testing.assert_allclose(part.neighbor_weights.sum(axis=1), 1, rtol=1e-6)
+        np.testing.assert_allclose(part.server_weights.sum(axis=1), 1, rtol=1e-6)
+    first, second = (set(np.asarray(part.kind).tolist()) for part in shards)
     assert not first & second
-    assert len(energy.apart(whole, 9)[1]) == 5
+    assert len(energy.shard_neighborhood(whole, 9)[1]) == 5
 
 
-def test_fewer_than_one_street_is_refused():
-    with pytest.raises(ValueError, match="number must be >= 1, got 0"):
-        energy.apart(energy.build_neighborhood(np.ones((1, 60, 1))), 0)
+def test_fewer_than_one_shard_is_refused():
+    with pytest.raises(ValueError, match="num_shards must be >= 1, got 0"):
+        energy.shard_neighborhood(energy.build_neighborhood(np.ones((1, 60, 1))), 0)
 
 
 UNSURE = ChannelConfig(drop_probability=0.3, delay_probability=0.3, max_age=2)
@@ -51,18 +51,18 @@ UNSURE = ChannelConfig(drop_probability=0.3, delay_probability=0.3, max_age=2)
 @pytest.mark.parametrize("settings", [{"messages": UNSURE}, {"method": "cloud"}])
 def test_apart_is_as_in_one_program(settings):
     made_up = energy.households(jax.random.key(5), 3, 1, energy.APPLIANCES[:2])
-    street = energy.build_neighborhood(made_up.power[:, 600:1000])
+    neighborhood = energy.build_neighborhood(made_up.power[:, 600:1000])
     made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | settings))
     hyper = {"alpha": 1, "beta_hours": 1 / 3, "gamma_hours": 1 / 3}  # Every slot.
-    begun = made.init(jax.random.key(0), street, **hyper)
-    places, streets = energy.apart(street, 2)
-    states = energy.deal_state(made, begun, places, streets)
-    for own, dealt in zip(streets, states, strict=True):
+    begun = made.init(jax.random.key(0), neighborhood, **hyper)
+    places, shards = energy.shard_neighborhood(neighborhood, 2)
+    states = energy.deal_state(made, begun, places, shards)
+    for own, dealt in zip(shards, states, strict=True):
         chex.assert_trees_all_equal(dealt, made.init(jax.random.key(0), own, **hyper))
     key, before = jax.random.key(1), jax.tree.map(np.array, begun)
-    state, info = energy.simulate(made, key, begun, street, 6)
-    states, infos = energy.simulate_sharded(made, key, states, streets, 3)
-    states, later = energy.simulate_sharded(made, key, states, streets, 3)
+    state, info = energy.simulate(made, key, begun, neighborhood, 6)
+    states, infos = energy.simulate_sharded(made, key, states, shards, 3)
+    states, later = energy.simulate_sharded(made, key, states, shards, 3)
     for own, part, first, last in zip(places, states, infos, later, strict=True):
         found = np.concatenate([first["reward"], last["reward"]])
         np.testing.assert_allclose(found, np.array(info["reward"])[:, own], rtol=1e-5)
@@ -78,31 +78,31 @@ def test_apart_is_as_in_one_program(settings):
         for name in ("fit_mail", "control_mail"):
             sent = getattr(found, name).sent, getattr(state, name).sent
             chex.assert_trees_all_close(*sent, rtol=1e-4, atol=1e-6)
-        heard = np.asarray(street.neighbours) > 0
+        heard = np.asarray(neighborhood.neighbor_weights) > 0
         of = lambda state: np.where(heard, state.fit_mail.age, -1)
         np.testing.assert_array_equal(of(found), of(state))
-        assert {-1, 0, 1, 3} <= set(of(state).ravel().tolist())  # 3: forgotten.
+        assert {-1, 0, 1, 3} <= set(of(state).ravel().tolist())  # 3: expired.
 
 
-def test_streets_apart_draw_the_noise_of_the_whole_one():
-    """Nobody learns, so that all that is broadcast is noise; kinds share none of it."""
+def test_shards_draw_the_noise_of_the_whole():
+    """Without training all broadcasts are noise, which differs between kinds."""
     made_up = energy.households(jax.random.key(5), 2, 1, energy.APPLIANCES[:2])
-    street = energy.build_neighborhood(made_up.power[:, 600:1000])
+    neighborhood = energy.build_neighborhood(made_up.power[:, 600:1000])
     made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"noise_multiplier": 1.0}))
     hyper = {"alpha": 1, "beta_hours": 1.0, "gamma_hours": 1.0}
     start = lambda own: made.init(
         jax.random.key(0), own, **hyper, forecaster_learning_rate=0.0, learning_rate=0.0
     )
-    key, begun = jax.random.key(1), start(street)
+    key, begun = jax.random.key(1), start(neighborhood)
     before = np.array(begun.fit_mail.public["dense_1"]["kernel"])
-    places, streets = energy.apart(street, 2)
-    dealt = energy.deal_state(made, begun, places, streets)
+    places, shards = energy.shard_neighborhood(neighborhood, 2)
+    dealt = energy.deal_state(made, begun, places, shards)
     again = energy.collect_state(jax.tree.map(jnp.zeros_like, begun), dealt, places)
     public = lambda state: (state.fit_mail.public, state.control_mail.public)
     chex.assert_trees_all_equal(public(again), public(begun))
-    state, _ = energy.simulate(made, key, begun, street, 3)
-    states = [start(own) for own in streets]
-    states, _ = energy.simulate_sharded(made, key, states, streets, 3)
+    state, _ = energy.simulate(made, key, begun, neighborhood, 3)
+    states = [start(own) for own in shards]
+    states, _ = energy.simulate_sharded(made, key, states, shards, 3)
     noise = np.zeros((4, before[0].size))
     for own, part in zip(places, states, strict=True):
         for mail in ("fit_mail", "control_mail"):

@@ -20,10 +20,10 @@ DISCOUNT = 0.8
 
 
 class Chain:
-    """Four states in a row; 1 goes right, 0 left; the last pays.
+    """Four states in a row; 1 goes right, 0 left; the last has a reward.
 
-    Transitions are certain, as they are in the chapter: else the fixed point of
-    Huber's loss is not Bellman's.
+    Transitions are deterministic, as in the chapter; otherwise the fixed point of
+    Huber's loss differs from Bellman's.
     """
 
     num_actions, num_observed = 2, 4
@@ -40,7 +40,7 @@ class Chain:
 
 
 def fixed_point(pay):
-    """Value iteration on the chain, in plain loops."""
+    """Returns the values of the chain by value iteration in plain loops."""
     values = np.zeros((4, 2))
     for _ in range(500):
         best = values.max(axis=1)
@@ -66,7 +66,7 @@ def test_a_small_mdp_against_value_iteration(double):
     )
     agent = energy.dqn(Chain(), net, config)
     start = functools.partial(agent.init, discount=DISCOUNT, exploration_epsilon=1.0)
-    pays = jnp.array([1.0, 2.0])  # Two agents, side by side.
+    pays = jnp.array([1.0, 2.0])  # Two agents.
     keys = jax.random.split(jax.random.key(0), 2)
     states = jax.vmap(start)(keys, pays)
     learn = jax.vmap(lambda key, state, pay: run(agent, key, state, pay, 1500)[0])
@@ -81,7 +81,7 @@ def test_a_small_mdp_against_value_iteration(double):
 def test_the_chain_s_own_fixed_point_tells_left_from_right():
     values = fixed_point(1.0)
     assert values.argmax(axis=1).tolist() == [1, 1, 1, 1]
-    # Else the test above could not fail.
+    # Otherwise the test above could not fail.
     assert (values[:, 1] - values[:, 0]).min() > 0.1
 
 
@@ -91,7 +91,7 @@ def test_targets_by_hand():
     reward, ended = jnp.array([1.0, 0.0, 2.0]), jnp.array([False, False, True])
     target = functools.partial(td_target, reward, ended, 0.5, rated)
     assert target(rated).tolist() == [1 + 1.5, 2.5, 2.0]
-    # Double: the network's own choices, rated by the target.
+    # Double: the online network chooses, the target network evaluates.
     assert target(own).tolist() == [1 + 0.5, 1.0, 2.0]
 
 
@@ -129,7 +129,7 @@ def linear(layers, observed):
 
 
 def test_one_learning_step_by_hand():
-    """Of a linear network, with Adam's first step: the sign of the gradient."""
+    """A linear network's first step of Adam follows the sign of the gradient."""
     w = jnp.array([[1.0, 2.0, 0.0], [0.0, -1.0, 4.0]])
     net = Predictor(lambda key: {"w": w}, linear, ("w",))
     env = energy.environment(1)
@@ -139,8 +139,9 @@ def test_one_learning_step_by_hand():
         jax.random.key(0), given, exploration_epsilon=0.0, learning_rate=0.5
     )
     after, info = jax.jit(agent.update)(jax.random.key(1), state, given)
-    # Seen is (0, log(301) / 10): worths are (0, -0.57, 2.28), so it stays on: +10, the
-    # end. Huber's loss of 10 - 2.28 is that less a half, and its slope -1.
+    # The observation is (0, log(301) / 10) with values (0, -0.57, 2.28). The device
+    # stays on with reward 10, and the episode ends. Huber's loss of 10 - 2.28 subtracts
+    # 0.5.
     seen = np.log(301) / 10
     np.testing.assert_allclose(info["loss"], 10 - 4 * seen - 0.5, rtol=1e-5)
     assert info["reward"] == 10
@@ -185,7 +186,7 @@ def test_nothing_is_learned_before_there_is_a_batch_and_the_target_waits():
 
 @pytest.mark.parametrize(("epsilon", "share"), [(0.0, 0), (1.0, 2 / 3), (0.3, 0.2)])
 def test_epsilon_is_the_share_of_random_actions(epsilon, share):
-    """A third of random actions are the best one too."""
+    """A third of random actions are also optimal."""
     net = Predictor(lambda key: {"w": jnp.array([[0.0, 0.0, 1.0]] * 2)}, linear, ("w",))
     config = DQNConfig(num_envs=900, batch_size=1000, capacity=1000)
     agent = energy.dqn(energy.environment(1), net, config)
@@ -207,7 +208,7 @@ def test_networks_start_with_the_signal_at_its_size():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"capacity": 31}, "capacity must be >= 32, a batch and a step of all"),
+        ({"capacity": 31}, "capacity must be >= 32, the maximum of batch_size"),
         ({"num_envs": 40, "capacity": 39}, "capacity must be >= 40"),
     ],
 )

@@ -13,7 +13,11 @@ LEVELS = energy.Levels(2.0, 200.0)
 def drawn(minutes=300):
     rng = np.random.default_rng(0)
     load = rng.choice([0.0, 1.8, 2.2, 150.0, 240.0], minutes).astype(np.float32)
-    return load, np.asarray(energy.mode_of(load, LEVELS)), rng.integers(0, 3, minutes)
+    return (
+        load,
+        np.asarray(energy.classify_mode(load, LEVELS)),
+        rng.integers(0, 3, minutes),
+    )
 
 
 def test_agrees_with_a_loop():
@@ -41,8 +45,8 @@ def test_the_optimal_policy_saves_all_and_disturbs_nobody():
 
 def test_shares_of_nothing_are_what_one_says():
     part, whole = jnp.array([3.0, 0.0]), np.array([4, 0])
-    assert energy.share_of(part, whole).tolist() == [0.75, 0]
-    assert energy.share_of(0.0, 0.0, none=-1.0) == -1
+    assert energy.safe_divide(part, whole).tolist() == [0.75, 0]
+    assert energy.safe_divide(0.0, 0.0, default=-1.0) == -1
 
 
 def test_days_and_hours_of_ones():
@@ -79,13 +83,13 @@ def test_tariffs():
     [
         (
             lambda: energy.savings(jnp.zeros(2), jnp.zeros(2, int), jnp.zeros(3, int)),
-            "load, mode and action must have one shape",
+            "load, mode and action must have the same shape",
         ),
         (
             lambda: energy.saving_per_day(jnp.zeros(1439)),
-            "values must be of whole days",
+            "values must have whole days",
         ),
-        (lambda: energy.saving_per_hour(jnp.zeros(0)), "values must be of whole days"),
+        (lambda: energy.saving_per_hour(jnp.zeros(0)), "values must have whole days"),
     ],
 )
 def test_refusals(call, message):

@@ -1,4 +1,4 @@
-"""Made-up households: their statistics are what the model says."""
+"""Simulated households have the statistics of the model."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def test_power_is_the_mode_s_level_and_noise(homes):
     for mode, level in ((STANDBY, homes.standby_w), (ON, homes.on_w)):
         ratio = (homes.power / level[:, None])[homes.mode == mode]
         assert abs(ratio.mean() - 1) < 1e-3
-        assert abs(ratio.std() - simulator.NOISE) < 1e-3
+        assert abs(ratio.std() - simulator.METER_NOISE) < 1e-3
 
 
 @pytest.mark.parametrize("device", range(len(APPLIANCES)))
@@ -30,7 +30,7 @@ def test_uses_are_as_many_and_as_long_as_said(homes, device):
     on = np.asarray(homes.mode[..., device] == ON)
     begun = (on[:, 1:] & ~on[:, :-1]).sum()
     one, days = APPLIANCES[device], 40 * 30
-    # Uses that fall into another are none; coefficient of variation of counts 3 %.
+    # Overlapping uses count once; the counts vary by 3 %.
     busy = one.uses * one.minutes / 1440
     assert one.uses * (1 - 3 * busy) - 0.15 < begun / days < one.uses + 0.15
     assert on.sum() / begun == pytest.approx(one.minutes, rel=0.12)
@@ -45,7 +45,7 @@ def test_uses_gather_about_the_peak(homes):
 
 def test_homes_differ_and_the_first_of_many_are_those_of_few(homes):
     spread = np.log(np.asarray(homes.on_w)).std(axis=0)
-    np.testing.assert_allclose(spread, simulator.SPREAD, rtol=0.5)
+    np.testing.assert_allclose(spread, simulator.LEVEL_STD, rtol=0.5)
     few = households(jax.random.key(0), 2, 30)
     np.testing.assert_array_equal(few.mode, homes.mode[:2])
 
@@ -54,8 +54,8 @@ def test_modes_are_told_again_from_power_alone(homes):
     levels = energy.find_levels(np.asarray(homes.power[:, : 10 * 1440]))
     shape = homes.power.shape
     wide = energy.Levels(*(jnp.broadcast_to(one[:, None], shape) for one in levels))
-    agree = np.asarray(energy.mode_of(homes.power, wide) == homes.mode)
-    known = levels.standby > 0  # Of a few homes on is less than three times standby.
+    agree = np.asarray(energy.classify_mode(homes.power, wide) == homes.mode)
+    known = levels.standby > 0  # In a few homes on is below three times standby.
     assert known.mean() > 0.95
     assert np.moveaxis(agree, 1, 2)[known].mean() > 0.999
 

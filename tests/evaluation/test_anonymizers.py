@@ -96,14 +96,15 @@ def test_identity_keeps_all_and_hides_nothing(cases, known):
     assert utility["anonymized"]["accuracy"] > 0.9
     assert side["anonymized"]["balanced_accuracy"] > 0.9
     found = report["reidentification"]["side"]
-    assert found["attackers"][found["worst"]]["balanced_accuracy"] > 0.9
+    assert found["attackers"][found["strongest"]]["balanced_accuracy"] > 0.9
     assert report["linkage"]["attackers"]["forest"]["balanced_accuracy"] > 0.9
     assert report["mutual_information"]["side"]["raw"] > 0.02
     told = report["mutual_information"]["side"]
     assert told["raw"] == pytest.approx(told["anonymized"])
-    assert "activity survives" in report["headline"][0]
+    assert "activity is preserved" in report["headline"][0]
     assert "side is exposed" in report["headline"][1]
-    assert "subject is exposed, though nobody asked" in report["headline"][2]
+    assert "(not in --private): subject is exposed" in report["headline"][2]
+    assert report["verdict"]["status"] == "red"
 
 
 @pytest.mark.slow
@@ -127,7 +128,8 @@ def test_a_flip_fools_the_intruder_and_is_reidentified(cases, known):
     assert side["anonymized"]["balanced_accuracy"] < 0.1
     found = report["reidentification"]["side"]["attackers"]["forest"]
     assert found["balanced_accuracy"] > 0.9
-    assert "side is exposed: the worst adversary (forest" in report["headline"][1]
+    assert "side is exposed (red): the strongest attack" in report["headline"][1]
+    assert "(forest retrained" in report["headline"][1]
 
 
 def test_chance_and_majority_stand_beside_every_accuracy(cases, known):
@@ -158,7 +160,7 @@ def test_a_private_subject_is_linkage(cases, judges):
     linked = report["linkage"]["attackers"]
     assert report["reidentification"]["subject"]["attackers"] == linked
     assert report["intrusive"]["subject"]["raw"] == report["linkage"]["raw"]
-    assert not report["linkage"]["strangers"]
+    assert not report["linkage"]["unseen_subjects"]
 
 
 @pytest.mark.slow
@@ -166,14 +168,15 @@ def test_new_people_are_linked_by_halves(linked):
     report, _ = linked
     # Two subjects, two activities, 24 windows each: the last 9 of each are scored.
     link = report["linkage"]
-    assert link["strangers"] and link["attackers"]["forest"]["windows"] == 36
+    assert link["unseen_subjects"] and link["attackers"]["forest"]["windows"] == 36
     assert link["attackers"]["forest"]["balanced_accuracy"] > 0.9
     assert link["raw"]["balanced_accuracy"] > 0.9
     # A raw-data classifier of training windows has never seen these people.
     assert report["intrusive"]["subject"] is None
     assert "subject" not in report["reidentification"]
     assert "first half, in time" in report["protocol"]["Linkage"]
-    assert "subject is exposed" in report["headline"][2]
+    # Two persons are too few for an interval.
+    assert "subject: not measured" in report["headline"][2]
 
 
 def test_one_test_subject_cannot_be_linked(cases, new_people):
@@ -190,7 +193,7 @@ def test_one_test_subject_cannot_be_linked(cases, new_people):
         **cases.QUICK,
     )
     assert report["linkage"] is None
-    assert report["protocol"]["Linkage"].startswith("Left out")
+    assert report["protocol"]["Linkage"].startswith("Not measured")
 
 
 @pytest.mark.slow
@@ -199,7 +202,7 @@ def test_the_mlp_attacks_too(cases, reported):
     found = report["reidentification"]["side"]
     assert set(found["attackers"]) == {"mlp", "forest"}
     scores = {k: v["balanced_accuracy"] for k, v in found["attackers"].items()}
-    assert scores[found["worst"]] == max(scores.values())
+    assert scores[found["strongest"]] == max(scores.values())
     assert scores["mlp"] > 0.8
 
 

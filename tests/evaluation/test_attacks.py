@@ -110,6 +110,39 @@ def test_evidence_of_one_person_adds_up(reports):
     assert flipped["1 windows, majority vote"] == single["balanced_accuracy"]
 
 
+def test_streams_that_data_cannot_support_are_not_measured(cases, reports):
+    (row,) = [
+        row
+        for row in reports[0]["attacks"]["stream"]
+        if row["attribute"] == "side"
+        and row["attacker"] == "tree"
+        and row["variant"] == "30 windows, majority vote"
+    ]
+    assert row["scores"] is None
+    assert row["reason"] == "no test subject has 30 windows of one class"
+    data = cases.data()
+    sides = data.test.labels["side"]
+    few = np.concatenate([np.flatnonzero(sides == 0)[:5], np.flatnonzero(sides)[:4]])
+    reason = attackers._few_streams(data, "side", few[:, None], 5)
+    assert reason == "class 'right' has 4 streams of 5 windows (at least 5)"
+    enough = np.concatenate([few, np.flatnonzero(sides)[4:5]])
+    assert attackers._few_streams(data, "side", enough[:, None], 5) is None
+
+
+def test_raw_streams_are_the_baseline(reports):
+    """Whatever the anonymizer does, they are the same."""
+    flipped, lost = (
+        rows(r, "stream", attacker="raw-data classifier", attribute="side")
+        for r in reports
+    )
+    assert flipped == lost and flipped["raw stream, 5 windows, mean log-odds"] > 0.9
+
+
+def test_the_stream_attack_runs_by_default():
+    assert attackers.choose(None).attacks == ("stream",)
+    assert attackers.choose(["forest"]).attacks == ()
+
+
 def test_two_streams_of_one_person_are_matched(reports):
     for name in ("untrained", "tree"):
         (row,) = [r for r in reports[0]["attacks"]["pairs"] if r["attacker"] == name]
@@ -197,10 +230,10 @@ def test_the_page_shows_them(reports, cases, judges, tmp_path):
     run.choices = choices
     evaluate(run, cases.data(), judges=judges, attacks=names, output_dir=tmp_path)
     html = (tmp_path / "report.html").read_text()
-    assert "<h3>An attacker who follows a person</h3>" in html
-    assert "5 windows, mean log-odds" in html and "too few windows" in html
+    assert "<h3>Streams of one person</h3>" in html
+    assert "5 windows, mean log-odds" in html and "not measured" in html
     assert "uniqueness 1.000" in html and "p = 5" in html
-    assert "<dt>Chosen models as a fingerprint</dt>" in html
+    assert "<dt>Model choices as a fingerprint</dt>" in html
     assert "steps per window, jerk pace" in html and "z: kurtosis" in html
 
 

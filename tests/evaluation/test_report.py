@@ -37,17 +37,17 @@ def test_json_is_what_evaluate_returned(written):
 
 
 @pytest.mark.slow
-def test_every_figure_is_a_png_and_stands_in_the_page(written):
+def test_every_figure_is_a_vector_and_stands_in_the_page(written):
     _, folder = written
-    names = {path.stem for path in folder.glob("*.png")}
+    names = {path.stem for path in folder.glob("*.svg")}
     attributes = ("activity", "side", "subject")
     assert names == {
-        "plane", "windows", "training", *(f"confusion_{a}" for a in attributes)
+        "leakage", "windows", "training", *(f"confusion_{a}" for a in attributes)
     }  # fmt: skip
     html = (folder / "report.html").read_text()
     inside = {base64.b64decode(x) for x in re.findall(r"base64,([^\"]+)", html)}
-    assert inside == {path.read_bytes() for path in folder.glob("*.png")}
-    assert all(png.startswith(b"\x89PNG") for png in inside)
+    assert inside == {path.read_bytes() for path in folder.glob("*.svg")}
+    assert all(svg.startswith(b"<?xml") for svg in inside)
 
 
 @pytest.mark.slow
@@ -57,15 +57,15 @@ def test_out_comes_before_the_folder_of_the_run(cases, judges, tmp_path):
     evaluate(run, cases.data(), judges=judges, output_dir=out, **cases.QUICK)
     assert (out / "report.html").exists() and not (tmp_path / "run").exists()
     # Without a history there are no training curves.
-    assert not (out / "training.png").exists()
+    assert not (out / "training.svg").exists()
 
 
 def test_examples_are_in_physical_units(cases):
     data = cases.data()
     safe = (data.test.windows - np.float32([1, 2, 3])) / np.float32([2, 3, 4])
     examples = reports.choose_examples(data, safe)
-    assert examples.names == ("slow", "fast")
+    assert examples.names == ("slow, left", "slow, right", "fast, left", "fast, right")
     np.testing.assert_allclose(examples.safe, examples.raw, rtol=1e-5, atol=1e-5)
-    # A slow and a fast window of the subject, not the same one twice.
     rows = [(data.test.windows == raw).all((1, 2)).argmax() for raw in examples.raw]
-    assert data.test.labels["activity"][rows].tolist() == [0, 1]
+    assert data.test.labels["activity"][rows].tolist() == [0, 0, 1, 1]
+    assert data.test.labels["side"][rows].tolist() == [0, 1, 0, 1]

@@ -26,10 +26,13 @@ def test_words_and_gaps():
 @pytest.mark.parametrize(
     ("reports", "message"),
     [
-        ([], "reports is empty"),
-        ([{"a": 1}, {"b": 1}], "reports differ in report: {'a'} and {'b'}"),
-        ([{"a": [1]}, {"a": [1, 2]}], "reports differ in report.a: 1 and 2"),
-        ([{"a": {"b": 1}}, {"a": None}], "report.a: dict and NoneType"),
+        ([], "reports must hold at least one"),
+        (
+            [{"a": 1}, {"b": 1}],
+            "reports must not differ in report, got {'a'} and {'b'}",
+        ),
+        ([{"a": [1]}, {"a": [1, 2]}], "differ in report.a, got 1 and 2"),
+        ([{"a": {"b": 1}}, {"a": None}], "report.a, got dict and NoneType"),
     ],
 )
 def test_what_differs_is_refused(reports, message):

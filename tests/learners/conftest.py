@@ -1,4 +1,4 @@
-"""The made-up dataset of the methods' tests, and learners that are quickly trained."""
+"""The synthetic dataset of the methods' tests, and learners that train quickly."""
 
 import pytest
 import toy
@@ -19,13 +19,13 @@ OWN = {
 
 @pytest.fixture(scope="session")
 def data():
-    """Five subjects' windows of three activities and two genders."""
+    """Returns five subjects' windows of three activities and two genders."""
     return toy.data()
 
 
 @pytest.fixture(scope="session")
 def small(data):
-    """``(name, **settings) -> Method``, of a network of a few numbers."""
+    """Returns ``(name, **settings) -> Method`` with a small network."""
     return lambda name, **settings: learners.build(
         name, data.spec, **SMALL | OWN.get(name, {}) | settings
     )
@@ -33,7 +33,7 @@ def small(data):
 
 @pytest.fixture(scope="session")
 def trained(data, small):
-    """``(name, epochs=2, output_dir=None, **settings) -> Run``."""
+    """Returns ``(name, epochs=2, output_dir=None, **settings) -> Run``."""
 
     def trained(name, epochs=2, output_dir=None, resume=False, **settings):
         learner = small(name, **settings)

@@ -1,4 +1,4 @@
-"""Atlas's budgets: of whole clients, and of scores that are released by themselves."""
+"""Tests of Atlas's guarantees for whole clients and for released scores."""
 
 import jax
 import pytest
@@ -22,7 +22,7 @@ def test_released_scores_are_paid_for_beside_the_steps(small):
     assert (steps["steps"], scores["steps"]) == (6, 3)
     assert 0.197 < scores["epsilon"] <= 0.2 < steps["epsilon"] < told["epsilon"]
     assert 1.97 < told["epsilon"] <= 2.0
-    # By hand, of the multipliers that it tells: three sums of scores and six of steps.
+    # By hand, from the reported multipliers: three sums of scores and six of steps.
     each = [
         SampledGaussian(
             noise_multiplier=part["noise_multiplier"],
@@ -35,7 +35,7 @@ def test_released_scores_are_paid_for_beside_the_steps(small):
     hyper = learner.init(jax.random.key(0)).hyper
     assert float(hyper["score_multiplier"]) == pytest.approx(guarantee.score_multiplier)
     assert guarantee.noise_multiplier > small("atlas").guarantee.noise_multiplier
-    # Nobody takes that noise off either.
+    # This noise cannot be removed either.
     with pytest.raises(ValueError, match="score_multiplier follows from epsilon"):
         learner.init(jax.random.key(0), score_multiplier=0.0)
 
@@ -46,11 +46,11 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
     told = guarantee.report(3)
     assert told["steps"] == 3 and told["sampling_probability"] == 1.0
     assert told["neighbours"] == "any other data of a client in place of its own"
-    # Three Gaussians are one of noise smaller by √3, at half the multiplier.
+    # Three Gaussians equal one with noise smaller by √3, at half the multiplier.
     one = SampledGaussian(noise_multiplier=guarantee.noise_multiplier / 2 / 3**0.5)
     assert epsilon_spent([one], 1e-5) == pytest.approx(told["epsilon"], rel=1e-3)
     assert 1.97 < told["epsilon"] <= 2.0
-    # What reading C claims too much is not in noise that follows no score.
+    # The excess claim of reading C does not affect noise without scores.
     hidden = {"scores": "hidden", "privacy_unit": "client"}
     kept = [
         small("atlas", noise_interpretation="C", **more).guarantee.holds
@@ -68,13 +68,13 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
             {"scores": "released", "clipping": "scores"},
             (
                 "an example of a",
-                "gradients by themselves",
-                "scores by themselves 0.1",
+                "gradients alone:",
+                "scores alone: 0.1",
             ),
         ),
         (
-            {"privacy_unit": "client", "scores": "released"},
-            ("any other data of a client", "noisy updates", "scores by themselves 0.1"),
+            {"guarantee": "client", "scores": "released"},
+            ("any other data of a client", "noisy updates", "scores alone: 0.1"),
         ),
         ({}, ("an example of a client that has others more or less",)),
         (
@@ -84,7 +84,7 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
     ],
 )
 def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_path):
-    """Rows of a client are no part of what is hidden of a whole client."""
+    """Checks the guarantee and its exceptions in the run's ledger."""
     more = {"max_examples": 4} if settings.get("privacy_unit") == "client" else {}
     run = trained("atlas", epochs=2, output_dir=tmp_path / "run", **settings, **more)
     privacy = ledger.read(tmp_path / "run")
@@ -93,19 +93,19 @@ def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_pa
     assert privacy.keys() == asked.keys() and len(privacy["parts"]) == 2 * bool(
         settings.get("scores")
     )
-    # What stays with clients, and what no noise covers, is told with all of it.
+    # The report lists personal layers and everything else without noise.
     assert set(OF_ATLAS) < set(privacy["not_covered"])
     assert "last fit without noise" in guaranteed(privacy)[1]
     assert privacy["epsilon"] == pytest.approx(asked["epsilon"], rel=1e-5)
     kept = guaranteed(privacy)[0]
-    assert kept.startswith("Everything that clients send keeps epsilon")
+    assert kept.startswith("What clients send satisfies epsilon")
     assert all(word in kept for word in words)
     again = run_folder.open_run(tmp_path / "run")
     assert again.method.config == run.method.config
 
 
 def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
-    """Of two layers the first is shared; masks stay where they began."""
+    """Shares the first of two layers; masks keep their initial values."""
     public = {"dense_1": 0.9, "dense_2": 0.3}
     settings = {"scores": "public", "public_scores": public, "send_slots": 3}
     run = trained("atlas", epochs=1, output_dir=tmp_path / "run", **settings)
@@ -119,10 +119,11 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
     assert again.method.config == run.method.config
     report = ja.evaluate(again, data)
     told = report["shuffled"]
-    assert told["slots"] == 3 and told["guessing"] == pytest.approx(1 / 5)
+    assert told["slots"] == 3 and told["chance"] == pytest.approx(1 / 5)
     assert told["linked"] * 5 in range(6)  # Of five messages.
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "one by one, at random in 3 slots" in page and "(guessing: 20 %)" in page
+    page = " ".join(page.split())
+    assert "at random in 3 slots" in page and "(chance level: 20 %)" in page
     assert ja.evaluate(trained("atlas", epochs=1), data)["shuffled"] is None
 
 
@@ -132,14 +133,17 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
         ({"scores": "public"}, "needed there, got None for 'public'"),
         (
             {"scores": "public", "public_scores": {"dense_1": 0.7, "gone": 0.7}},
-            r"layers \['dense_1', 'dense_2'\], one of each, got \['dense_1', 'gone'\]",
+            r"layers \['dense_1', 'dense_2'\], got \['dense_1', 'gone'\]",
         ),
         (
             {"scores": "public", "public_scores": {"dense_1": 0.7, "dense_2": 7.0}},
             "must be in .0, 1., got 7.0 for 'dense_2'",
         ),
         ({"scores": "hidden"}, "scores='hidden' needs privacy_unit='client'"),
-        ({"scores": "released", "epsilon": 0.0}, "with epsilon 0 there is none; leave"),
+        (
+            {"scores": "released", "epsilon": 0.0},
+            "epsilon must be > 0 for scores='released'",
+        ),
     ],
 )
 def test_atlas_says_what_was_wrong(settings, message, small):
@@ -152,7 +156,7 @@ def test_atlas_says_what_was_wrong(settings, message, small):
     [(2.0, 0.9, "epsilon"), (8.0, 0.05, "more than can be told")],
 )
 def test_what_scores_leave_is_told_however_little_it_is(epsilon, share, told):
-    """Of lots whose capacity is often reached: Rényi's divergences cannot tell."""
+    """Tests batches that often reach their maximum, which "rdp" does not support."""
     public = {"dense_1": 0.9, "dense_2": 0.3}
     config = AtlasConfig(
         **{

@@ -1,4 +1,4 @@
-"""Learners that group clients find groups that are there, and refuse what is wrong."""
+"""Tests that clustering learners find existing groups and reject invalid settings."""
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def two_tongues(small, data):
-    """Rows of five clients that call low, middle and high windows 0, 1 and 2; two of
-    them 1, 2 and 0."""
+    """Returns rows of five clients, two of which label windows differently.
+
+    Three label low, middle and high windows 0, 1 and 2; two label them 1, 2 and 0.
+    """
     rows = small("fedavg").prepare(datasets.by_client(data.train))
     x = jax.random.normal(jax.random.key(0), rows.rows["x"].shape)
     level = jax.random.normal(jax.random.key(1), rows.mask.shape)
@@ -39,7 +41,7 @@ def test_clusterfl_tells_who_learns_the_same(small, two_tongues):
 def test_clusterfl_compares_numbers_where_there_is_one_output(
     small, two_tongues, monkeypatch
 ):
-    """A softmax of one output says the same of everything."""
+    """Checks that a network with one output is not compared by its softmax."""
     for module in (learners_learner, clustered):
         one = lambda spec, config: predictor("mlp", 16, 2, 1, hidden=(4,))
         monkeypatch.setattr(module, "network_of", one)
@@ -71,7 +73,7 @@ def test_centralized_clustering_tells_who_learns_the_same(small, two_tongues):
 
 
 def test_centralized_clustering_by_windows_tells_amplitudes(small, data):
-    """Subjects of one gender move twice as far: deviations are 2 and 1 of a kind."""
+    """Subjects of one gender move twice as far: deviations are 2 and 1."""
     learner = small("centralized_clustering", by="windows", alone=0)
     rows = learner.prepare(datasets.by_client(data.train))
     state = learner.init(jax.random.key(0))
@@ -84,7 +86,7 @@ def test_fedmask_masks_the_last_layers(small):
     learner = small("fedmask", masked_layers=1)
     assert [*learner.init(jax.random.key(0)).own.masks] == ["dense_2"]
     assert len(small("fedmask").init(jax.random.key(0)).own.masks) == 2
-    with pytest.raises(ValueError, match="masked_layers must be at most the 2 layers"):
+    with pytest.raises(ValueError, match="masked_layers must be at most 2, the layers"):
         small("fedmask", masked_layers=3)
 
 
@@ -96,10 +98,10 @@ def test_feddl_parts_at_the_outputs_those_who_call_things_otherwise(small, two_t
     assert [*state.server.groups] == ["dense_1", "dense_2"]
     assert state.server.groups["dense_2"].tolist() == [0, 0, 0, 3, 3]
     below = state.server.groups["dense_1"].tolist()
-    assert below in ([0] * 5, [0, 0, 0, 3, 3])  # In groups that are no smaller.
+    assert below in ([0] * 5, [0, 0, 0, 3, 3])  # In the same or larger groups.
     assert info["layers"] == 2.0
 
 
 def test_a_penalty_outweighs_what_it_is_to_hold():
-    with pytest.raises(ValueError, match="rho must be above 2 beta, 0.001, got 0.001"):
+    with pytest.raises(ValueError, match="rho must be > 2 beta, 0.001, got 0.001"):
         ClusterFLConfig(rho=0.001)

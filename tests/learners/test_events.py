@@ -1,4 +1,4 @@
-"""Learners of windows whose numbers stand for events."""
+"""Tests of learners on windows of event tokens."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from jaxanon.training import trainer
 
 @pytest.fixture(scope="module")
 def events(data):
-    """Class c has the event c + 1 somewhere among the events 4 and 5."""
+    """Returns windows in which class c has the event c + 1 among the events 4 and 5."""
     random = np.random.default_rng(0)
 
     def side(windows):
@@ -68,7 +68,7 @@ def test_classes_that_one_event_tells_are_learned(events):
         },
     )
     run = trainer.train(learner, events, epochs=15, progress=False)
-    assert ja.evaluate(run, events)["pooled"]["accuracy"] > 0.9  # Guessing: 1/3.
+    assert ja.evaluate(run, events)["pooled"]["accuracy"] > 0.9  # Chance level: 1/3.
 
 
 @pytest.mark.slow
@@ -90,15 +90,13 @@ def test_the_table_is_a_layer_like_others(name, events):
     )
     run = trainer.train(learner, events, epochs=2, progress=False)
     assert np.isfinite(run.history[-1]["losses"]["loss"])
-    if name == "fedper":  # The table alone is everybody's.
+    if name == "fedper":  # Only the embedding table is shared.
         assert set(run.state.params) == {"embed_1"}
 
 
 def test_anonymizers_refuse_events(events):
     method = methods.build("blinder", events.spec, hidden_sizes=(4,), latent_dim=2)
-    match = (
-        r"blinder data must be measurements for, .* \(toy\) hold .* a learner such as"
-    )
+    match = r"measurements for blinder, got .* \(toy\), .* a learner such as"
     with pytest.raises(ValueError, match=match):
         trainer.train(method, events, epochs=1, progress=False)
     with pytest.raises(ValueError, match=match):

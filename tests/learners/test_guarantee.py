@@ -1,4 +1,4 @@
-"""What learners' noise is worth, and that training stops where the budget does."""
+"""Tests of the learners' guarantees, and that training stops at the budget's end."""
 
 import types
 
@@ -56,12 +56,12 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
     privacy = ja.evaluate(found, data)["privacy"]
     assert privacy["steps"] == 6 and 1.97 < privacy["epsilon"] <= 2.0
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "keeps epsilon 2" in page and "Not covered: the seed" in page
+    assert "satisfies epsilon 2" in page and "Not covered: the seed" in page
     assert "an example of a client that has others more or less" in page
 
 
 def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_path):
-    """(1 / .9² + 1 / .3²) / 2 = 6.17: of z* 0.4025 is left at every step."""
+    """(1 / .9² + 1 / .3²) / 2 = 6.17: 0.4025 of z* remains at every step."""
     public = {"dense_1": 0.9, "dense_2": 0.3}
     settings = {
         "noise_interpretation": "C",
@@ -77,18 +77,18 @@ def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_
     steps = SampledGaussian(
         noise_multiplier=true["noise_multiplier"], sampling_probability=4 / 64, steps=4
     )
-    assert true["accountant"] == "rdp"  # Of so little noise.
+    assert true["accountant"] == "rdp"  # With so little noise.
     want = epsilon_spent([steps], 1e-5, accountant="rdp")
     assert true["epsilon"] == pytest.approx(want, rel=0.02)
     assert true["epsilon"] > 2 * privacy["epsilon"]
     assert ledger.read(tmp_path / "run")["true"] == pytest.approx(true)
     page = (tmp_path / "run" / "report.html").read_text()
-    assert f"scores left {true['noise_multiplier']:.3g} where they left least" in page
+    assert f"scores leave {true['noise_multiplier']:.3g} in the worst case" in page
     # Masks that learn: of the state, and no more than what is claimed.
     learned = trained("atlas", epochs=2, noise_interpretation="C")
     told = ledger.of_run(learned.method, learned.state).report(2)
     least = float(learned.state.own.least.min())
-    assert least < 0.7  # As training begins scores are 0.6.
+    assert least < 0.7  # Initial scores are 0.6.
     assert told["true"]["noise_multiplier"] == pytest.approx(
         least * told["noise_multiplier"]
     )
@@ -101,23 +101,23 @@ def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
         report = ja.evaluate(run, data, output_dir=tmp_path)
         assert report["privacy"]["holds"] is False
         page = (tmp_path / "report.html").read_text()
-        assert "No guarantee: this form claims" in page
+        assert "No guarantee: this variant claims" in page
     assert ja.evaluate(trained("atlas", epochs=1), data)["privacy"]["holds"] is True
 
 
 @pytest.mark.parametrize("name", ["atlas", "dp_fedavg", "fedsgd_ldp", "ldp_fl"])
 def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
     run = trained(name, epsilon=0.0, epochs=4)
-    assert int(run.state.round) == 4  # No budget, no end.
+    assert int(run.state.round) == 4  # Without a budget, training does not stop.
     assert ja.evaluate(run, data, output_dir=tmp_path)["privacy"] is None
-    assert "No noise, and so no guarantee." in (tmp_path / "report.html").read_text()
+    assert "Training added no noise" in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize("name", ["atlas", "dp_fedavg", "ldp_fl"])
 def test_what_was_spent_is_told_while_training_goes_on(
     name, small, data, tmp_path, monkeypatch, capsys
 ):
-    """Killed in its third round, after two checkpoints."""
+    """A run that is killed in its third round, after two checkpoints."""
     append, folder = metrics_log.append, tmp_path / "run"
 
     def killed(out, row):
@@ -167,7 +167,7 @@ def test_nobody_takes_the_noise_off_and_keeps_the_claim(small, data):
 
 def test_more_windows_than_were_counted_for_are_refused(trained, data):
     most = np.bincount(data.train.labels["subject"]).max()
-    with pytest.raises(ValueError, match=f"set records to {most} or more"):
+    with pytest.raises(ValueError, match=f"set max_examples to {most} or more"):
         trained("fedsgd_ldp", max_examples=int(most) - 1)
 
 

@@ -1,4 +1,4 @@
-"""What DP-FedAvg's and LDP-FL's noise is worth: whole clients, and single weights."""
+"""Tests of the guarantees of DP-FedAvg (clients) and LDP-FL (single weights)."""
 
 import math
 
@@ -19,7 +19,11 @@ def test_dp_fedavg_spends_on_sums_and_counts_together(small):
         "dp_fedavg", epsilon=6.0, max_rounds=4, client_fraction=0.5, count_fraction=0.25
     )
     found = learner.guarantee
-    assert found.holds and found.lots.size == 2.5 and found.most_windows is None
+    assert (
+        found.holds
+        and found.lots.expected_batch_size == 2.5
+        and found.most_windows is None
+    )
     each = SampledGaussian(
         noise_multiplier=found.noise_multiplier, sampling_probability=0.5, steps=4
     )
@@ -32,8 +36,10 @@ def test_dp_fedavg_spends_on_sums_and_counts_together(small):
 
 @pytest.mark.slow
 def test_dp_fedavg_noise_is_what_is_left_beside_the_counts(small, data):
-    """Nobody moves by steps of 1e-30: parameters differ by the sum's noise alone, of
-    z / √(1 - 1/4) clip norms over 5 clients."""
+    """Checks the noise of the sum with a learning rate of 1e-30.
+
+    It is z / √(1 - 1/4) clip norms over 5 clients.
+    """
     learner = small(
         "dp_fedavg", epsilon=6.0, max_rounds=1, count_fraction=0.25, learning_rate=1e-30
     )
@@ -51,7 +57,7 @@ def test_the_page_says_whose_eyes_dp_fedavg_guards_against(trained, data, tmp_pa
     ja.evaluate(trained("dp_fedavg", epochs=3), data, output_dir=tmp_path)
     page = " ".join((tmp_path / "report.html").read_text().split())
     assert (
-        "The server's aggregate (not the messages it receives) keeps epsilon 2" in page
+        "What the server makes of it, and not what it sees, satisfies epsilon 2" in page
     )
     assert "a client with all its windows more or less, after 3 noisy steps" in page
 
@@ -77,12 +83,12 @@ def test_the_published_claim_is_of_one_weight_and_does_not_hold(
     run = trained("ldp_fl", epochs=2, privacy_unit="weight", epsilon=1.0)
     told = ja.evaluate(run, data, output_dir=tmp_path)["privacy"]
     assert told["holds"] is False and told["claimed"] == 1.0
-    # Every answer of e : 1 loses tanh(1/2) on average, and 1 at most.
+    # An answer with odds e : 1 loses tanh(1/2) on average, and at most 1.
     count = 2 * WEIGHTS
     assert told["steps"] == count
     assert count * math.tanh(0.5) < told["epsilon"] < count
     page = " ".join((tmp_path / "report.html").read_text().split())
-    assert "No guarantee: this form claims epsilon 1, which is of one of its" in page
+    assert "No guarantee: this variant claims epsilon 1, that of one of its" in page
     assert f"after {count} noisy weights" in page
 
 

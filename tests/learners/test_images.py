@@ -1,4 +1,4 @@
-"""Learners whose clients' networks see windows as images."""
+"""Tests of learners whose networks treat windows as images."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def images(data):
-    """Windows of 16 samples taken for images of 4 x 4 pixels."""
+    """Returns windows of 16 samples as images of 4 x 4 pixels."""
     spec = dataclasses.replace(data.spec, name="images")
     return data._replace(spec=spec)
 
@@ -32,7 +32,7 @@ def test_clients_train_a_resnet32(images):
     run = trainer.train(learner, images, epochs=1, progress=False)
     assert np.isfinite(run.history[-1]["losses"]["loss"])
     report = ja.evaluate(run, images)
-    # 27 numbers of 3 x 3 pixels and colours become 18 of 2, and 10 classes 3.
+    # 27 values of 3 x 3 pixels and colours become 18 of 2, and 10 classes 3.
     size = 464_154 - 9 * 16 - 7 * 65
     assert report["traffic"]["up"] == 4 * size
 
@@ -47,7 +47,7 @@ def test_its_layers_are_shared_one_by_one(name, images):
     state = jax.eval_shape(learner.init, jax.random.key(0))
     new, _ = jax.eval_shape(learner.update, jax.random.key(1), state, prepared)
     assert jax.tree.structure(new) == jax.tree.structure(state)
-    if name == "fedper":  # Four layers, in the order in which windows meet them.
+    if name == "fedper":  # Four layers, in forward order.
         assert set(new.params) == {"conv_1", "conv_2", "conv_3", "conv_4"}
     else:
         assert set(new.params) == set(learner.predict.network.layers)

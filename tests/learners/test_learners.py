@@ -1,4 +1,4 @@
-"""Learners: every one trains, is resumed, predicts with its clients' own models."""
+"""Tests of learners: training, resuming and prediction with personal models."""
 
 import dataclasses
 
@@ -39,7 +39,7 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
     factor = {**alone, "scaffold": 2}.get(name, 1)
     if name in ("fedper", "fedrep"):
         factor = (16 * 2 * 6 + 6) * 4 / size
-    if name in ("fedmask", "ldp_fl"):  # A bit for each weight.
+    if name in ("fedmask", "ldp_fl"):  # One bit per weight.
         factor = 1 / 32
     if name == "atlas":  # All layers, and a score for each of two.
         factor = (size + 8) / size
@@ -62,7 +62,7 @@ def test_a_run_that_is_resumed_ends_in_the_same_bits(name, trained, tmp_path):
 
 
 def test_clients_predict_with_models_of_their_own(trained, data):
-    """Client c's own model says class c % 3, whatever the window."""
+    """Client c's personal model predicts class c % 3 for every window."""
     run = trained("localized", epochs=1)
     own = jax.tree.map(jnp.zeros_like, run.state.own)
     bias = own["dense_2"]["bias"]
@@ -132,20 +132,20 @@ def test_networks_of_every_kind(kind, data):
     windows = jax.random.normal(jax.random.key(1), (2, 16, 2))
     out = learner.predict.network.apply(layers, windows)
     assert out.shape == (2, 3)
-    # Rows do not meet.
+    # Rows do not mix.
     alone = learner.predict.network.apply(layers, windows[1:])
     chex.assert_trees_all_close(out[1:], alone, rtol=1e-5)
     assert jnp.abs(out[0] - out[1]).max() > 1e-4
 
 
 def test_a_convolution_is_one(data):
-    """Against NumPy's correlation, at the borders too."""
+    """Compares with NumPy's correlation, also at the borders."""
     learner = learners.build("fedavg", data.spec, filters=(1,), hidden_sizes=(1,))
     layers = learner.predict.network.init(jax.random.key(0))
     layers = jax.tree.map(jnp.zeros_like, layers)
     kernel = np.arange(1.0, 11.0).reshape(5, 2)  # Five samples of two channels.
     layers["conv_1"]["kernel"] = jnp.array(kernel.reshape(10, 1), jnp.float32)
-    place = 3  # Of the 8 halves, the one of samples 6 and 7.
+    place = 3  # The one of the 8 halves with samples 6 and 7.
     layers["dense_1"]["kernel"] = jnp.zeros((8, 1)).at[place].set(1.0)
     layers["dense_2"]["kernel"] = jnp.ones((1, 3))
     window = np.random.default_rng(0).uniform(size=(16, 2))
@@ -162,9 +162,11 @@ def test_says_what_was_wrong(small, trained, data):
         learners.build("FedSGD-LDP", data.spec)
     with pytest.raises(ValueError, match="got 'x'.$"):
         learners.build("x", data.spec)
-    with pytest.raises(ValueError, match="shared_layers must be at most the 2 layers"):
+    with pytest.raises(ValueError, match="shared_layers must be at most 2, the layers"):
         small("fedper", shared_layers=3)
-    with pytest.raises(ValueError, match="filters must name a layer at least for cnn"):
+    with pytest.raises(
+        ValueError, match="filters must have at least one layer for cnn"
+    ):
         small("fedavg", model="cnn", filters=())
     with pytest.raises(ValueError, match="first_score must be above the threshold"):
         small("atlas", threshold=0.6)
@@ -193,7 +195,7 @@ def test_what_a_learner_s_clients_send_can_be_observed(small, data):
 
 @pytest.mark.slow
 def test_another_split_is_no_test_of_a_run(small, data):
-    """Who is new in it may have been trained on; of newcomers' own nobody was."""
+    """Rejects another split, whose test subjects may have trained the run."""
     run = trainer.train(small("fedavg"), data, epochs=1, progress=False)
     mean = tuple(x + 0.25 for x in data.spec.mean)
     other = data._replace(
@@ -211,7 +213,7 @@ def test_another_split_is_no_test_of_a_run(small, data):
 
 
 def test_padding_between_pooled_rows_changes_nothing(small, data):
-    """Of whom there are more windows than of others, the others' are padded more."""
+    """Checks that padding between pooled rows has no effect."""
     learner = small("centralized")
     prepared = learner.prepare(datasets.by_client(data.train))
     order = np.argsort(~np.asarray(prepared.mask[0]), kind="stable")

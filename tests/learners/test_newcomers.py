@@ -1,4 +1,4 @@
-"""Newcomers of a trained run: which windows they fit to, and what they make of it."""
+"""Tests of new clients of a trained run: fine-tuning windows and results."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="session")
 def apart(data):
-    """``data`` whose subjects 3 and 4 are new, and have windows to test alone."""
+    """Returns ``data`` in which subjects 3 and 4 are new and have only test windows."""
     old = data.train.labels["subject"] < 3
     new = data.test.labels["subject"] >= 3
     take = datasets_spec.take
@@ -32,14 +32,14 @@ def apart(data):
 
 @pytest.fixture(scope="session")
 def fresh(data, apart):
-    """Of the new subjects: what they fit to, and what they are tested on."""
+    """Returns the new subjects' fine-tuning and test windows."""
     later = datasets_spec.take(data.train, data.train.labels["subject"] >= 3)
     return apart._replace(train=later)
 
 
 @pytest.fixture(scope="session")
 def run_of(small, apart):
-    """``name -> Run`` that three subjects trained."""
+    """Returns ``name -> Run`` trained by three subjects."""
     return lambda name, **settings: trainer.train(
         small(name, **settings), apart, epochs=2, progress=False
     )
@@ -50,7 +50,7 @@ def test_newcomers_begin_as_all_began_and_see_nothing_that_others_keep(run_of, f
     gone = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), run.state.own)
     run = dataclasses.replace(run, state=run.state._replace(own=gone))
     told = federated.predictions(newcomers.join(run, fresh, num_rounds=0), fresh)
-    init_key, _ = jax.random.split(jax.random.key(0))  # Of a run with the seed 0.
+    init_key, _ = jax.random.split(jax.random.key(0))  # From a run with seed 0.
     first = jax.tree.map(lambda leaf: leaf[0], run.method.init(init_key).own)
     x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
     want = jnp.argmax(run.method.predict.network.apply(first, x), axis=1)
@@ -58,7 +58,7 @@ def test_newcomers_begin_as_all_began_and_see_nothing_that_others_keep(run_of, f
 
 
 def test_a_newcomers_model_is_that_of_their_own_windows(run_of, fresh):
-    """Against ``federated.join`` of each of them, on windows standardised as before."""
+    """Compares with ``federated.join`` on windows standardised in the same way."""
     run = run_of("fedper")
     before = jax.tree.map(jnp.copy, run.state)
     told = federated.predictions(
@@ -88,7 +88,7 @@ def test_where_nobody_trained_the_page_says_how_to_join(run_of, apart, tmp_path)
     report = ja.evaluate(run_of("fedavg"), apart, output_dir=tmp_path)
     assert report["new_clients"] == report["mean"]["accuracy"]
     page = " ".join((tmp_path / "report.html").read_text().split())
-    assert "None of them has training windows; `jaxanon evaluate --join SHARE`" in page
+    assert "No client has training windows. `jaxanon evaluate --new-client" in page
 
 
 @pytest.mark.parametrize("name", ["atlas", "fedavg", "fedsgd_ldp", "localized"])
@@ -101,11 +101,11 @@ def test_who_joins_is_evaluated_as_clients_are(name, run_of, fresh, tmp_path):
     assert report["dataset"]["rounds_alone"] == 30 and report["traffic"]["up"] == 0.0
     assert (report["privacy"] is None) == (name in ("fedavg", "localized"))
     assert (tmp_path / "report.html").is_file()
-    if name in ("fedavg", "fedsgd_ldp"):  # Nothing is anybody's own.
+    if name in ("fedavg", "fedsgd_ldp"):  # This learner has no personal layers.
         x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
         want = jnp.argmax(run.method.predict.network.apply(run.state.params, x), axis=1)
         np.testing.assert_array_equal(federated.predictions(joined, fresh), want)
-    else:  # They learn from windows of their own.
+    else:  # They learn from their own windows.
         assert report["mean"]["accuracy"] > 0.55
 
 
@@ -124,7 +124,7 @@ def test_newcomers_may_be_of_another_data_set(run_of, fresh):
 
 
 def streams(steps, kinds, subjects):
-    """Windows of 4 samples cut from one stream at these steps."""
+    """Returns windows of 4 samples, cut from one stream at these steps."""
     stream = np.arange(100.0, dtype=np.float32)[:, None]
     windows = np.stack([stream[i : i + 4] for i in steps])
     labels = {"activity": np.int32(kinds), "subject": np.int32(subjects)}
@@ -135,11 +135,11 @@ def test_the_first_of_every_class_are_fitted_on_and_those_that_overlap_left_out(
     test = streams(range(18), [0] * 12 + [1] * 6, [4] * 16 + [1] * 2)
     train = streams([50], [0], [1])
     fresh = newcomers.parted(data._replace(train=train, test=test), 0.4, gap=2)
-    # Of subject 4 the windows 0 to 11 and 12 to 15; 1 is not new.
+    # Windows 0 to 11 and 12 to 15 are of subject 4; subject 1 is not new.
     assert fresh.train.windows[:, 0, 0].tolist() == [0, 1, 2, 3, 4, 12, 13]
     assert fresh.test.windows[:, 0, 0].tolist() == [7, 8, 9, 10, 11]
-    # A window and those that begin in it: three after each, and three before 12, which
-    # is of another class and fitted on.
+    # A window and those that start in it: three after each, and three before 12, which
+    # has another class and is used for fine-tuning.
     found = newcomers.parted(data._replace(train=train, test=test), 0.4)
     assert found.test.windows[:, 0, 0].tolist() == [8]
     numbers = test.labels | {"activity": np.linspace(0.0, 1.0, 18)}

@@ -1,4 +1,4 @@
-"""Clients that predict a number: the closed form is reached, and told in its unit."""
+"""Tests of clients that predict a number: closed form, and errors in its unit."""
 
 import dataclasses
 import functools
@@ -16,14 +16,14 @@ from jaxanon.evaluation import anonymizers, federated
 from jaxanon.learners.learner import loss_of, population_of
 from jaxanon.training import run_folder, trainer
 
-SHIFT, SCALE = 240.0, 30.0  # Of the target, in W.
-# Full batches, so that descent goes to the least squares and no further.
+SHIFT, SCALE = 240.0, 30.0  # Mean and std of the target, in W.
+# Full batches, so that descent ends at the least-squares solution.
 LINEAR = {"model": "mlp", "hidden_sizes": (), "batch_size": 24, "learning_rate": 0.1}
 
 
 @pytest.fixture(scope="module")
 def data():
-    """Three clients, 32 windows each; the target is linear in them but for noise."""
+    """Returns three clients with 32 windows and a noisy linear target."""
     random = np.random.default_rng(0)
     windows = (3 + 2 * random.normal(size=(96, 2, 2))).astype(np.float32)
     slope = np.array([0.0, 1.0, -1.0, 0.5])
@@ -54,7 +54,7 @@ def data():
 
 
 def least_squares(data):
-    """The closed form's predictions of the test windows, in W."""
+    """Returns the closed form's predictions of the test windows, in W."""
     rows = lambda side: np.c_[np.ones(len(side.windows)), side.windows.reshape(-1, 4)]
     found = np.linalg.lstsq(rows(data.train), data.train.labels["power"], rcond=None)
     return rows(data.test) @ found[0]
@@ -69,7 +69,7 @@ def run(data, tmp_path_factory):
 
 @pytest.mark.slow
 def test_federated_averaging_reaches_the_closed_form(run, data):
-    """One step of equal clients is one step of all together."""
+    """Checks that one step of equal clients equals one step on pooled data."""
     told = federated.predictions(run, data)
     assert told.dtype == np.float32
     np.testing.assert_allclose(told, least_squares(data), atol=0.02 * SCALE)
@@ -130,7 +130,7 @@ def test_what_needs_no_model_is_told_beside_it(run, data):
     found = report["baselines"]["persistence"]
     assert found["mean"]["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
     assert found["pooled"]["mae"] == pytest.approx(np.abs(last - truth).mean())
-    assert report["baselines"]["mean"]["mean"]["r2"] <= 0  # None beats its own mean.
+    assert report["baselines"]["mean"]["mean"]["r2"] <= 0  # No client beats its mean.
     target = dataclasses.replace(data.spec.target, channel="")
     spec = dataclasses.replace(data.spec, targets={"power": target})
     assert list(federated.baselines_of(data._replace(spec=spec))) == ["mean"]
@@ -139,7 +139,7 @@ def test_what_needs_no_model_is_told_beside_it(run, data):
 def test_classes_are_no_numbers(data):
     target = dict(classes=data.spec.classes | {"act": ("a", "b")}, public="act")
     spec = dataclasses.replace(data.spec, **target)
-    with pytest.raises(ValueError, match="'act' has classes and is no number to pred"):
+    with pytest.raises(ValueError, match="must be a number, got 'act' with classes"):
         federated.baselines_of(data._replace(spec=spec))
 
 
@@ -204,10 +204,10 @@ def test_a_run_is_found_again_and_draws_its_page(run, data):
     assert found.spec == data.spec
     report = ja.evaluate(found, data)
     assert json.loads((run.folder / "report.json").read_text()) == report
-    assert (run.folder / "clients.png").read_bytes().startswith(b"\x89PNG")
+    assert (run.folder / "clients.svg").read_bytes().startswith(b"<?xml")
     page = (run.folder / "report.html").read_text()
     assert "fedavg on linear: predict power" in page and "<th" in page
-    assert "Without a model, by persistence: R²" in page and " W off (MAE; RMSE" in page
+    assert "(persistence): R²" in page and "The MAE is" in page
 
 
 @pytest.mark.parametrize(
@@ -237,10 +237,14 @@ def test_anonymizers_refuse_a_number_and_name_the_remedy(name, data):
 
 
 def test_so_do_attackers_and_sweeps(run, data):
-    with pytest.raises(ValueError, match="'power' of 'linear' is a number"):
+    with pytest.raises(
+        ValueError, match="must have classes, .* got the target 'power'"
+    ):
         ja.sweep("blinder", data, progress=False)
     fewer = data._replace(test=data.train)
-    with pytest.raises(ValueError, match="'power' of 'linear' is a number"):
+    with pytest.raises(
+        ValueError, match="must have classes, .* got the target 'power'"
+    ):
         anonymizers.train_raw_classifiers(fewer)
     with pytest.raises(TypeError, match="fedavg cannot anonymize windows"):
         run.anonymize(None, data.test.windows)

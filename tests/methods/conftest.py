@@ -1,4 +1,4 @@
-"""The made-up dataset, for every method's tests."""
+"""The toy dataset and fixtures for the tests of methods."""
 
 import importlib
 from unittest import mock
@@ -17,7 +17,7 @@ def data():
 
 
 class Given(dict):
-    """What was given to ``central``, in place of the method that it makes."""
+    """Arguments of ``central``, returned instead of a method."""
 
     schedule = Schedule(None, None)
 
@@ -27,7 +27,7 @@ class Given(dict):
 
 @pytest.fixture
 def given_to_central(monkeypatch, data):
-    """``(name, **settings) ->`` what a method gives ``central``; epochs of 10."""
+    """``(name, **settings) ->`` the arguments of ``central``; epochs of 10 rounds."""
 
     def given_to_central(name, spec=data.spec, **settings):
         build, seen = getattr(methods, name), []
@@ -36,7 +36,7 @@ def given_to_central(monkeypatch, data):
 
         def by_epoch(make):
             seen.append(make(10))
-            return mock.Mock()  # In place of a method: it may be given min_epochs.
+            return mock.Mock()  # Stands for a method that ``with_phases`` modifies.
 
         monkeypatch.setattr(module, "central", named)
         monkeypatch.setattr(module, "by_epoch", by_epoch)
@@ -47,13 +47,32 @@ def given_to_central(monkeypatch, data):
 
 
 @pytest.fixture
+def built_design(monkeypatch):
+    """``(module, build, *args, **settings) ->`` the ``Design`` of an autoencoder."""
+
+    def built_design(module, build, *args, **settings):
+        designs = []
+
+        def autoencoders(name, spec, config, design):
+            designs.append(design)
+            return mock.Mock()  # Stands for the method; the registry modifies it.
+
+        module = importlib.import_module(module)
+        monkeypatch.setattr(module, "autoencoders", autoencoders)
+        build(*args, **settings)
+        return designs[-1]
+
+    return built_design
+
+
+@pytest.fixture
 def who_plays():
-    """``(players, epochs) ->`` the groups of those that play in each epoch."""
+    """``(components, epochs) ->`` the groups trained in each epoch."""
 
     def who_plays(players, epochs):
         found = []
         for epoch in range(epochs):
-            rounds = [10 * epoch, 10 * epoch + 9]  # Its first and its last.
+            rounds = [10 * epoch, 10 * epoch + 9]  # First and last.
             plays = [[bool(p.when_fn(number)) for p in players] for number in rounds]
             assert plays[0] == plays[1]
             turns = zip(players, plays[0], strict=True)

@@ -1,4 +1,4 @@
-"""Settings that are wrong are refused by name, before anything is compiled."""
+"""Tests of errors for invalid settings, before anything is compiled."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""ORF: what tells an attribute, and windows that tell less of it."""
+"""Tests of ORF: leakage of features, and windows that leak less."""
 
 import importlib
 
@@ -11,7 +11,9 @@ from sklearn.feature_selection import f_classif
 from jaxanon.methods.orf import orf
 from jaxanon.training import trainer
 
-methods_orf = importlib.import_module("jaxanon.methods.orf")  # Not its builder.
+methods_orf = importlib.import_module(
+    "jaxanon.methods.orf"
+)  # The module, not the builder.
 
 
 def _drawn(rows=60, time=9, channels=2):
@@ -30,21 +32,21 @@ def _sums(windows, labels):
     return sums
 
 
-def test_a_feature_tells_as_much_as_its_correlation_ratio():
+def test_leakage_is_the_correlation_ratio():
     windows, labels = _drawn()
-    told = jax.jit(methods_orf.leakage)(_sums(windows, labels))
+    leaks = jax.jit(methods_orf.leakage)(_sums(windows, labels))
     rows = np.asarray(methods_orf.features(windows)).reshape(len(windows), -1)
     for name, classes in (("a", 3), ("b", 2)):
-        # scikit-learn's F is the ratio of variances between and within, by freedoms.
+        # scikit-learn's F is the variance ratio per degree of freedom.
         f, _ = f_classif(rows, labels[name])
         f = f * (classes - 1) / (len(rows) - classes)
         np.testing.assert_allclose(
-            told[name].ravel(), f / (1 + f), rtol=1e-3, atol=1e-5
+            leaks[name].ravel(), f / (1 + f), rtol=1e-3, atol=1e-5
         )
-    assert told["a"][0, 1] > 0.5 > told["a"][0, 0]  # The mean of the second channel.
+    assert leaks["a"][0, 1] > 0.5 > leaks["a"][0, 0]  # The mean of the second channel.
 
 
-def test_a_feature_that_does_not_vary_tells_nothing():
+def test_a_constant_feature_has_no_leakage():
     windows, labels = _drawn()
     sums = _sums(windows * 0 + 2, labels)
     assert all(not each.any() for each in methods_orf.leakage(sums).values())
@@ -66,7 +68,7 @@ def test_chosen_frequencies_get_a_common_level_and_keep_their_shape(time):
     before, after = (np.fft.rfft(x, axis=1)[:, 1:] / time for x in (windows, shown))
     np.testing.assert_allclose(after[:, ~chosen], before[:, ~chosen], atol=1e-5)
     np.testing.assert_allclose(shown.mean(1), windows.mean(1), atol=1e-5)
-    # Two of them with 0.5 each.
+    # Two of them, 0.5 each.
     level = (np.abs(after[:, chosen]) ** 2).sum(1)
     np.testing.assert_allclose(level, 1.0, rtol=1e-4)
     ratio = after[:, chosen] / before[:, chosen]
@@ -95,7 +97,7 @@ def test_means_and_deviations_that_are_removed_are_everyones():
 def test_amplitude_goes_and_frequency_stays(data):
     # Genders differ in amplitude, activities in frequency.
     run = trainer.train(orf(data.spec), data, epochs=3, progress=False)
-    assert run.history[-1]["losses"]["gender told"] > 0.9
+    assert run.history[-1]["losses"]["gender leakage"] > 0.9
     shown = run.anonymize(jax.random.key(0), data.test.windows)
     gender, activity = (data.test.labels[name] for name in ("gender", "activity"))
     spread = lambda windows: windows.std((1, 2))
@@ -104,13 +106,13 @@ def test_amplitude_goes_and_frequency_stays(data):
     np.testing.assert_allclose(spread(shown), spread(shown).mean(), rtol=0.02)
     spectrum = np.abs(np.fft.rfft(shown - 10, axis=1)).sum(2)[:, 1:4]
     np.testing.assert_array_equal(spectrum.argmax(1), activity)
-    # In the units that came in.
+    # In the units of the input.
     np.testing.assert_allclose(shown.mean(), data.test.windows.mean(), atol=0.1)
 
 
 @pytest.mark.slow
 def test_statistics_that_the_public_attribute_uses_stay(data):
-    # Deviations tell the gender, and now means the activity. No frequency is chosen.
+    # Deviations leak the gender, and now means the activity. No frequency is chosen.
     def shifted(part):
         shift = np.float32(5 * part.labels["activity"])[:, None, None]
         return part._replace(windows=part.windows + shift)

@@ -15,11 +15,14 @@ RIGHT, HALF, WRONG = LABELS, [0, 1, 0, 1, 0, 1], [1, 1, 0, 0, 0, 0]
 
 
 def scores(guess, names):
-    return metrics.scores(LABELS, guess, names)
+    found = metrics.scores(LABELS, guess, names)
+    middle = found["balanced_accuracy"]
+    interval = {"balanced_accuracy": [middle - 0.03, middle + 0.03], "auc": None}
+    return found | {"interval": interval, "not_measured": None}
 
 
 def attacked(guess, names):
-    return {"attackers": {"forest": scores(guess, names)}, "worst": "forest"}
+    return {"attackers": {"forest": scores(guess, names)}, "strongest": "forest"}
 
 
 def moved(raw, anonymized):
@@ -60,10 +63,12 @@ def anonymizer(bad=BAD, **changes):
         | {"raw": scores(RIGHT, classes["subject"])},
         "mutual_information": {private: {"raw": 0.4321, "anonymized": 0.1234}},
         "attacks": {
-            "stream": [row | {"scores": scores(HALF, classes[private]), "figures": {}}],
+            "per-class": [
+                row | {"scores": scores(HALF, classes[private]), "figures": {}}
+            ],
             "inversion": [
                 row | {"scores": None, "figures": figures},
-                row | {"scores": None, "figures": {}},
+                row | {"scores": None, "figures": {}, "reason": f"few {bad}"},
             ],
         },
         "distortion": {
@@ -110,8 +115,12 @@ def regression(bad=BAD):
         **{"mean": mean, "std": mean, "median": mean | {"r2": 0.5}},
         pooled=mean | {"r2": 0.25},
         baselines={"persistence": baseline, "mean": baseline},
-        example={"subject": bad, "truth": [1.0, 2.0, 3.0], "told": [1.0, 2.5, 2.0]},
-        shuffled={"slots": 3, "linked": 0.25, "guessing": 0.125},
+        example={
+            "subject": bad,
+            "truth": [1.0, 2.0, 3.0],
+            "predicted": [1.0, 2.5, 2.0],
+        },
+        shuffled={"slots": 3, "linked": 0.25, "chance": 0.125},
     )
 
 

@@ -68,11 +68,12 @@ def test_the_page_marks_the_front_and_says_who_diverged(std, tmp_path):
     told = page.read_text()
     assert "★ alpha 0.2" in told and "★ alpha 0.1" not in told
     assert told.index("alpha 0.2") < told.index("alpha 0.1")  # By utility.
-    assert "alpha 0.4" not in told and "2 of the sweep's runs diverged" in told
+    assert "alpha 0.4" not in told and "2 runs of the sweep diverged" in told
     assert ("90.0 ± 2.0" in told) == (std is not None)
     assert "toy &lt;on&gt; waves" in told and "<on>" not in told
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "front.png",
+        "pareto_front.png",
+        "pareto_front.svg",
         "sweep.html",
     ]
 
@@ -92,18 +93,18 @@ def test_the_goal_is_drawn_where_raw_windows_were_judged():
 
 def test_words_never_stand_over_other_words(monkeypatch):
     """Of settings that did the same within a hair some go without, never an end."""
-    rows = [row({"alpha": k / 10}, 0.9 + k / 1e4, 0.7 + k / 1e4) for k in range(5)]
-    rows += [row({"alpha": 0.8}, 0.6, 0.52), row({"alpha": 0.9}, 0.8, 0.6)]
+    rows = [row({"alpha": k}, 0.9 + k / 1e4, 0.7 + k / 1e4) for k in range(20)]
+    rows += [row({"alpha": 30}, 0.6, 0.52), row({"alpha": 40}, 0.8, 0.6)]
     drawn = []
     monkeypatch.setattr(figures, "picture", lambda figure, words: drawn.append(figure))
     sweep.draw(sweep.panels(rows, REPORT), REPORT)
     (axis,) = drawn[0].axes
     drawn[0].draw_without_rendering()
-    goal = {"goal", "raw windows"}
+    goal = {"goal", "raw windows", "chance"}
     notes = [text for text in axis.texts if text.get_text() not in goal]
     boxes = [note.get_window_extent() for note in notes]
     assert not any(
         one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k]
     )
     said = {note.get_text() for note in notes}
-    assert said == {"alpha 0.8", "alpha 0.9", "alpha 0.4"}
+    assert said >= {"alpha 30", "alpha 40", "alpha 19"} and len(said) < len(rows)

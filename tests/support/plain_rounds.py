@@ -13,7 +13,7 @@ import optax
 
 from jaxanon.federated import Population, sample_cohort
 from jaxanon.methods.blinder.averaged import BlinderSystem
-from jaxanon.methods.blinder.blinder import judging_loss
+from jaxanon.methods.blinder.blinder import classifier_loss
 from jaxanon.methods.common import client_batches
 from jaxanon.models.kd_blinder import class_covariance_root
 
@@ -63,7 +63,7 @@ def clients(data) -> Population:
     windows = np.where(mask[..., None, None], windows, np.nan)
     labels = {"activity": activity, "mood": mood}
     labels = {name: jnp.asarray(each, jnp.int32) for name, each in labels.items()}
-    own = client_batches.Own(jnp.asarray(windows, jnp.float32), labels)
+    own = client_batches.ClientWindows(jnp.asarray(windows, jnp.float32), labels)
     return Population(own, jnp.asarray(mask))
 
 
@@ -144,7 +144,9 @@ class Losses:
 
     def _judge(self, moving, batch, key):
         system = self.system
-        return judging_loss(moving, batch, key, system.spec, system.judges)[0]
+        return classifier_loss(moving, batch, key, system.spec, system.classifier_nets)[
+            0
+        ]
 
 
 def one_round(losses: Losses, config, key, state, data, *, heir=False, without=()):

@@ -64,15 +64,15 @@ def test_members_are_the_runs_that_training_makes(searched, homes, alone):
 
 def test_learned_days_are_those_of_training(homes, alone):
     """Both layouts, with two seeds and two values of alpha."""
-    system = energy.pfdrl(settings.config_of(SMALL))
+    system = energy.pfdrl(settings.build_config(SMALL))
     street = alone.method.prepare(homes)
-    hyper = settings.hyper_of(SMALL) | {"alpha": jnp.array([0.0, 1.0])}
+    hyper = settings.build_hyper(SMALL) | {"alpha": jnp.array([0.0, 1.0])}
     hyper = {name: jnp.zeros(2) + value for name, value in hyper.items()}
     sizes = {"slots_a_day": 12, "days": 2, "test_days": 2}
     seeds = jnp.array([0, 1])
-    turns, _, _ = energy.lives(system, seeds, hyper, street, **sizes)
-    beside, _, _ = energy.lives(
-        system, seeds, hyper, street, side_by_side=True, **sizes
+    turns, _, _ = energy.simulate_batch(system, seeds, hyper, street, **sizes)
+    beside, _, _ = energy.simulate_batch(
+        system, seeds, hyper, street, vectorize=True, **sizes
     )
     for name in ("standby_wh", "optimal", "forecast_error", "reward"):
         np.testing.assert_allclose(turns[name], beside[name], rtol=5e-3)
@@ -108,7 +108,9 @@ def test_the_summary_is_over_seeds(searched):
 def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path):
     """Means cover the others; a table and a figure give the number that never did."""
     days = iter([[0], [4], [0], [0]])
-    reached = lambda *_, **told: energy.Reached(np.array(next(days)), told["minutes"])
+    reached = lambda *_, **told: energy.LearningTime(
+        np.array(next(days)), told["minutes"]
+    )
     monkeypatch.setattr(newcomers, "days_to_reach", reached)
     grid = {"gamma_hours": [2.0, 12.0]}
     members, summary = sweeping.search(
@@ -138,13 +140,13 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
     del kept["members"][3]
     (out / "sweep.json").write_text(json.dumps(kept))
     done = []
-    lives = energy_system.lives
+    lives = energy_system.simulate_batch
 
     def counted(system, seeds, *rest, **more):
         done.append(seeds.tolist())
         return lives(system, seeds, *rest, **more)
 
-    monkeypatch.setattr(energy_system, "lives", counted)
+    monkeypatch.setattr(energy_system, "simulate_batch", counted)
     again = sweeping.search(
         SMALL, homes, grid=GRID, num_seeds=2, output_dir=out, resume=True
     )

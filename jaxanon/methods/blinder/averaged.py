@@ -1,4 +1,4 @@
-"""Systems whose clients train on their own, round after round, and are averaged."""
+"""Federated averaging of Blinder's networks."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,109 +13,111 @@ from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.kernels import Phase
 from jaxanon.methods.blinder.blinder import (
     anonymized,
+    build_networks,
+    classifier_loss,
     classifiers,
-    client_loss_of,
     init_classifiers,
-    judging_loss,
-    networks_of,
+    public_loss_fn,
 )
 from jaxanon.methods.common import client_batches
 from jaxanon.models import blinder as models
 
-_OPTIMIZER = optax.adam(1.0)  # Phases say how long their steps are.
+_OPTIMIZER = optax.adam(1.0)  # Phases scale the steps by their learning rate.
 
 
 class BlinderSystem(NamedTuple):
-    """Blinder's networks and what goes with them."""
+    """Blinder's networks, attribute classifiers and settings."""
 
     spec: Any  # jaxanon.datasets.Spec
     config: Any  # FedBlinderConfig
     networks: models.BlinderNetworks
-    judges: dict  # classifiers, by attribute
+    classifier_nets: dict  # attribute classifiers, by name
 
     def scale(self, hyper) -> models.LossScale:
-        """The weights of Blinder's eq. 4."""
+        """Returns the loss weights of Blinder's eq. 4."""
         return models.LossScale(hyper["alpha"], hyper["beta"], hyper["gamma"])
 
     @property
-    def released(self) -> bool:
-        """Whether the loss is as in Blinder's released program."""
+    def official(self) -> bool:
+        """True for the loss of the authors' program."""
         return self.config.variant == "official"
 
 
 class Client(NamedTuple):
-    """What a client has as a round begins."""
+    """Inputs of a client's local training in one round."""
 
-    params: dict  # that it was sent
+    params: dict  # parameters from the server
     hyper: dict
-    own: client_batches.Own
-    mask: jax.Array  # bool[n], False where a window is padding
+    data: client_batches.ClientWindows
+    mask: jax.Array  # bool[n], False for padding
 
 
-class Course(NamedTuple):
-    """What a client does at every step, on windows that it draws afresh.
+class LocalProgram(NamedTuple):
+    """Training phases of a client's local step.
 
-    ``draw_fn(key, step)`` is a tuple with what each of the phases reads; the first has
-    the client's windows as they are, a ``Batch``. Phases take turns in their order, by
-    Adam, with moments that are the client's own and begin at 0.
+    ``draw_fn(key, step)`` returns a tuple with one input per phase; the first is a
+    ``BlinderBatch`` of the client's windows without resampling. The phases run in order
+    in each step, each with its own Adam state, which is reset in each round.
     """
 
     draw_fn: Callable
     phases: tuple[Phase, ...]
 
 
-def system_of(spec, config) -> BlinderSystem:
-    """The system that ``config`` asks for.
+def build_system(spec, config) -> BlinderSystem:
+    """Builds the networks and classifiers of ``config``.
 
     Raises:
-      ValueError: if nothing is private, or the windows are too short for it.
+      ValueError: if ``spec`` has no private attribute, or its windows are too short.
     """
-    networks, judges = networks_of(spec, config), classifiers(spec, config)
-    return BlinderSystem(spec, config, networks, judges)
+    networks, classifier_nets = build_networks(spec, config), classifiers(spec, config)
+    return BlinderSystem(spec, config, networks, classifier_nets)
 
 
 def averaged(
     name: str,
     system: BlinderSystem,
     names: tuple[str, ...],
-    course_fn: Callable,
+    program_fn: Callable,
     layout=None,
 ) -> Method:
-    """A method of federated averaging.
+    """Builds a method that trains a system by federated averaging.
 
-    A round: a cohort is drawn, each of its clients trains the parameters that it was
-    sent, and the mean of theirs is kept. Only running sums outlive a client's training.
+    Each round samples a cohort, trains the current parameters on each client, and
+    averages the results. Clients keep no state between rounds.
 
     Args:
-      name: of the method.
+      name: name of the method.
       system: ``BlinderSystem``.
       names: settings that are hyper-parameters.
-      course_fn: ``(key, Client) -> Course``.
-      layout: ``jaxanon.federated.Layout``; None is the default. Changes no result.
+      program_fn: ``(key, Client) -> LocalProgram``.
+      layout: ``jaxanon.federated.Layout``; None is the default. It changes no result.
 
     Returns:
-      ``Method``. Its ``info`` is of the parameters that clients were sent, on a batch
-      of each one's windows.
+      ``Method``. Its ``info`` has the losses of the round's initial parameters on one
+      batch per client.
     """
-    spec, config, networks, judges = system
+    spec, config, networks, classifier_nets = system
 
-    @jax.jit  # Operation by operation, networks take seconds to set up.
+    @jax.jit  # Eager initialization takes seconds.
     def init_fn(key):
-        vae_key, *keys = jax.random.split(key, 1 + len(judges))
+        vae_key, *keys = jax.random.split(key, 1 + len(classifier_nets))
         classes = spec.num_classes(spec.public)
         params = networks.init(vae_key, spec.time, len(spec.channels), classes)
-        return params | {"classifiers": init_classifiers(keys, spec, judges)}
+        return params | {"classifiers": init_classifiers(keys, spec, classifier_nets)}
 
-    def client(key, state, own, mask):
-        course_key, step_key, grade_key, dropout_key = jax.random.split(key, 4)
-        course = course_fn(course_key, Client(state.params, state.hyper, own, mask))
-        batch = course.draw_fn(grade_key, jnp.int32(0))[0]
+    def client(key, state, data, mask):
+        program_key, step_key, grade_key, dropout_key = jax.random.split(key, 4)
+        program = program_fn(program_key, Client(state.params, state.hyper, data, mask))
+        batch = program.draw_fn(grade_key, jnp.int32(0))[0]
         scale = system.scale(state.hyper)
-        objective = models.joint_objective(networks, scale, official=system.released)
+        objective = models.joint_objective(networks, scale, official=system.official)
         _, info = objective.loss_fn(state.params, batch)
-        _, judged = judging_loss(state.params, batch, dropout_key, spec, judges)
-        trained = _train(step_key, state.params, course, _num_steps(config, mask))
-        return jax.tree.map(jnp.subtract, state.params, trained), info | judged
+        _, classifier_info = classifier_loss(
+            state.params, batch, dropout_key, spec, classifier_nets
+        )
+        trained = _train(step_key, state.params, program, _num_steps(config, mask))
+        return jax.tree.map(jnp.subtract, state.params, trained), info | classifier_info
 
     algorithm = build(
         init_fn,
@@ -129,7 +131,9 @@ def averaged(
     )
 
     def anonymize(key, state, windows):
-        return anonymized(key, state.params, windows, spec, config, networks, judges)
+        return anonymized(
+            key, state.params, windows, spec, config, networks, classifier_nets
+        )
 
     return Method(
         name=name,
@@ -142,22 +146,23 @@ def averaged(
         schedule=Schedule(
             lambda data: 1, lambda data: cohort_size(config, len(data.mask))
         ),
-        federation=Federation(algorithm, client_loss_of(spec, judges)),
+        federation=Federation(algorithm, public_loss_fn(spec, classifier_nets)),
     )
 
 
-def judging(system: BlinderSystem, hyper) -> Phase:
-    """The classifiers' phase, on ``(Batch, key)``."""
+def classifier_phase(system: BlinderSystem, hyper) -> Phase:
+    """Returns the classifiers' training phase; its input is ``(batch, key)``."""
 
     def loss_fn(params, drawn):
         batch, key = drawn
-        return judging_loss(params, batch, key, system.spec, system.judges)[0]
+        spec, nets = system.spec, system.classifier_nets
+        return classifier_loss(params, batch, key, spec, nets)[0]
 
     return Phase(("classifiers",), loss_fn, hyper["learning_rate"])
 
 
 def _num_steps(config, mask):
-    """Steps that hold all of a client's windows once per local round, or as told."""
+    """Returns the local steps: one pass per local round, or ``config.batches``."""
     num_real = jnp.sum(mask, dtype=jnp.int32)
     if config.batches is not None:
         return jnp.where(num_real > 0, config.local_rounds * config.batches, 0)
@@ -165,16 +170,16 @@ def _num_steps(config, mask):
     return (config.local_rounds * num_real + size - 1) // size
 
 
-def _train(key, params, course, num_steps):
-    """The parameters after ``num_steps`` of a course."""
+def _train(key, params, program, num_steps):
+    """Returns the parameters after ``num_steps`` local steps."""
     groups = lambda phase, params: {name: params[name] for name in phase.groups}
 
     def step(index, learned):
         params, opt_states = learned
-        drawn = course.draw_fn(jax.random.fold_in(key, index), index)
+        drawn = program.draw_fn(jax.random.fold_in(key, index), index)
         after = []
         for phase, opt_state, inputs in zip(
-            course.phases, opt_states, drawn, strict=True
+            program.phases, opt_states, drawn, strict=True
         ):
             moved, opt_state = _turn(
                 phase, params, groups(phase, params), opt_state, inputs
@@ -184,23 +189,24 @@ def _train(key, params, course, num_steps):
         return params, tuple(after)
 
     opt_states = tuple(
-        _OPTIMIZER.init(groups(phase, params)) for phase in course.phases
+        _OPTIMIZER.init(groups(phase, params)) for phase in program.phases
     )
     return jax.lax.fori_loop(0, num_steps, step, (params, opt_states))[0]
 
 
-def _turn(phase, params, moving, opt_state, inputs):
-    """All steps of one phase; what it moved, and its optimizer's state."""
-    resting = jax.lax.stop_gradient(params)
+def _turn(phase, params, trained, opt_state, inputs):
+    """Runs one phase; returns its parameter groups and optimizer state."""
+    frozen = jax.lax.stop_gradient(params)
     if phase.inputs_fn is not None:
         inputs = jax.lax.stop_gradient(phase.inputs_fn(params, inputs))
 
-    def descend(learned, _):
-        moving, opt_state = learned
-        grads = jax.grad(lambda moving: phase.loss_fn(resting | moving, inputs))(moving)
-        steps, opt_state = _OPTIMIZER.update(grads, opt_state, moving)
+    def train_step(learned, _):
+        trained, opt_state = learned
+        loss_fn = lambda trained: phase.loss_fn(frozen | trained, inputs)
+        grads = jax.grad(loss_fn)(trained)
+        steps, opt_state = _OPTIMIZER.update(grads, opt_state, trained)
         move = lambda param, step: param + phase.learning_rate * step
-        return (jax.tree.map(move, moving, steps), opt_state), None
+        return (jax.tree.map(move, trained, steps), opt_state), None
 
-    learned, _ = jax.lax.scan(descend, (moving, opt_state), length=phase.num_steps)
+    learned, _ = jax.lax.scan(train_step, (trained, opt_state), length=phase.num_steps)
     return learned

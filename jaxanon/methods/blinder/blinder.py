@@ -39,121 +39,131 @@ SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BlinderConfig:
-    """Blinder's static settings.
+    """Blinder's settings.
 
-    The defaults grade the windows that leave the device (``guided``), which keeps and
-    hides more than the paper's settings do; recipe ``"paper"`` has those.
+    By default, training also uses losses on anonymized windows (``guided``), which
+    gives better utility and privacy than the paper's settings (recipe ``"paper"``).
 
-    Hyper-parameters that a sweep may vary without compiling anew (``alpha``,
-    ``beta``, ``gamma``, ``inner_learning_rate``, ``server_learning_rate``,
-    ``discriminator_learning_rate``, ``utility``, ``output_discriminator_weight``) are
-    defaults here and arrays in the state.
+    ``alpha``, ``beta``, ``gamma``, ``inner_learning_rate``, ``server_learning_rate``,
+    ``discriminator_learning_rate``, ``utility`` and ``output_discriminator_weight`` are
+    hyper-parameters: the state stores them as arrays, so sweeps do not recompile.
     """
 
     latent_dim: int = setting(25, at_least=1, help="size of the latent representation")
     hidden_sizes: tuple[int, ...] = setting(
-        (512, 256, 128), at_least=1, help="encoder's widths; the decoder's mirror"
+        (512, 256, 128),
+        at_least=1,
+        help="encoder layer widths; the decoder mirrors them",
     )
     filters: tuple[int, ...] = setting(
-        (), at_least=1, lengths=(0, 2), help="of two convolutions, if any"
+        (), at_least=1, lengths=(0, 2), help="filters of two optional convolutions"
     )
     alpha: float = setting(
         1.0,
         at_least=0,
-        help="weight of the squared error (not used by variant=official)",
+        help="weight of the squared error; unused with variant=official",
     )
     beta: float = setting(0.5, at_least=0, help="weight of the KL divergence")
     gamma: float = setting(60.0, at_least=0, help="weight of the discriminators' loss")
     initialization: str = setting(
         "lecun",
         choices=INITIALIZATIONS,
-        help="of the dense layers; released: the published program's, slower to learn",
+        help="initialization of the dense layers; official: as in the authors' "
+        "program, slower to train",
     )
     variant: str = setting(
-        "paper", choices=VARIANTS, help="loss of eq. 4, or as released"
+        "paper", choices=VARIANTS, help="loss of eq. 4, or of the authors' program"
     )
-    support_size: int = setting(1, at_least=1, help="windows to adapt on per round")
+    support_size: int = setting(
+        1, at_least=1, help="windows per client and round for adaptation"
+    )
     query_size: int | None = setting(
         None,
         at_least=1,
-        help="windows to be graded on per round; default: about 168 for all clients",
+        help="windows per client and round for the outer loss; default: about 168 over "
+        "all clients",
     )
     fresh_batches: bool = setting(
-        True, help="draw new windows for each round; released: one draw an epoch"
+        True, help="draw new windows in each round; official: once per epoch"
     )
-    inner_learning_rate: float = setting(3e-5, above=0, help="step size of adaptation")
+    inner_learning_rate: float = setting(
+        3e-5, above=0, help="learning rate of adaptation"
+    )
     server_optimizer: str = setting(
-        "adam", choices=SERVER_OPTIMIZERS, help="sgd: the paper's plain steps"
+        "adam", choices=SERVER_OPTIMIZERS, help="server optimizer; sgd: as in the paper"
     )
-    server_learning_rate: float = setting(1e-3, above=0, help="step size of the server")
+    server_learning_rate: float = setting(1e-3, above=0, help="server learning rate")
     discriminator_learning_rate: float = setting(
-        1e-3, at_least=0, help="step size of the server for the discriminators"
+        1e-3, at_least=0, help="server learning rate of the discriminators"
     )
     discriminator_hidden_sizes: tuple[int, ...] = setting(
-        (256, 256), at_least=1, help="widths of the discriminators' layers"
+        (256, 256), at_least=1, help="hidden layer widths of the discriminators"
     )
     discriminator_rounds: int = setting(
-        3, at_least=0, help="further rounds of discriminators and critics alone"
+        3, at_least=0, help="extra rounds that train only the discriminators"
     )
-    discriminator_steps: int = setting(1, at_least=0, help="of the inner loop")
-    local_steps: int = setting(1, at_least=1, help="times that the inner loop is run")
+    discriminator_steps: int = setting(
+        1, at_least=0, help="discriminator steps in the inner loop"
+    )
+    local_steps: int = setting(1, at_least=1, help="repetitions of the inner loop")
     ema_decay: float = setting(
         0.9995,
         at_least=0,
         below=1,
-        help="greatest decay of the averaged parameters, which average the last tenth "
-        "of the rounds until it is reached; 0: none",
+        help="maximum decay of the averaged parameters, which first average the last "
+        "tenth of the rounds; 0: no averaging",
     )
     second_order: bool = setting(
-        False, help="differentiate through the inner steps; no is first-order MAML"
+        False, help="differentiate through the inner steps; False: first-order MAML"
     )
     shadows: bool = setting(
-        False, help="train discriminators of the inner loop on shadow samples too"
+        False, help="also train inner-loop discriminators on shadow samples"
     )
     client_fraction: float | None = setting(
         None,
         above=0,
         at_most=1,
-        help="share of clients in a cohort; default: all of them, up to 24",
+        help="fraction of clients per round; default: all clients, at most 24",
     )
     samples_per_class: int | None = setting(
         None,
         at_least=1,
-        help="windows of a class after SMOTE, which are also the rounds of an epoch; "
-        "default: as many as the client's largest class, with rounds by the size of "
-        "the data (methods.blinder.scaling)",
+        help="windows per class after SMOTE, which also sets the rounds per epoch; "
+        "default: size of the client's largest class, with rounds that scale with the "
+        "data (methods.blinder.scaling)",
     )
-    k_neighbors: int = setting(5, at_least=1, help="neighbours of SMOTE")
+    k_neighbors: int = setting(5, at_least=1, help="number of SMOTE neighbours")
     extra: int | None = setting(
         None,
         at_least=0,
-        help="further public windows per round; default: twice query_size's default",
+        help="extra windows per client and round for the classifiers; default: twice "
+        "query_size's default",
     )
-    guided: bool = setting(True, help="also grade windows; see models.guided")
+    guided: bool = setting(True, help="also train on losses of anonymized windows")
     utility: float = setting(30.0, at_least=0, help="guided: weight of the public loss")
     output_discriminator_weight: float = setting(
-        60.0, at_least=0, help="guided: weight of the critic"
+        60.0, at_least=0, help="guided: weight of the output discriminator"
     )
     anonymization: str = setting(
         AUTOMATIC,
         choices=(*ANONYMIZATIONS, AUTOMATIC),
-        help="stochastic: a random private class; deterministic: the one after the "
-        "predicted; probabilistic: that one or the predicted; automatic: probabilistic "
-        "of two classes, stochastic of more",
+        help="target private class: stochastic: random; deterministic: the class after "
+        "the predicted one; probabilistic: that class or the predicted one; automatic: "
+        "probabilistic for two classes, stochastic for more",
     )
     flip_probability: float = setting(
         0.52,
         at_least=0,
         at_most=1,
-        help="probabilistic, automatic: how often it is the one after",
+        help="probabilistic, automatic: probability of the class after",
     )
 
     def __post_init__(self):
         check(self)
         if not self.fresh_batches and self.samples_per_class is None:
             raise Incompatible(
-                "samples_per_class must be a number where fresh_batches is False, for "
-                "it sets the length of an epoch; got None."
+                "samples_per_class must be an integer if fresh_batches is False, got "
+                "None; it sets the rounds per epoch."
             )
 
 
@@ -163,31 +173,26 @@ class BlinderConfig:
 def blinder(spec, config) -> Method:
     """Builds Blinder for windows of ``spec``.
 
-    One conditional autoencoder and one discriminator per private attribute are
-    meta-learned over clients; a classifier of the public attribute, learned in the same
-    rounds, tells the decoder what to rebuild. A window is anonymized by encoding it,
-    and decoding a sample of its latent under the predicted public class and a private
-    class that has nothing to do with the wearer's.
+    Blinder meta-learns one conditional autoencoder and one discriminator per private
+    attribute over clients, and trains a classifier of the public attribute in the same
+    rounds. It anonymizes a window by encoding it and decoding a sample of its latent
+    under the predicted public class and a private class independent of the wearer.
 
-    Beyond the paper, windows that leave are graded, too (``guided``), and
-    ``anonymization="probabilistic"``, the default for two classes, shows the class
-    after the predicted one in a share ``flip_probability`` of windows. A little above
-    one half it makes up, in the eyes of who learned from raw windows, for what the rest
-    of a window still gives away (``bench blinder.flip``: of MotionSense's genders 50.8
-    to 50.0 %, by 0.51); who learns from anonymized ones reads the share, too. Of more
-    than two classes it hides less than a random one: the wearer's is the one shown, or
-    the one before. Recipe ``"paper"`` has the paper's settings.
+    This implementation adds two things to the paper. ``guided`` trains on losses of
+    anonymized windows. ``anonymization="probabilistic"``, the default for two classes,
+    replaces the predicted class by the next one with probability ``flip_probability``.
+    A value slightly above 0.5 offsets the remaining leakage to classifiers trained on
+    raw windows. For example, 0.51 lowers their accuracy on MotionSense's gender from
+    50.8 to 50.0 % (``bench blinder.flip``). Attackers trained on anonymized windows can
+    exploit the bias. For more than two classes it hides less than a random class.
+    Recipe ``"paper"`` has the paper's settings.
 
     Args:
       spec: ``jaxanon.datasets.Spec`` with at least one private attribute.
       **settings: fields of ``BlinderConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
-      ValueError: if a setting is out of range, or nothing is private.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, or ``spec`` has no private attribute.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -196,22 +201,22 @@ def blinder(spec, config) -> Method:
       ('blinder', 10)
 
     References:
-      Yang and Ardakanian, Blinder, ACM TOSN 2023: section 4.1, eq. 1 (the sample of
-      the latent); section 4.2, eqs. 2 to 4 (the losses of autoencoder, discriminator
-      and both); section 5.1 and Algorithm 1 (meta-learning), 5.2 (anonymization), 6.1
-      and 6.2 (classes that are rare or missing).
+      Yang and Ardakanian, Blinder, ACM TOSN 2023: section 4.1, eq. 1 (sampling of the
+      latent); section 4.2, eqs. 2 to 4 (losses); section 5.1 and Algorithm 1
+      (meta-learning); section 5.2 (anonymization); sections 6.1 and 6.2 (rare or
+      missing classes).
     """
-    networks = networks_of(spec, config)
-    judges = classifiers(spec, config)
+    networks = build_networks(spec, config)
+    classifier_nets = classifiers(spec, config)
     critics = _critics(spec, config)
-    algorithm = _algorithm(spec, config, networks, judges, critics)
+    algorithm = _algorithm(spec, config, networks, classifier_nets, critics)
 
     def prepare(clients):
         return client_batches.prepare(spec, clients, config.k_neighbors)
 
     def anonymize(key, state, windows):
         params = state.params if state.average is None else state.average
-        return anonymized(key, params, windows, spec, config, networks, judges)
+        return anonymized(key, params, windows, spec, config, networks, classifier_nets)
 
     return Method(
         name="blinder",
@@ -225,20 +230,22 @@ def blinder(spec, config) -> Method:
             lambda data: _rounds_per_epoch(spec, config, data),
             lambda data: _cohort_size(config, len(data.windows)),
         ),
-        federation=Federation(algorithm, client_loss_of(spec, judges), pads=True),
+        federation=Federation(
+            algorithm, public_loss_fn(spec, classifier_nets), pads=True
+        ),
     )
 
 
-def networks_of(spec, config) -> models.BlinderNetworks:
-    """The networks that ``config`` asks for.
+def build_networks(spec, config) -> models.BlinderNetworks:
+    """Builds the networks of ``config``.
 
     Raises:
-      ValueError: if nothing is private, or the windows are too short for them.
+      ValueError: if ``spec`` has no private attribute, or its windows are too short.
     """
     if not spec.private:
         raise ValueError(
-            f"private must name at least one attribute of {spec.name!r}; it has "
-            f"{sorted(spec.classes)}."
+            f"private must name at least one attribute of {spec.name!r}, got none; "
+            f"choose from {sorted(spec.classes)}."
         )
     return models.networks(
         spec.time,
@@ -258,14 +265,14 @@ def _critics(spec, config):
     return tuple(Critic(spec.num_classes(name)) for name in spec.private)
 
 
-def _algorithm(spec, config, networks, judges, critics):
-    released = config.variant == "official"
+def _algorithm(spec, config, networks, classifier_nets, critics):
+    official = config.variant == "official"
     clients = spec.num_classes("subject")
     query_size = config.query_size or scaling.query_size(clients)
     num_extra = scaling.extra_size(clients) if config.extra is None else config.extra
 
     def init_fn(key):
-        vae_key, critic_key, *keys = jax.random.split(key, 2 + len(judges))
+        vae_key, critic_key, *keys = jax.random.split(key, 2 + len(classifier_nets))
         channels = len(spec.channels)
         classes = spec.num_classes(spec.public)
         params = networks.init(vae_key, spec.time, channels, classes)
@@ -276,7 +283,7 @@ def _algorithm(spec, config, networks, judges, critics):
                 net.init(one, window)["params"]
                 for net, one in zip(critics, critic_keys, strict=True)
             ]
-        params["classifiers"] = init_classifiers(keys, spec, judges)
+        params["classifiers"] = init_classifiers(keys, spec, classifier_nets)
         return params
 
     def draw_fn(key, client, data, rows_key=None):
@@ -313,30 +320,32 @@ def _algorithm(spec, config, networks, judges, critics):
             discriminator_steps=config.discriminator_steps,
             local_steps=config.local_steps,
             shadows=config.shadows,
-            official=released,
+            official=official,
         )
 
     def main_objective(hyper):
         if not critics:
-            return models.joint_objective(networks, scale(hyper), official=released)
-        net = judges[spec.public]
-        judge_fn = lambda params, windows: net.apply(
+            return models.joint_objective(networks, scale(hyper), official=official)
+        net = classifier_nets[spec.public]
+        classify_fn = lambda params, windows: net.apply(
             {"params": params["classifiers"][spec.public]}, windows
         )
         guide = GuideScale(hyper["utility"], hyper["output_discriminator_weight"])
         return guided_objective(
-            networks, critics, judge_fn, scale(hyper), guide, official=released
+            networks, critics, classify_fn, scale(hyper), guide, official=official
         )
 
     def objectives_fn(hyper):
-        judge = lambda params, query: judging_loss(
-            params, query.extra, query.key, spec, judges
+        classifier_loss_fn = lambda params, query: classifier_loss(
+            params, query.extra, query.key, spec, classifier_nets
         )
-        return _on_batch(main_objective(hyper)), Objective(("classifiers",), judge)
+        return _on_batch(main_objective(hyper)), Objective(
+            ("classifiers",), classifier_loss_fn
+        )
 
     def alone_fn(hyper):
         del hyper
-        return _on_batch(adversary_objective(networks, critics, official=released))
+        return _on_batch(adversary_objective(networks, critics, official=official))
 
     names = ("alpha", "beta", "gamma", "inner_learning_rate", "server_learning_rate")
     names += (
@@ -367,7 +376,7 @@ def _algorithm(spec, config, networks, judges, critics):
 
 
 def _on_batch(objective):
-    """The objective, reading the batch of a query."""
+    """Returns the objective with a loss that reads the query's batch."""
     loss_fn = lambda params, query: objective.loss_fn(params, query.batch)
     return objective._replace(loss_fn=loss_fn)
 
@@ -386,19 +395,19 @@ def _rounds_per_epoch(spec, config, data):
 
 
 def _published_rounds(spec, config):
-    """Batches in ``samples_per_class`` windows of each class; the paper's t = K / b."""
+    """Returns the batches per pass over the resampled windows: the paper's K / b."""
     windows = spec.num_classes(spec.public) * config.samples_per_class
     query_size = config.query_size or scaling.query_size(spec.num_classes("subject"))
     return max(1, windows // (config.support_size + query_size))
 
 
-def anonymized(key, params, windows, spec, config, networks, judges):
-    """Windows in physical units, rebuilt under other private classes."""
+def anonymized(key, params, windows, spec, config, networks, classifier_nets):
+    """Anonymizes windows in physical units by decoding other private classes."""
     mean, std = jnp.float32(spec.mean), jnp.float32(spec.std)
     x = (windows - mean[None, None]) / std[None, None]
     predicted = {
         name: jnp.argmax(net.apply({"params": params["classifiers"][name]}, x), -1)
-        for name, net in judges.items()
+        for name, net in classifier_nets.items()
     }
     noise_key, class_key = portable.split(key)
     z, log_variance = networks.encode(params, x)
@@ -421,7 +430,7 @@ def anonymized(key, params, windows, spec, config, networks, judges):
 
 
 def classifiers(spec, config) -> dict[str, Classifier]:
-    """Classifiers of what has to be known of a window before it is rebuilt."""
+    """Builds classifiers of the attributes whose predictions anonymization needs."""
     counts = {name: spec.num_classes(name) for name in datasets_spec.attributes(spec)}
     how = {name: settled(config.anonymization, count) for name, count in counts.items()}
     return {
@@ -431,22 +440,22 @@ def classifiers(spec, config) -> dict[str, Classifier]:
     }
 
 
-def init_classifiers(keys, spec, judges):
-    """Parameters of the classifiers, by name."""
+def init_classifiers(keys, spec, classifier_nets):
+    """Initializes the classifiers' parameters, by attribute."""
     window = jnp.zeros((1, spec.time, len(spec.channels)))
     return {
         name: net.init(one, window)["params"]
-        for (name, net), one in zip(judges.items(), keys, strict=True)
+        for (name, net), one in zip(classifier_nets.items(), keys, strict=True)
     }
 
 
-def judging_loss(params, batch, key, spec, judges):
-    """Cross-entropy of the classifiers, summed, and of each; ``key`` for dropout."""
+def classifier_loss(params, batch, key, spec, classifier_nets):
+    """Returns the summed cross-entropy of the classifiers, and each one as info."""
     info, total = {}, 0.0
     targets = dict(
         zip(datasets_spec.attributes(spec), (batch.public, *batch.private), strict=True)
     )
-    for index, (name, net) in enumerate(judges.items()):
+    for index, (name, net) in enumerate(classifier_nets.items()):
         own_key = jax.random.fold_in(key, index)
         one = {"params": params["classifiers"][name]}
         logits = net.apply(one, batch.windows, own_key, 0.3)
@@ -456,14 +465,14 @@ def judging_loss(params, batch, key, spec, judges):
     return total, info
 
 
-def client_loss_of(spec, judges):
-    """Of a ``Method``: the loss of the public attribute's classifier, of one window.
+def public_loss_fn(spec, classifier_nets):
+    """Returns the public classifier's loss on one window, for gradient inversion.
 
-    The best case of who inverts gradients: a step on one window, without dropout.
-    Blinder's clients send a mean over ``extra + query`` windows with it, those of its
-    averaged forms what many steps add up to.
+    One window without dropout is the attacker's best case. Blinder's clients send mean
+    gradients over ``extra + query`` windows; clients of its federated-averaging
+    variants send the sum of many steps.
     """
-    net = judges[spec.public]
+    net = classifier_nets[spec.public]
 
     def loss_fn(params, window, label):
         logits = net.apply({"params": params}, window[None])

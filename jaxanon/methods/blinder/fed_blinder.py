@@ -1,4 +1,4 @@
-"""FedBlinder: Blinder's networks by federated averaging, with no meta-learning."""
+"""FedBlinder: Blinder's networks trained by federated averaging."""
 
 import dataclasses
 
@@ -7,7 +7,12 @@ import jax
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.methods.blinder.averaged import Course, averaged, judging, system_of
+from jaxanon.methods.blinder.averaged import (
+    LocalProgram,
+    averaged,
+    build_system,
+    classifier_phase,
+)
 from jaxanon.methods.blinder.blinder import VARIANTS
 from jaxanon.methods.common import recipes
 from jaxanon.methods.common.client_batches import batch_of, in_turn
@@ -22,68 +27,70 @@ HYPER = ("alpha", "beta", "gamma", "learning_rate", "discriminator_learning_rate
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FedBlinderConfig:
-    """FedBlinder's settings; what the paper does not tell is Blinder's.
+    """FedBlinder's settings, with Blinder's values where the paper gives none.
 
-    Numbers in them are defaults of hyper-parameters, arrays in the state that a sweep
-    may vary without compiling anew; but for ``client_fraction`` and
-    ``flip_probability``.
+    Loss weights and learning rates are hyper-parameters: the state stores them as
+    arrays, so sweeps do not recompile.
     """
 
     latent_dim: int = setting(25, at_least=1, help="size of the latent representation")
     hidden_sizes: tuple[int, ...] = setting(
-        (512, 512, 256, 128), at_least=1, help="encoder's widths; the decoder's mirror"
+        (512, 512, 256, 128),
+        at_least=1,
+        help="encoder layer widths; the decoder mirrors them",
     )
     filters: tuple[int, ...] = setting(
-        (), at_least=1, lengths=(0, 2), help="of two convolutions, if any"
+        (), at_least=1, lengths=(0, 2), help="filters of two optional convolutions"
     )
     alpha: float = setting(
         0.9,
         at_least=0,
-        help="weight of the squared error (not used by variant=official)",
+        help="weight of the squared error; unused with variant=official",
     )
     beta: float = setting(2.0, at_least=0, help="weight of the KL divergence")
     gamma: float = setting(0.2, at_least=0, help="weight of the discriminators' loss")
     initialization: str = setting(
         "lecun",
         choices=INITIALIZATIONS,
-        help="of the dense layers; released: Blinder's program's, slower to learn",
+        help="initialization of the dense layers; official: as in the authors' "
+        "program, slower to train",
     )
     variant: str = setting(
-        "paper", choices=VARIANTS, help="loss of eq. 4, or as released"
+        "paper", choices=VARIANTS, help="loss of eq. 4, or of the authors' program"
     )
     client_fraction: float = setting(
-        0.4, above=0, at_most=1, help="share of clients in a round"
+        0.4, above=0, at_most=1, help="fraction of clients per round"
     )
     weighting: str = setting(
         "rows",
         choices=WEIGHTINGS,
-        help="what clients weigh in the mean: rows, their windows; clients, all alike",
+        help="weight of a client in the mean: rows: its window count; clients: equal",
     )
     local_rounds: int = setting(
-        5, at_least=1, help="times that a client trains on its windows in a round"
+        5, at_least=1, help="local passes over a client's windows per round"
     )
-    batch_size: int = setting(16, at_least=1, help="windows of a local step")
+    batch_size: int = setting(16, at_least=1, help="windows per local step")
     batches: int | None = setting(
-        None, at_least=1, help="local steps per round; default: all windows once"
+        None, at_least=1, help="local steps per pass; default: all windows once"
     )
-    learning_rate: float = setting(1e-3, above=0, help="step size of the clients' Adam")
+    learning_rate: float = setting(1e-3, above=0, help="client learning rate (Adam)")
     discriminator_learning_rate: float = setting(
-        1e-3, at_least=0, help="step size of the clients' Adam for the discriminators"
+        1e-3, at_least=0, help="client learning rate of the discriminators (Adam)"
     )
     discriminator_hidden_sizes: tuple[int, ...] = setting(
-        (128, 128), at_least=1, help="widths of the discriminators' layers"
+        (128, 128), at_least=1, help="hidden layer widths of the discriminators"
     )
     discriminator_steps: int = setting(
-        5, at_least=0, help="steps of the discriminators before each of the autoencoder"
+        5, at_least=0, help="discriminator steps before each autoencoder step"
     )
     anonymization: str = setting(
         "stochastic",
         choices=ANONYMIZATIONS,
-        help="stochastic: a random private class; deterministic: the one after the "
-        "predicted; probabilistic: that one or the predicted",
+        help="target private class: stochastic: random; deterministic: the class after "
+        "the predicted one; probabilistic: that class or the predicted one",
     )
     flip_probability: float = setting(
-        0.5, at_least=0, at_most=1, help="probabilistic: how often it is the one after"
+        0.5, at_least=0, at_most=1, help="probabilistic: probability of the class after"
     )
 
     __post_init__ = check
@@ -93,24 +100,19 @@ class FedBlinderConfig:
 def fed_blinder(spec, config) -> Method:
     """Builds FedBlinder for windows of ``spec``.
 
-    In every round, which is an epoch, a cohort of clients is sent the parameters; each
-    trains them for five rounds on its own windows, and the mean of what they send back
-    is the next model. At every step of a client its discriminators learn to read the
-    private classes from fixed latents, several steps, and then encoder and decoder take
-    a step against them: Blinder's alternation, on the windows as they are, with no
-    resampling and no shadow samples. Classifiers, networks and anonymization are
-    Blinder's too.
+    FedBlinder trains Blinder's networks by federated averaging, without meta-learning,
+    resampling or shadow samples. In each round, which is also an epoch, a cohort trains
+    the current parameters for ``local_rounds`` passes, and the server averages the
+    results. In each local step, the discriminators take several steps to infer the
+    private classes from fixed latents; then the autoencoder takes one step against
+    them. Classifiers and anonymization are the same as Blinder's.
 
     Args:
       spec: ``jaxanon.datasets.Spec`` with at least one private attribute.
       **settings: fields of ``FedBlinderConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
-      ValueError: if a setting is out of range, or nothing is private.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, or ``spec`` has no private attribute.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -128,31 +130,31 @@ def fed_blinder(spec, config) -> Method:
 
 def build(spec, config, layout=None) -> Method:
     """Builds FedBlinder with a ``federated.Layout``, which changes no result."""
-    system = system_of(spec, config)
+    system = build_system(spec, config)
 
-    def course_fn(key, client):
+    def program_fn(key, client):
         rows = in_turn(key, client.mask, config.batch_size)
 
         def draw_fn(key, step):
             row_key, noise_key, dropout_key = jax.random.split(key, 3)
             index, real = rows(row_key, step)
             batch = batch_of(
-                noise_key, spec, client.own, index, real, config.latent_dim
+                noise_key, spec, client.data, index, real, config.latent_dim
             )
             return batch, batch, (batch, dropout_key)
 
-        adversary, autoencoder = losses.phases(
+        discriminators, autoencoder = losses.phases(
             system.networks,
             system.scale(client.hyper),
             client.hyper["learning_rate"],
             discriminator_steps=config.discriminator_steps,
             shadows=False,
-            official=system.released,
+            official=system.official,
         )
-        adversary = adversary._replace(
+        discriminators = discriminators._replace(
             learning_rate=client.hyper["discriminator_learning_rate"]
         )
-        judge = judging(system, client.hyper)
-        return Course(draw_fn, (adversary, autoencoder, judge))
+        classifiers = classifier_phase(system, client.hyper)
+        return LocalProgram(draw_fn, (discriminators, autoencoder, classifiers))
 
-    return averaged("fed_blinder", system, HYPER, course_fn, layout)
+    return averaged("fed_blinder", system, HYPER, program_fn, layout)

@@ -1,4 +1,4 @@
-"""KD-Blinder: FedBlinder with what BalanceFL does about missing and rare classes."""
+"""KD-Blinder: FedBlinder with BalanceFL's handling of missing and rare classes."""
 
 import dataclasses
 
@@ -12,10 +12,10 @@ from jaxanon.kernels.bounds import setting
 from jaxanon.methods.blinder.averaged import (
     BlinderSystem,
     Client,
-    Course,
+    LocalProgram,
     averaged,
-    judging,
-    system_of,
+    build_system,
+    classifier_phase,
 )
 from jaxanon.methods.blinder.fed_blinder import HYPER, FedBlinderConfig
 from jaxanon.methods.common import recipes
@@ -35,28 +35,32 @@ from jaxanon.models.kd_blinder import (
 
 INHERITING = ("temperature", "distillation", "smoothing")
 
-CHUNK = 256  # Windows that are encoded at a time.
+CHUNK = 256  # Windows encoded at a time.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class KDBlinderConfig(FedBlinderConfig):
-    """KD-Blinder's settings; its own are those of BalanceFL's program.
+    """KD-Blinder's settings, with the additional defaults of BalanceFL's program.
 
-    ``variant`` is that of the autoencoder; the discriminators' loss has one alone.
+    ``variant`` applies to the autoencoder's loss only.
     """
 
-    temperature: float = setting(2.0, above=0, help="of the inherited softmax")
+    temperature: float = setting(
+        2.0, above=0, help="softmax temperature of the distillation"
+    )
     distillation: float = setting(
-        1.0, at_least=0, help="weight of that inheritance in the discriminators' loss"
+        1.0, at_least=0, help="weight of the distillation in the discriminators' loss"
     )
     smoothing: float = setting(
-        0.002, at_least=0, help="weight of the entropy of the present private classes"
+        0.002,
+        at_least=0,
+        help="weight of the entropy over the client's private classes",
     )
     restricted: bool = setting(
-        True, help="leave absent classes out of the discriminators' loss"
+        True, help="exclude absent classes from the discriminators' loss"
     )
     augmentation: float = setting(
-        1.0, at_least=0, help="length of the noise on latents of rare classes"
+        1.0, at_least=0, help="scale of the noise on latents of rare classes"
     )
 
 
@@ -64,27 +68,24 @@ class KDBlinderConfig(FedBlinderConfig):
 def kd_blinder(spec, config) -> Method:
     """Builds KD-Blinder for windows of ``spec``.
 
-    FedBlinder, where the discriminators inherit what they were sent of private classes
-    that a client lacks (``inheritance_loss``), and encoder and decoder train on batches
-    in which the client's public classes are equally frequent, with noise on the latents
-    of rare ones: of the covariance that latents have within a public class, under the
-    parameters that the client was sent, with probability 1 - n_c / n_max.
+    KD-Blinder changes FedBlinder's local training in two ways. For private classes that
+    a client lacks, the discriminators distill the server's discriminators
+    (``inheritance_loss``). The autoencoder trains on batches with equally frequent
+    public classes, and latents of class c receive noise with probability
+    1 - n_c / n_max. The noise has the within-class covariance of the latents under the
+    server's parameters.
 
-    A person has one gender: a client's private attributes hardly change. Where a client
-    has one class of an attribute alone, cross-entropy over the classes present teaches
-    its discriminator nothing, and the one it was sent stays as it is. The paper blames
-    this for what KD-Blinder lets through; ``restricted=False`` is the way out.
+    A client's private attributes rarely vary; a person has one gender, for example. If
+    a client has only one class of an attribute, cross-entropy restricted to present
+    classes has no gradient and its discriminator does not train. The paper attributes
+    KD-Blinder's leakage to this; ``restricted=False`` avoids it.
 
     Args:
       spec: ``jaxanon.datasets.Spec`` with at least one private attribute.
       **settings: fields of ``KDBlinderConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
-      ValueError: if a setting is out of range, or nothing is private.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, or ``spec`` has no private attribute.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -96,29 +97,29 @@ def kd_blinder(spec, config) -> Method:
       Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7, baseline 4; Shuai et al.,
       BalanceFL: Addressing Class Imbalance in Long-tail Federated Learning, IPSN 2022.
     """
-    system = system_of(spec, config)
+    system = build_system(spec, config)
 
-    def course_fn(key, client):
+    def program_fn(key, client):
         phases = (
             _discriminators(system, client),
             _autoencoder(system, client),
-            judging(system, client.hyper),
+            classifier_phase(system, client.hyper),
         )
-        return Course(_draws(system, key, client), phases)
+        return LocalProgram(_draws(system, key, client), phases)
 
     names = (*HYPER, *INHERITING, "augmentation")
-    return averaged("kd_blinder", system, names, course_fn)
+    return averaged("kd_blinder", system, names, program_fn)
 
 
 def _draws(system: BlinderSystem, key, client: Client):
-    """What each phase reads: windows as they are, and balanced ones for the others."""
+    """Returns a function that draws the phases' plain and class-balanced batches."""
     spec, config, networks, _ = system
-    own, mask = client.own, client.mask
-    public, num_classes = own.labels[spec.public], spec.num_classes(spec.public)
+    data, mask = client.data, client.mask
+    public, num_classes = data.labels[spec.public], spec.num_classes(spec.public)
     as_they_are = in_turn(key, mask, config.batch_size)
     even = balanced(public, mask, num_classes, config.batch_size)
     mean_of = lambda window: networks.encode(client.params, window[None])[0][0]
-    means = jax.lax.map(mean_of, own.windows, batch_size=CHUNK)
+    means = jax.lax.map(mean_of, data.windows, batch_size=CHUNK)
     root = class_covariance_root(means, public, mask, num_classes)
     rare = rarity(class_counts(public, mask, num_classes))
 
@@ -130,7 +131,7 @@ def _draws(system: BlinderSystem, key, client: Client):
         def draw(key, rows):
             row_key, noise_key = jax.random.split(key)
             index, real = rows(row_key, step)
-            return batch_of(noise_key, spec, own, index, real, config.latent_dim)
+            return batch_of(noise_key, spec, data, index, real, config.latent_dim)
 
         batch = draw(even_key, even)
         chosen = jax.random.bernoulli(chance_key, batch.public @ rare)
@@ -142,10 +143,10 @@ def _draws(system: BlinderSystem, key, client: Client):
 
 
 def _discriminators(system: BlinderSystem, client: Client) -> Phase:
-    """Missing private classes are inherited from the discriminators that were sent."""
+    """Returns the discriminators' phase, which distills missing private classes."""
     spec, config, networks, _ = system
     present = [
-        class_counts(client.own.labels[name], client.mask, spec.num_classes(name)) > 0
+        class_counts(client.data.labels[name], client.mask, spec.num_classes(name)) > 0
         for name in spec.private
     ]
     weights_of = {name: client.hyper[name] for name in INHERITING}
@@ -180,13 +181,13 @@ def _discriminators(system: BlinderSystem, client: Client) -> Phase:
 
 
 def _autoencoder(system: BlinderSystem, client: Client) -> Phase:
-    """Blinder's loss, with the latents of rare public classes spread."""
+    """Returns the autoencoder's phase, with noise on latents of rare classes."""
     scale = system.scale(client.hyper)
 
     def loss_fn(params, drawn):
         batch, shift = drawn
         networks = shift_latents(system.networks, shift)
-        graded = losses.vae_loss(networks, scale, official=system.released)
+        graded = losses.vae_loss(networks, scale, official=system.official)
         return graded(params, batch)[0]
 
     return Phase(losses.VAE_GROUPS, loss_fn, client.hyper["learning_rate"])

@@ -9,17 +9,17 @@ import math
 # Windows that a round grades, over all clients together: 24 clients with 7 each.
 ROUND_WINDOWS = 168
 
-MAX_CLIENTS = 24  # of a round
+MAX_CLIENTS = 24  # per round
 
 # Bounds of the number of rounds, so that discriminators have time to learn from few
 # windows and training ends for many.
 MIN_ROUNDS, MAX_ROUNDS = 600, 10_000
 
-EPOCHS = 20  # in which the rounds are counted
+EPOCHS = 20  # per training
 
 
 def cohort_size(clients: int) -> int:
-    """Clients of a round: all of them up to ``MAX_CLIENTS``.
+    """Returns the clients per round: all clients, at most ``MAX_CLIENTS``.
 
     Example:
       >>> cohort_size(7), cohort_size(1000)
@@ -29,10 +29,10 @@ def cohort_size(clients: int) -> int:
 
 
 def query_size(clients: int) -> int:
-    """Windows by which a client is graded in a round.
+    """Returns the query windows per client and round.
 
-    Clients of a round together contribute about ``ROUND_WINDOWS``, so step sizes and
-    the decay of averages fit any number of clients.
+    The clients of a round contribute about ``ROUND_WINDOWS`` in total, so learning
+    rates and decays suit any number of clients.
 
     Example:
       >>> query_size(1), query_size(10), query_size(24), query_size(1000)
@@ -42,7 +42,7 @@ def query_size(clients: int) -> int:
 
 
 def extra_size(clients: int) -> int:
-    """Further windows of a client for the classifiers, which need more of them.
+    """Returns the extra windows per client and round for the classifiers.
 
     Example:
       >>> extra_size(10), extra_size(24)
@@ -52,11 +52,11 @@ def extra_size(clients: int) -> int:
 
 
 def rounds(windows: int, classes: int) -> int:
-    """Rounds of the whole training.
+    """Returns the total number of training rounds.
 
-    They grow with the square root of the number of windows, so training visits each
-    window of a small data set more often. They also grow with the square root of the
-    number of public classes, among which the windows are divided.
+    The rounds grow with the square root of the number of windows, so training visits
+    each window of a small data set more often. They also grow with the square root of
+    the number of public classes.
 
     Args:
       windows: number of training windows.
@@ -71,7 +71,7 @@ def rounds(windows: int, classes: int) -> int:
 
 
 def rounds_per_epoch(windows: int, classes: int) -> int:
-    """Rounds of one of the ``EPOCHS``.
+    """Returns the rounds per epoch, for ``EPOCHS`` epochs.
 
     Example:
       >>> rounds_per_epoch(60_000, 4)

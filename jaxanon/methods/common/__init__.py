@@ -1,1 +1,1 @@
-"""Parts that several methods share."""
+"""Building blocks shared by several methods."""

@@ -1,4 +1,4 @@
-"""Systems trained in one place: players that take turns on batches of a pool."""
+"""Centrally trained systems: components that update in turn on pooled batches."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,61 +12,59 @@ from jaxanon.federated.engine.algorithm import State, hyper_arrays
 
 
 class Component(NamedTuple):
-    """A part of a system that learns by a loss of its own.
+    """Parameter groups that are trained with their own loss and optimizer.
 
-    ``loss_fn(key, params, hyper, batch, given) -> (loss, (info, kept))``: ``info`` is
-    a dict of ``float[]``, ``kept`` a dict of groups that the forward pass renews, such
-    as running statistics; ``{}`` where there are none. ``params`` are all groups, with
-    those of other players at rest.
+    ``loss_fn(key, params, hyper, batch, given) -> (loss, (info, aux))``: ``info`` is
+    a dict of ``float[]``; ``aux`` is a dict of the groups that the forward pass
+    updates, such as running statistics, and may be ``{}``. ``params`` holds all
+    groups; those of other components receive no gradient.
 
-    Or there is a ``gradient_fn(key, moving, hyper, batch) -> (gradients, info)``, of
-    the groups that it moves alone.
+    Alternatively, ``gradient_fn(key, trained, hyper, batch) -> (gradients, info)``
+    returns the gradients of the component's own groups.
     """
 
-    groups: tuple[str, ...]  # of the parameters, that it moves
-    loss_fn: Any = None  # as above; None beside a gradient_fn
-    steps: int = 1  # in its turn of a round
-    fresh: bool = False  # a new batch, and new noise, for every step but the first
-    given_fn: Callable | None = (
-        None  # (key, params, hyper, batch) -> what all steps share
-    )
-    when_fn: Callable | None = None  # (round) -> bool[], whether it plays; None: always
-    rest_fn: Callable | None = None  # (params) -> bool[], whether it rests even so
-    learning_rate: str | tuple[str, ...] = (
-        "learning_rate"  # hyper-parameter; one, or by group
-    )
-    # Element by element alone: it sees a group's leaves as one vector.
+    groups: tuple[str, ...]  # parameter groups to train
+    loss_fn: Any = None  # as above; None if gradient_fn is set
+    steps: int = 1  # steps per round
+    fresh: bool = False  # draw a new batch and new noise after the first step
+    # (key, params, hyper, batch) -> ``given``, computed once for all steps of a round
+    given_fn: Callable | None = None
+    when_fn: Callable | None = None  # (round) -> bool[], whether to train; None: always
+    rest_fn: Callable | None = None  # (params) -> bool[], whether to skip the round
+    # name of the hyper-parameter, one for all groups or one per group
+    learning_rate: str | tuple[str, ...] = "learning_rate"
+    # Must be element-wise: it receives a group's leaves as one vector.
     optimizer: optax.GradientTransformation = optax.scale_by_adam()
-    accumulate: bool = False  # each step's gradient is added to those before it
+    accumulate: bool = False  # sum the gradients over the steps of a round
     gradient_fn: Callable | None = None
 
     @property
     def learning_rates(self) -> dict[str, str]:
-        """The hyper-parameter that is each group's step size."""
+        """Names of the learning-rate hyper-parameters, by group."""
         names = self.learning_rate
         names = (names,) * len(self.groups) if isinstance(names, str) else names
         return dict(zip(self.groups, names, strict=True))
 
 
 class BatchSource(NamedTuple):
-    """Where a system trains: what it draws, and how much of it.
+    """Functions that prepare data and draw batches.
 
-    ``draw_fn(key, data, copy) -> batch`` where ``copy`` is the number of the copy of
-    the system that draws (``int32[]``; 0 where there is one).
+    ``draw_fn(key, data, copy) -> batch``, where ``copy`` (``int32[]``) is the index of
+    the model copy that receives the batch, and 0 for a single model.
     """
 
-    prepare_fn: Callable  # (Clients) -> data on the device, once
+    prepare_fn: Callable  # (Clients) -> data on the device
     draw_fn: Callable
     rounds_per_epoch_fn: Callable  # (data) -> int
-    windows_per_round: int  # all copies together
-    copies: int | None = None  # side by side, each with parameters of its own
+    windows_per_round: int  # summed over copies
+    copies: int | None = None  # number of models trained in parallel
 
 
 def central(
     name: str,
     config,
     spec,
-    room: BatchSource,
+    source: BatchSource,
     *,
     init_fn: Callable,
     players: tuple[Component, ...],
@@ -74,76 +72,78 @@ def central(
     anonymize_fn: Callable | None = None,
     finish_fn: Callable | None = None,
 ) -> Method:
-    """A method whose players train in turn on pooled windows.
+    """Builds a method whose components train in turn on pooled windows.
 
-    A round is one batch: each player in order takes its steps on it, every step from
-    the gradient at the parameters of that moment. With ``room.copies`` the parameters
-    have a leading axis ``copies`` and all copies train side by side, such as one model
-    for each public class.
+    Each round draws one batch. The components take their steps on it in order, and
+    each step uses the current parameters. With ``source.copies``, parameters have a
+    leading axis ``copies`` and the copies train in parallel, for example one model per
+    public class.
 
     Args:
-      name, config, spec: as in ``Method``.
-      room: what is drawn.
-      init_fn: ``key -> params``, a dict of groups, of one copy.
-      players: in the order of their turns.
-      hyper: names and defaults of the hyper-parameters, arrays in the state.
-      anonymize_fn: ``(key, params, windows) -> windows``, both standardised; None for
-        whoever puts an ``anonymize`` of its own into the method.
-      finish_fn: ``(key, state, data) -> groups`` renewed at the end of a round beside
-        what is learned, such as running class means.
+      name, config, spec: fields of ``Method``.
+      source: batch source.
+      init_fn: ``key -> params``, a dict of groups, for one copy.
+      players: components, in the order in which they train.
+      hyper: hyper-parameter names and defaults, stored as arrays in the state.
+      anonymize_fn: ``(key, params, windows) -> windows``, both standardised; None if
+        the caller sets ``Method.anonymize``.
+      finish_fn: ``(key, state, data) -> groups``, called at the end of a round to
+        update groups that are not trained, such as class means.
 
     Returns:
-      ``Method``; its ``info`` are those of the players' last steps.
+      ``Method``; its ``info`` comes from the last step of each component.
 
     Raises:
-      ValueError: if a player's step size is not among ``hyper``.
+      ValueError: if ``hyper`` lacks a component's learning rate.
 
     Example:
-      A system that learns the mean of its windows, by whole steps: ``given`` and
-      ``kept`` are not needed, and one step of 1 is enough.
+      This system learns the mean of its windows with plain SGD at learning rate 1.
 
       >>> from jaxanon import datasets
       >>> from jaxanon.methods.common import pool
       >>> data = datasets.load("smartwatch")
-      >>> room = BatchSource(
+      >>> source = BatchSource(
       ...     lambda clients: pool.pool(data.spec, clients),
       ...     lambda key, data, copy: data, lambda data: 1, windows_per_round=1)
       >>> def loss_fn(key, params, hyper, batch, given):
       ...     error = params["net"] - jnp.mean(batch.windows)
       ...     return 0.5 * error**2, ({"error": error}, {})
-      >>> player = Component(("net",), loss_fn, optimizer=optax.identity())
+      >>> component = Component(("net",), loss_fn, optimizer=optax.identity())
       >>> method = central(
-      ...     "mean", None, data.spec, room, init_fn=lambda key: {"net": jnp.ones(())},
-      ...     players=(player,), hyper={"learning_rate": 1.0},
+      ...     "mean", None, data.spec, source,
+      ...     init_fn=lambda key: {"net": jnp.ones(())},
+      ...     players=(component,), hyper={"learning_rate": 1.0},
       ...     anonymize_fn=lambda key, params, windows: windows)
-      >>> seen = method.prepare(datasets.by_client(data.train))
+      >>> prepared = method.prepare(datasets.by_client(data.train))
       >>> state, _ = method.update(
-      ...     jax.random.key(1), method.init(jax.random.key(0)), seen)
-      >>> abs(float(state.params["net"])) < 1e-3  # They are standardised.
+      ...     jax.random.key(1), method.init(jax.random.key(0)), prepared)
+      >>> abs(float(state.params["net"])) < 1e-3  # Windows are standardised.
       True
     """
-    for player in players:
-        for size in player.learning_rates.values():
+    for component in players:
+        for size in component.learning_rates.values():
             if size not in hyper:
                 raise ValueError(
-                    f"hyper must have {size!r}, got {sorted(hyper)}; it is the "
-                    f"step size of the player of {player.groups}."
+                    f"hyper must have {size!r}, got {sorted(hyper)}; the component "
+                    f"of {component.groups} uses it as its learning rate."
                 )
-    # Of all leaves as one: a network's hundred are as many programs in a program.
-    flat = lambda player: player._replace(optimizer=optax.flatten(player.optimizer))
+    # Flattening keeps the compiled program small for networks with many leaves.
+    flat = lambda component: component._replace(
+        optimizer=optax.flatten(component.optimizer)
+    )
     players = tuple(map(flat, players))
-    moved = {group: player for player in players for group in player.groups}
+    moved = {group: component for component in players for group in component.groups}
 
     def begin(key):
         params = init_fn(key)
         opt_state = {g: p.optimizer.init(params[g]) for g, p in moved.items()}
         return params, opt_state
 
-    @jax.jit  # Operation by operation, networks take seconds to set up.
+    @jax.jit  # Eager initialization takes seconds.
     def start(key):
-        if room.copies is None:
+        if source.copies is None:
             return begin(key)
-        return jax.vmap(begin)(jax.random.split(key, room.copies))
+        return jax.vmap(begin)(jax.random.split(key, source.copies))
 
     def init(key, **values):
         arrays = hyper_arrays(hyper, values)
@@ -152,27 +152,27 @@ def central(
 
     def one_round(key, copy, state, data):
         draw_key, *keys = jax.random.split(key, 1 + len(players))
-        draw = lambda key: room.draw_fn(key, data, copy)
+        draw = lambda key: source.draw_fn(key, data, copy)
         batch = draw(draw_key)
         learned, infos = (state.params, state.opt_state), {}
-        for player, player_key in zip(players, keys, strict=True):
-            turn = lambda learned, player=player, key=player_key: _turn(
-                player, key, learned, state.hyper, batch, draw
+        for component, component_key in zip(players, keys, strict=True):
+            turn = lambda learned, component=component, key=component_key: _turn(
+                component, key, learned, state.hyper, batch, draw
             )
-            learned, info = _if_it_plays(player, state.round, turn, learned)
+            learned, info = _train_if_active(component, state.round, turn, learned)
             infos |= info
         return learned, infos
 
     def update(key, state, data):
         round_key, finish_key = jax.random.split(jax.random.fold_in(key, state.round))
-        if room.copies is None:
+        if source.copies is None:
             learned, info = one_round(round_key, jnp.int32(0), state, data)
         else:
-            axes: tuple = None, 0, 0, None  # Which leaves have an axis of copies.
-            own = State(*axes)
-            learned, info = jax.vmap(one_round, in_axes=(0, 0, own, None))(
-                jax.random.split(round_key, room.copies),
-                jnp.arange(room.copies),
+            axes: tuple = None, 0, 0, None  # Axis of copies.
+            state_axes = State(*axes)
+            learned, info = jax.vmap(one_round, in_axes=(0, 0, state_axes, None))(
+                jax.random.split(round_key, source.copies),
+                jnp.arange(source.copies),
                 state,
                 data,
             )
@@ -194,93 +194,94 @@ def central(
         name=name,
         config=config,
         spec=spec,
-        prepare=room.prepare_fn,
+        prepare=source.prepare_fn,
         init=init,
         update=update,
         schedule=Schedule(
-            room.rounds_per_epoch_fn, lambda data: room.windows_per_round, "windows"
+            source.rounds_per_epoch_fn, lambda data: source.windows_per_round, "windows"
         ),
         anonymize=None if anonymize_fn is None else anonymize,
     )
 
 
-def _if_it_plays(player, round_, turn, learned):
-    """Its turn, or what a turn would have told with nothing learned."""
-    if player.when_fn is None and player.rest_fn is None:
+def _train_if_active(component, round_, turn, learned):
+    """Trains a component, or returns zeros as its info if it skips the round."""
+    if component.when_fn is None and component.rest_fn is None:
         return turn(learned)
-    plays = True if player.when_fn is None else player.when_fn(round_)
-    if player.rest_fn is not None:
-        plays &= ~player.rest_fn(learned[0])
-    turn = jax.jit(turn, inline=True)  # Traced once for its shape and its branch.
+    active = True if component.when_fn is None else component.when_fn(round_)
+    if component.rest_fn is not None:
+        active &= ~component.rest_fn(learned[0])
+    turn = jax.jit(turn, inline=True)  # Trace once for eval_shape and cond.
     _, like = jax.eval_shape(turn, learned)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
     rest = lambda learned: (learned, zeros)
-    return jax.lax.cond(plays, turn, rest, learned)
+    return jax.lax.cond(active, turn, rest, learned)
 
 
-def _turn(player, key, learned, hyper, batch, draw):
-    """All steps of one player; ``(learned, info of the last)``."""
+def _turn(component, key, learned, hyper, batch, draw):
+    """Runs all steps of a component; returns ``(learned, info)`` of the last step."""
     given_key, loss_key, draw_key = jax.random.split(key, 3)
     given = None
-    if player.given_fn is not None:
-        given = player.given_fn(given_key, learned[0], hyper, batch)
+    if component.given_fn is not None:
+        given = component.given_fn(given_key, learned[0], hyper, batch)
     zeros = {
         group: jax.tree.map(jnp.zeros_like, learned[0][group])
-        for group in player.groups
+        for group in component.groups
     }
 
     def step(carry, index):
         learned, total = carry
         key, now = loss_key, batch
-        if player.fresh and player.steps > 1:
+        if component.fresh and component.steps > 1:
             key = jax.random.fold_in(loss_key, index)
             other = draw(jax.random.fold_in(draw_key, index))
             first = lambda old, new: jnp.where(index == 0, old, new)
             now = jax.tree.map(first, batch, other)
-        learned, total, info = _step(player, key, learned, total, hyper, now, given)
+        learned, total, info = _step(component, key, learned, total, hyper, now, given)
         return (learned, total), info
 
-    if player.steps == 1:
+    if component.steps == 1:
         (learned, _), info = step((learned, zeros), jnp.int32(0))
         return learned, info
-    (learned, _), infos = jax.lax.scan(step, (learned, zeros), jnp.arange(player.steps))
+    (learned, _), infos = jax.lax.scan(
+        step, (learned, zeros), jnp.arange(component.steps)
+    )
     return learned, jax.tree.map(lambda leaf: leaf[-1], infos)
 
 
-def _step(player, key, learned, total, hyper, batch, given):
+def _step(component, key, learned, total, hyper, batch, given):
     params, opt_state = map(dict, learned)
-    moving = {group: params[group] for group in player.groups}
+    trained = {group: params[group] for group in component.groups}
 
-    def loss_fn(moving):
-        resting = jax.lax.stop_gradient(params)
-        return player.loss_fn(key, resting | moving, hyper, batch, given)
+    def loss_fn(trained):
+        frozen = jax.lax.stop_gradient(params)
+        return component.loss_fn(key, frozen | trained, hyper, batch, given)
 
-    if player.gradient_fn is None:
-        grads, (info, kept) = jax.grad(loss_fn, has_aux=True)(moving)
+    if component.gradient_fn is None:
+        grads, (info, aux) = jax.grad(loss_fn, has_aux=True)(trained)
     else:
-        (grads, info), kept = player.gradient_fn(key, moving, hyper, batch), {}
-    if player.accumulate:
+        (grads, info), aux = component.gradient_fn(key, trained, hyper, batch), {}
+    if component.accumulate:
         total = grads = jax.tree.map(jnp.add, total, grads)
     for group, own in grads.items():
-        size = hyper[player.learning_rates[group]]
-        steps, opt_state[group] = player.optimizer.update(
+        size = hyper[component.learning_rates[group]]
+        steps, opt_state[group] = component.optimizer.update(
             own, opt_state[group], params[group]
         )
         move = lambda param, step, size=size: param - size * step
         params[group] = jax.tree.map(move, params[group], steps)
-    kept = jax.lax.stop_gradient(kept)
-    return (params | kept, opt_state), total, info
+    aux = jax.lax.stop_gradient(aux)
+    return (params | aux, opt_state), total, info
 
 
 def by_epoch(make: Callable[[int], Method]) -> Method:
-    """A method of a schedule in epochs, made anew for the rounds that data have in one.
+    """Builds a method whose update depends on the number of rounds per epoch.
 
     Args:
-      make: ``rounds -> Method``, of the rounds of an epoch. Only ``update`` may differ
-        from one number to another.
+      make: ``rounds_per_epoch -> Method``. Only ``update`` may depend on the number.
 
     Returns:
-      ``Method``; nothing is computed or compiled twice for it.
+      ``Method``; the rebuilding adds no computation or compilation.
     """
     method = make(1)
 
@@ -292,12 +293,12 @@ def by_epoch(make: Callable[[int], Method]) -> Method:
 
 
 def with_phases(method: Method, **fields) -> Method:
-    """Returns the method with other fields of its ``Schedule``."""
+    """Returns the method with the given fields of its ``Schedule`` replaced."""
     return method._replace(schedule=method.schedule._replace(**fields))
 
 
 def during(rounds: int, first: int, end: int | None = None) -> Callable:
-    """``round -> bool[]``, whether it lies in epochs from ``first`` to before ``end``.
+    """Returns ``round -> bool[]``, true in the epochs of ``[first, end)``.
 
     Example:
       >>> during(10, 1, 2)(19), during(10, 1, 2)(20), during(10, 1)(20)

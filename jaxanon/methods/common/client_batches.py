@@ -1,4 +1,4 @@
-"""A client's batches for adversarial training, everything random drawn at once."""
+"""Client batches for adversarial training, with all random numbers drawn up front."""
 
 import math
 from collections.abc import Callable
@@ -16,10 +16,10 @@ from jaxanon.models.blinder import BlinderBatch
 
 
 class Balanced(NamedTuple):
-    """All clients' windows on the device, with tables to draw balanced batches by.
+    """All clients' windows on the device, with tables for balanced batches.
 
-    A row's class is the joint one of its public and private labels, so that a SMOTE
-    window lies between two windows which agree in all of them.
+    SMOTE uses the joint class of the public and private labels, so it interpolates
+    between two windows with the same labels.
     """
 
     windows: jax.Array  # float32[clients, n, time, channels], standardised
@@ -27,12 +27,11 @@ class Balanced(NamedTuple):
 
 
 class Query(NamedTuple):
-    """What a client is graded on."""
+    """Batches for the loss of the outer loop."""
 
     batch: BlinderBatch
-    # for the classifiers, which want more windows than the autoencoder
-    extra: BlinderBatch
-    key: jax.Array  # for their dropout
+    extra: BlinderBatch  # for the classifiers, which need more windows
+    key: jax.Array  # for the classifiers' dropout
 
 
 def prepare(spec, clients, k_neighbors: int) -> Balanced:
@@ -66,7 +65,7 @@ def prepare(spec, clients, k_neighbors: int) -> Balanced:
 
 
 def standardised(spec, clients) -> jax.Array:
-    """Stacked clients' windows, standardised, on the device; padding is 0.
+    """Returns standardised windows of stacked clients on the device; padding is 0.
 
     Raises:
       ValueError: if the windows do not fit the spec, or a client has none.
@@ -94,14 +93,13 @@ def draw_batch(
 
     Args:
       key: typed PRNG key.
-      client: ``int32[]``, which client.
-      data: all clients.
+      client: client index, ``int32[]``.
+      data: windows of all clients.
       spec: the windows' ``Spec``.
       latent: size of the latent representation.
-      per_class: windows per class of the balanced set that is drawn from; classes with
-        fewer are filled up by SMOTE.
+      per_class: windows per class in the balanced set; SMOTE fills up smaller classes.
       size: number of windows.
-      rows_key: of which windows they are, where not of ``key``.
+      rows_key: separate key that selects the windows; None derives it from ``key``.
 
     Returns:
       ``BlinderBatch``; all weights are 0 if the client has no windows.
@@ -143,7 +141,7 @@ def draw_batch(
 
 
 def other_class(key, labels, num_classes: int):
-    """A uniformly drawn class other than each label; ``int32``, shaped as ``labels``.
+    """Draws a class uniformly from all classes except each label; ``labels``' shape.
 
     Example:
       >>> other_class(jax.random.key(0), jnp.array([0, 1]), 2)
@@ -153,26 +151,26 @@ def other_class(key, labels, num_classes: int):
     return (labels + shift) % num_classes
 
 
-class Own(NamedTuple):
-    """One client's windows; those of all of them with a leading ``clients`` axis."""
+class ClientWindows(NamedTuple):
+    """Windows of one client, or of all clients with a leading ``clients`` axis."""
 
     windows: jax.Array  # float32[n, time, channels], standardised; padding is 0
-    labels: dict[str, jax.Array]  # int32[n] of the public and the private attributes
+    labels: dict[str, jax.Array]  # int32[n], public and private attributes
 
 
 def prepare_population(spec, clients) -> Population:
-    """Stacked clients on the device, as rows ``Own``.
+    """Moves stacked clients to the device as a population of ``ClientWindows`` rows.
 
     Raises:
       ValueError: if the windows do not fit the spec, or a client has none.
     """
     ints = lambda labels: jnp.asarray(labels, jnp.int32)
     labels = {name: ints(clients.labels[name]) for name in attributes(spec)}
-    return population(Own(standardised(spec, clients), labels), clients.mask)
+    return population(ClientWindows(standardised(spec, clients), labels), clients.mask)
 
 
 def class_counts(labels, mask, num_classes: int):
-    """``int32[classes]``, how many real rows each class has.
+    """Returns the number of real rows per class, ``int32[classes]``.
 
     Example:
       >>> class_counts(jnp.array([2, 0, 2, 1]), jnp.array([True, True, True, False]), 3)
@@ -183,11 +181,11 @@ def class_counts(labels, mask, num_classes: int):
 
 
 def in_turn(key, mask, size: int) -> Callable:
-    """Draws all real rows in random order, again from the start when they run out.
+    """Returns a function that cycles through the real rows in random order.
 
     Returns:
-      ``(key, step) -> (int32[size], bool[size])``, which rows and which of them count;
-      no more of them do than there are real rows.
+      ``(key, step) -> (int32[size], bool[size])``, row indices and a mask. At most as
+      many entries are unmasked as there are real rows.
     """
     order, num_real = visiting_order(key, mask, shuffle=True), jnp.sum(mask)
 
@@ -199,10 +197,10 @@ def in_turn(key, mask, size: int) -> Callable:
 
 
 def balanced(labels, mask, num_classes: int, size: int) -> Callable:
-    """Draws classes that a client has equally often, and rows of a class alike.
+    """Returns a function that draws the client's classes with equal probability.
 
-    Rows come with replacement: the draw of every row with a weight of one over its
-    class's count. The result is that of ``in_turn``.
+    It draws rows with replacement, weighted by the inverse frequency of their class.
+    The result has the same form as that of ``in_turn``.
     """
     counts = class_counts(labels, mask, num_classes)
     order = jnp.argsort(jnp.where(mask, labels, num_classes))
@@ -220,13 +218,13 @@ def balanced(labels, mask, num_classes: int, size: int) -> Callable:
     return draw
 
 
-def batch_of(key, spec, own: Own, index, real, latent: int) -> BlinderBatch:
-    """The rows ``index`` as a ``BlinderBatch`` with noise for their latents.
+def batch_of(key, spec, data: ClientWindows, index, real, latent: int) -> BlinderBatch:
+    """Returns the rows ``index`` as a ``BlinderBatch`` with noise for their latents.
 
-    It has no shadow samples and shows no other classes: those fields are empty.
+    The fields for shadow samples and target classes are empty.
     """
-    hot = lambda name: jax.nn.one_hot(own.labels[name][index], spec.num_classes(name))
-    windows = own.windows[index]
+    hot = lambda name: jax.nn.one_hot(data.labels[name][index], spec.num_classes(name))
+    windows = data.windows[index]
     return BlinderBatch(
         windows=windows,
         public=hot(spec.public),

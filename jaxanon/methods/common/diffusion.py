@@ -1,4 +1,4 @@
-"""Losses and guided sampling of a denoiser."""
+"""Training losses and guided sampling of a denoiser."""
 
 import dataclasses
 from typing import Any, Protocol
@@ -13,11 +13,11 @@ from jaxanon.methods.common.generator import Judging
 from jaxanon.models.conditions import Condition, drop_conditions
 from jaxanon.models.unet import DTYPES, check_heads
 
-WARM_UP = 10  # Rounds in which the running mean soon forgets where it began.
+WARM_UP = 10  # Rounds with a smaller decay of the averaged weights.
 
 
 class Denoising(Judging, Protocol):
-    """Networks that have a denoiser of windows among them."""
+    """Networks that include a denoiser of windows."""
 
     @property
     def schedule(self) -> kernels.NoiseSchedule: ...
@@ -26,10 +26,10 @@ class Denoising(Judging, Protocol):
 
 
 def denoising(nets: Denoising, when_fn=None) -> Component:
-    """The denoiser, by the mean squared error of what it predicts.
+    """Returns the denoiser's component, trained by mean squared error.
 
-    Steps are uniform from 1 to T. What a window is told of is forgotten now and then,
-    so that guidance has something to lean away from.
+    Diffusion steps are uniform from 1 to T. Conditions are dropped at random, as
+    classifier-free guidance requires.
     """
 
     def loss_fn(key, params, hyper, batch, given):
@@ -43,32 +43,32 @@ def denoising(nets: Denoising, when_fn=None) -> Component:
 
 
 def denoising_loss(nets: Denoising, key, denoiser, condition_dropout, batch):
-    """``float[]``, mean squared error over a batch, of noise, x0 or v."""
-    step_key, noise_key, told_key = jax.random.split(key, 3)
+    """Returns the batch's mean squared error of noise, x0 or v, ``float[]``."""
+    step_key, noise_key, dropout_key = jax.random.split(key, 3)
     t = drawn_steps(nets, step_key, len(batch.windows))
     condition = drop_conditions(
-        told_key, batch.condition, nets.sizes, condition_dropout
+        dropout_key, batch.condition, nets.sizes, condition_dropout
     )
     x_t, wanted = noised(nets, noise_key, batch.windows, t)
     return jnp.mean(errors(nets, denoiser, x_t, wanted, t, condition))
 
 
 def drawn_steps(nets: Denoising, key, size: int):
-    """``int32[size]``, steps of the diffusion, uniform from 1 to T."""
+    """Draws diffusion steps uniformly from 1 to T, ``int32[size]``."""
     return jax.random.randint(key, (size,), 1, nets.schedule.num_steps + 1)
 
 
 def noised(nets: Denoising, key, x0, t):
-    """Windows at steps ``t``, and what the denoiser should predict of them.
+    """Returns noised windows at steps ``t`` and the denoiser's targets.
 
     Args:
-      nets: ``Networks``.
+      nets: networks with a denoiser.
       key: typed PRNG key of the noise.
       x0: ``float[batch, time, d]``.
       t: ``int32[batch]`` or ``int32[]``.
 
     Returns:
-      Two arrays in the shape of ``x0``.
+      Two arrays with the shape of ``x0``.
     """
     noise, schedule = jax.random.normal(key, x0.shape), nets.schedule
     x_t = kernels.diffuse(schedule, x0, noise, t)
@@ -78,19 +78,19 @@ def noised(nets: Denoising, key, x0, t):
 
 
 def errors(nets: Denoising, denoiser, x_t, wanted, t, condition):
-    """``float[batch]``, mean squared error of each window, and of no other."""
-    found = nets.denoise(denoiser, x_t, t, condition)
-    return jnp.mean((found - wanted) ** 2, axis=(1, 2))
+    """Returns the denoiser's mean squared error per window, ``float[batch]``."""
+    predicted = nets.denoise(denoiser, x_t, t, condition)
+    return jnp.mean((predicted - wanted) ** 2, axis=(1, 2))
 
 
 AVERAGE = "average"
 
 
 def running_mean(state, group: str = AVERAGE):
-    """The denoiser's weights averaged over rounds, whose mean so far is in ``group``.
+    """Returns the updated moving average of the denoiser's weights in ``group``.
 
-    The decay rises from 0 to ``ema_decay`` as rounds pass, for the first weights are
-    noise.
+    The decay grows with the rounds up to ``ema_decay``, because early weights are
+    mostly noise.
     """
     round_ = state.round.astype(jnp.float32)
     decay = jnp.minimum(state.hyper["ema_decay"], (1 + round_) / (WARM_UP + round_))
@@ -102,11 +102,11 @@ PREDICTIONS = ("v", "x0", "noise")
 
 SAMPLERS = ("ddim", "dpmpp_2m")
 
-FIRST_BETA, LAST_BETA, PUBLISHED_STEPS = 1e-4, 0.05, 100  # PrivateHub's.
+FIRST_BETA, LAST_BETA, PUBLISHED_STEPS = 1e-4, 0.05, 100  # PrivateHub
 
 
-def _line(num_steps, zero):
-    """Those betas, fewer and larger or more and smaller, as much noise in all."""
+def _linear_schedule(num_steps, zero):
+    """Returns PrivateHub's linear schedule, rescaled to keep the total noise."""
     scale = PUBLISHED_STEPS / num_steps
     betas = FIRST_BETA * scale, min(LAST_BETA * scale, 0.999)
     return kernels.linear_noise_schedule(num_steps, *betas, zero_terminal_snr=zero)
@@ -114,66 +114,70 @@ def _line(num_steps, zero):
 
 SCHEDULES = {
     "cosine": lambda n: kernels.cosine_noise_schedule(n, zero_terminal_snr=True),
-    "rescaled": lambda n: _line(n, zero=True),
-    "paper": lambda n: _line(n, zero=False),
+    "rescaled": lambda n: _linear_schedule(n, zero=True),
+    "paper": lambda n: _linear_schedule(n, zero=False),
 }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DiffusionConfig:
-    """A diffusion's settings: its steps, its U-Net, how it is sampled."""
+    """Settings of a diffusion model: schedule, U-Net and sampling."""
 
     categories: tuple[str, ...] = setting(
         (),
-        help='channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")',
+        help='channels with values 0, 1 ("door on", "* on") or 0 to K - 1 ("mode=4")',
     )
-    learning_rate: float = setting(1e-3, above=0, help="step size of the denoiser")
+    learning_rate: float = setting(1e-3, above=0, help="denoiser learning rate")
     batch_size: int = setting(128, at_least=1, help="windows per step")
     num_train_timesteps: int = setting(
-        100, at_least=2, help="steps of the diffusion, T"
+        100, at_least=2, help="number of diffusion steps, T"
     )
     schedule: str = setting(
         "cosine",
         choices=SCHEDULES,
-        help="cosine; rescaled: PrivateHub's betas, no signal left at the end either; "
-        "paper: its betas as they are, which leave 28 % of the signal's amplitude",
+        help="noise schedule: cosine; rescaled: PrivateHub's betas, with zero terminal "
+        "SNR; paper: PrivateHub's betas, which leave 28 % of the signal's amplitude",
     )
     prediction_type: str = setting(
-        "v", choices=PREDICTIONS, help="what the denoiser predicts; PrivateHub: noise"
+        "v", choices=PREDICTIONS, help="target of the denoiser; PrivateHub: noise"
     )
     widths: tuple[int, ...] = setting(
-        (32, 64, 128), at_least=1, min_length=1, help="of the U-Net's levels"
+        (32, 64, 128), at_least=1, min_length=1, help="channels of each U-Net level"
     )
-    blocks: int = setting(1, at_least=1, help="residual blocks of a level")
-    heads: int = setting(4, at_least=1, help="of self-attention")
+    blocks: int = setting(1, at_least=1, help="residual blocks per U-Net level")
+    heads: int = setting(4, at_least=1, help="self-attention heads")
     dtype: str = setting("float32", choices=DTYPES, help="data type of the U-Net")
     condition_dropout: float = setting(
         0.1,
         at_least=0,
         below=1,
-        help="share of windows of which the denoiser is not told a class, and of which "
-        "not statistics, each on its own (condition dropout); rewriting tells it one "
-        "class alone, or nothing, and wants more of it",
+        help="probability of dropping each condition of a window (a class, or the "
+        "statistics) in training; rewriting uses one class or none, and benefits from "
+        "a higher probability",
     )
     ema_decay: float = setting(
-        0.999, at_least=0, below=1, help="decay of averaged weights"
+        0.999, at_least=0, below=1, help="decay of the averaged weights"
     )
     num_inference_steps: int = setting(
-        20, at_least=1, help="calls of the denoiser for a window; PrivateHub's are 100"
+        20, at_least=1, help="denoiser calls per window; PrivateHub: 100"
     )
     sampler: str = setting(
         "ddim",
         choices=SAMPLERS,
-        help="what takes these steps: ddim, or dpm: DPM-Solver++ (2M), of second "
-        "order; what is sampled in training is by ddim, for this one cannot be taken "
-        "up part-way",
+        help="ddim, or dpmpp_2m: second-order DPM-Solver++ (2M); training always "
+        "samples with ddim, because dpmpp_2m cannot start from an intermediate step",
     )
     strength: float = setting(
-        0.6, above=0, at_most=1, help="share of the steps that noise a window"
+        0.6,
+        above=0,
+        at_most=1,
+        help="fraction of the diffusion steps used to noise a window",
     )
-    guidance_scale: float = setting(1.5, at_least=0, help="weight of the public class")
+    guidance_scale: float = setting(
+        1.5, at_least=0, help="guidance weight of the public class"
+    )
     negative_guidance_scale: float = setting(
-        0.5, at_least=0, help="weight of the private classes, to be avoided"
+        0.5, at_least=0, help="guidance weight away from the private classes"
     )
 
     def __post_init__(self):
@@ -187,9 +191,8 @@ class DiffusionConfig:
             )
         if self.prediction_type == "noise" and self.schedule != "paper":
             raise ValueError(
-                f"prediction 'noise' cannot tell a window where no signal is left, as "
-                f"schedule {self.schedule!r} has it; use 'v' or 'x0', or the schedule "
-                "'paper'."
+                "prediction_type must be 'v' or 'x0' with zero-terminal-SNR schedule "
+                f"{self.schedule!r}, got 'noise'; change it, or use schedule 'paper'."
             )
 
 
@@ -197,16 +200,16 @@ DENOISER = "denoiser"
 
 
 def guided(nets: Denoising, params, positive: Condition, negative, hyper):
-    """``(x, t) -> output`` that leans towards one condition and away from another.
+    """Returns a guided denoiser ``(x, t) -> output``.
 
     Args:
-      nets: ``Networks``.
-      params: of them; the running mean of the denoiser is asked.
-      positive: ``Condition``, what to have, of each window.
-      negative: what not to have; None where there is nothing to get away from.
-      hyper: with ``guidance_scale`` and ``negative_guidance_scale``, ``float[]`` each.
+      nets: networks with a denoiser.
+      params: parameters of ``nets``; the averaged denoiser is used.
+      positive: ``Condition`` of each window to guide towards.
+      negative: ``Condition`` to guide away from; None disables it.
+      hyper: has ``guidance_scale`` and ``negative_guidance_scale``, ``float[]`` each.
     """
-    denoise = lambda x, t, told: nets.denoise(params[AVERAGE], x, t, told)
+    denoise = lambda x, t, condition: nets.denoise(params[AVERAGE], x, t, condition)
     null, weight = nets.nothing(len(positive.known)), hyper["guidance_scale"]
     if negative is None:
         return kernels.classifier_free_guidance(denoise, positive, null, weight)
@@ -216,21 +219,21 @@ def guided(nets: Denoising, params, positive: Condition, negative, hyper):
 
 
 def denoised(nets: Denoising, key, denoise_fn, x, start: int):
-    """``x`` at step ``start`` taken back to data.
+    """Denoises ``x`` from step ``start`` to data.
 
-    There are as many steps as ``num_inference_steps`` says, fewer where ``start`` is.
+    Takes ``min(num_inference_steps, start)`` steps.
     """
     steps = kernels.diffusion_steps(start, min(nets.config.num_inference_steps, start))
     return sampled(nets, key, denoise_fn, x, steps)
 
 
 def sampled(nets: Denoising, key, denoise_fn, x, steps):
-    """``x`` taken back along ``steps`` by the solver that the settings name.
+    """Denoises ``x`` along ``steps`` with the configured sampler.
 
     Args:
-      nets: with a ``config`` of a diffusion, and its ``schedule``.
+      nets: networks with a diffusion ``config`` and ``schedule``.
       key: typed PRNG key.
-      denoise_fn, x, steps: as ``kernels.ddim_sample`` takes them.
+      denoise_fn, x, steps: arguments of ``kernels.ddim_sample``.
     """
     given, kind = (nets.schedule, x, steps), nets.config.prediction_type
     if nets.config.sampler == "dpmpp_2m":
@@ -239,7 +242,7 @@ def sampled(nets: Denoising, key, denoise_fn, x, steps):
 
 
 def first_step(config) -> int:
-    """Where a rewriting begins: the step that ``strength`` says; 0 is none at all."""
+    """Returns the diffusion step at which rewriting starts; 0 leaves windows as is."""
     return max(
         int(config.strength > 0), round(config.strength * config.num_train_timesteps)
     )

@@ -1,4 +1,4 @@
-"""A loop of training steps that stops early, inside a fixed number of them."""
+"""Early stopping inside a loop with a fixed number of training steps."""
 
 from typing import NamedTuple
 
@@ -6,55 +6,55 @@ import jax
 import jax.numpy as jnp
 import optax
 
-LEAST = 20  # Steps before a loop may stop, and losses that must be low in a row.
+LEAST = 20  # Minimum number of steps, and of consecutive low losses, to stop.
 
-SHARE = 0.1  # Of the first loss ever; what is below it is low.
+SHARE = 0.1  # A loss below this fraction of the first loss is low.
 
 
 class EarlyStoppingState(NamedTuple):
-    """What is known of a loop; ``int32[]`` and ``float32[]``."""
+    """State of the early stopping of a loop."""
 
-    steps: jax.Array  # done or skipped in this turn
-    low: jax.Array  # losses in a row that were, up to now
-    first: jax.Array  # loss ever; negative before it
-    last: jax.Array  # loss
+    steps: jax.Array  # int32[]; steps done or skipped in this turn
+    low: jax.Array  # int32[]; consecutive low losses
+    first: jax.Array  # float32[]; first loss, negative before it is known
+    last: jax.Array  # float32[]; last loss
 
 
 def watch() -> EarlyStoppingState:
-    """Of a loop that has not begun."""
+    """Returns the initial early-stopping state."""
     zero = jnp.zeros((), jnp.int32)
     return EarlyStoppingState(zero, zero, jnp.float32(-1), jnp.float32(0))
 
 
 def enough(seen: EarlyStoppingState) -> jax.Array:
-    """``bool[]``, whether the turn is over: more than 20 steps, the last 20 low."""
+    """Returns whether the turn is over: more than 20 steps, and the last 20 low."""
     return (seen.steps > LEAST) & (seen.low >= LEAST)
 
 
 def unless_enough(seen: EarlyStoppingState, length: int, loss_fn, rest):
-    """A loss, or none and nothing computed where the turn is over.
+    """Computes a loss unless the turn is over.
 
     Args:
-      seen: of the loop so far.
-      length: steps of a turn at most; the next one begins after as many.
-      loss_fn: ``() -> (loss, kept)``, the loss not negative.
-      rest: what to keep where there is no loss.
+      seen: early-stopping state.
+      length: number of steps in a turn, including skipped ones.
+      loss_fn: ``() -> (loss, aux)``, with a loss >= 0.
+      rest: ``aux`` to return when the turn is over.
 
     Returns:
-      ``(loss, kept, EarlyStoppingState)``; the loss, and so every gradient of it, is
-      exactly 0 where the turn is over.
+      ``(loss, aux, EarlyStoppingState)``. If the turn is over, the loss and its
+      gradients are exactly 0.
     """
     over = enough(seen)
     nothing = lambda: (jnp.zeros(()), rest)
-    loss, kept = jax.lax.cond(over, nothing, loss_fn)
+    loss, aux = jax.lax.cond(over, nothing, loss_fn)
     last = jnp.where(over, seen.last, jax.lax.stop_gradient(loss))
     first = jnp.where(seen.first < 0, last, seen.first)
     low = jnp.where(last < SHARE * first, seen.low + 1, 0)
-    return loss, kept, EarlyStoppingState((seen.steps + 1) % length, low, first, last)
+    return loss, aux, EarlyStoppingState((seen.steps + 1) % length, low, first, last)
 
 
 def at_rest(optimizer) -> optax.GradientTransformation:
-    """The optimizer, but a gradient of nothing but zeros moves and changes nothing.
+    """Wraps an optimizer so that all-zero gradients change neither state nor params.
 
     Example:
       >>> adam = at_rest(optax.scale_by_adam())
@@ -74,23 +74,23 @@ def at_rest(optimizer) -> optax.GradientTransformation:
 
 
 class Patience(NamedTuple):
-    """What is known of a loss that should fall, looked at from time to time."""
+    """State of a patience counter for a loss that is checked periodically."""
 
-    best: jax.Array  # float32[]; the lowest so far, negative before the first
-    waited: jax.Array  # int32[]; looks since then
+    best: jax.Array  # float32[]; lowest loss so far, negative before the first check
+    waited: jax.Array  # int32[]; checks since then
 
 
 def patience() -> Patience:
-    """Of a loss that nobody has looked at."""
+    """Returns the initial patience state."""
     return Patience(jnp.float32(-1), jnp.zeros((), jnp.int32))
 
 
 def look(seen: Patience, loss) -> tuple[Patience, jax.Array]:
-    """One more look at it.
+    """Updates the patience state with a new loss.
 
     Args:
-      seen: of the looks so far.
-      loss: ``float[]``, not negative.
+      seen: patience state.
+      loss: ``float[]``, >= 0.
 
     Returns:
       ``Patience``, and ``bool[]``: whether the loss is the lowest so far.

@@ -1,4 +1,4 @@
-"""Classifiers and class conditions that all generators share."""
+"""Classifiers, batches and class conditions shared by all generators."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -15,11 +15,11 @@ from jaxanon.models.conditions import AnalogBits, check_values, parse_categories
 from jaxanon.models.layers import apply
 from jaxanon.models.losses import weighted_cross_entropy
 
-DROPOUT = 0.3  # Of the classifiers' features.
+DROPOUT = 0.3  # Applied to the classifiers' features.
 
 
 class Judging(Protocol):
-    """Networks that have classifiers of their spec's attributes among them."""
+    """Networks that include a classifier of each attribute in their spec."""
 
     @property
     def spec(self) -> Any: ...
@@ -34,10 +34,10 @@ class Judging(Protocol):
 
 
 def classifying(nets: Judging, when_fn=None, more_fn=None) -> Component:
-    """Classifiers of each attribute on raw windows, every class counting the same.
+    """Returns the component that trains a classifier per attribute on raw windows.
 
-    ``more_fn(params, features, labels, hyper) -> (float[], info)`` is added, of the
-    features of each attribute, ``float[batch, d]``.
+    All classes have equal weight. ``more_fn(params, features, labels, hyper) ->
+    (float[], info)`` adds a loss on each attribute's features, ``float[batch, d]``.
     """
 
     def loss_fn(key, params, hyper, batch, given):
@@ -52,8 +52,8 @@ def classifying(nets: Judging, when_fn=None, more_fn=None) -> Component:
             info[f"{name} classifier"] = weighted_cross_entropy(logits, labels, weights)
             total = total + info[f"{name} classifier"]
         if more_fn is not None:
-            more, told = more_fn(params, features, batch.labels, hyper)
-            total, info = total + more, info | told
+            more, more_info = more_fn(params, features, batch.labels, hyper)
+            total, info = total + more, info | more_info
         return total, (info, {})
 
     return Component(
@@ -65,17 +65,17 @@ def classifying(nets: Judging, when_fn=None, more_fn=None) -> Component:
 
 
 class GeneratorBatch(NamedTuple):
-    """Windows as networks see them, and all that is known of them."""
+    """Encoded windows and their labels."""
 
     windows: jax.Array  # float32[batch, time, d]
-    labels: dict[str, jax.Array]  # int32[batch] of each attribute
+    labels: dict[str, jax.Array]  # int32[batch], by attribute
 
 
 def batch_source(nets: Judging, *, every_class: bool = False) -> BatchSource:
-    """Batches drawn uniformly, with replacement, from all clients' windows.
+    """Returns a source of batches drawn uniformly with replacement from all clients.
 
     Args:
-      nets: ``Networks``, or others with ``bits``.
+      nets: networks with ``bits``.
       every_class: whether each public class must have windows.
     """
     size, spec = nets.config.batch_size, nets.spec
@@ -101,26 +101,26 @@ CLASSIFIERS = "classifiers"
 
 
 def init_classifiers(classifiers, keys, window) -> dict:
-    """Parameters of each classifier, by its attribute's name.
+    """Initializes the parameters of each classifier, by attribute.
 
     Args:
-      classifiers: a network of each attribute.
-      keys: typed PRNG keys, one of each.
-      window: what they see, ``float[1, time, d]``.
+      classifiers: networks by attribute.
+      keys: typed PRNG keys, one per classifier.
+      window: example input, ``float[1, time, d]``.
     """
     pairs = zip(classifiers.items(), keys, strict=True)
     return {name: net.init(key, window)["params"] for (name, net), key in pairs}
 
 
 def classify(nets: Judging, params, name: str, x, key=None, dropout=0.0):
-    """Logits and features of an attribute, by its classifier.
+    """Returns the logits and features of an attribute's classifier.
 
     Args:
-      nets: with ``classifiers``.
-      params: with theirs.
-      name: of the attribute.
-      x: ``float[batch, time, d]``, as the networks see windows.
-      key, dropout: of ``WindowClassifier``.
+      nets: networks with ``classifiers``.
+      params: parameters with the group ``classifiers``.
+      name: attribute name.
+      x: encoded windows, ``float[batch, time, d]``.
+      key, dropout: arguments of ``WindowClassifier``.
 
     Returns:
       ``float[batch, classes]`` and ``float[batch, features]``.
@@ -130,18 +130,19 @@ def classify(nets: Judging, params, name: str, x, key=None, dropout=0.0):
 
 
 def attributes_and_values(spec, config):
-    """Classes of each attribute, and how many values each channel has.
+    """Returns the number of classes per attribute and of values per channel.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
-      config: with ``categories`` and ``classes_to_hide``.
+      config: settings with ``categories`` and ``classes_to_hide``.
 
     Returns:
-      A dict of ints, and a tuple of them, 0 of a channel that is measured.
+      A dict of ints by attribute, and a tuple of ints by channel, 0 for a continuous
+      channel.
 
     Raises:
-      ValueError: for a public attribute that is a number, categories that name no
-        channel, classes to hide that there are not, one of them twice, or all.
+      ValueError: if the public attribute is numeric, ``categories`` names an unknown
+        channel, or ``classes_to_hide`` has unknown or repeated classes or all classes.
     """
     sizes, values = sizes_and_values(spec, config.categories)
     unknown = [
@@ -149,27 +150,28 @@ def attributes_and_values(spec, config):
     ]
     if unknown:
         raise ValueError(
-            f"classes_to_hide must name classes of {spec.public!r}, of "
-            f"{spec.classes[spec.public]}, a word each (--hide A B), got {unknown}."
+            f"classes_to_hide must name classes of {spec.public!r}, "
+            f"{spec.classes[spec.public]}, got {unknown}; on the command line, "
+            "separate names by spaces (--classes-to-hide A B)."
         )
     if len(set(config.classes_to_hide)) < len(config.classes_to_hide):
         raise ValueError(
-            f"classes_to_hide names a class twice, got {list(config.classes_to_hide)}."
+            "classes_to_hide must not repeat a class, got "
+            f"{list(config.classes_to_hide)}."
         )
     if len(config.classes_to_hide) == sizes[spec.public]:
         raise ValueError(
-            f"classes_to_hide names every class of {spec.public!r}, "
-            f"{config.classes_to_hide}; leave one to "
-            "be shown."
+            f"classes_to_hide must leave at least one class of {spec.public!r}, got "
+            f"all: {config.classes_to_hide}."
         )
     return sizes, values
 
 
 def sizes_and_values(spec, categories):
-    """The same where nothing is hidden.
+    """Returns the same as ``attributes_and_values``, without checking hidden classes.
 
     Raises:
-      ValueError: for a public attribute that is a number, or categories that name no
+      ValueError: if the public attribute is numeric, or ``categories`` names an unknown
         channel.
     """
     sizes = {name: spec.num_classes(name) for name in attributes(spec)}
@@ -179,9 +181,10 @@ def sizes_and_values(spec, categories):
 
 
 def shown_classes(nets: Judging, key, found):
-    """Public classes as they are, ``int32[batch]``, those to hide drawn anew, evenly.
+    """Replaces hidden public classes by classes drawn uniformly from the others.
 
-    Also ``bool[batch]``, which those are.
+    Returns:
+      ``int32[batch]``, the classes to show, and ``bool[batch]``, which were hidden.
     """
     secret = is_hidden(nets)
     shown = jnp.log(1.0 - secret)
@@ -190,36 +193,36 @@ def shown_classes(nets: Judging, key, found):
 
 
 def is_hidden(nets: Judging):
-    """``bool[classes]``, which public classes are to hide."""
+    """Returns which public classes are hidden, ``bool[classes]``."""
     names = nets.spec.classes[nets.spec.public]
     return jnp.array([name in nets.config.classes_to_hide for name in names])
 
 
 def every(nets: Judging, classes) -> dict:
-    """``filled``, where the public attribute is among them.
+    """Returns ``filled(nets, classes)``; requires the public attribute.
 
     Raises:
-      ValueError: if it is missing, and as ``filled``.
+      ValueError: if the public attribute is missing, or ``filled`` raises.
     """
     if nets.spec.public not in classes:
         raise ValueError(
-            f"classes must have {nets.spec.public!r}, of each window to be made, got "
+            f"classes must have {nets.spec.public!r} for each window to generate, got "
             f"{sorted(classes)}."
         )
     return filled(nets, classes)
 
 
 def filled(nets: Judging, classes) -> dict:
-    """``int32[n]`` of all attributes; those that are not among ``classes`` not known.
+    """Returns ``int32[n]`` for each attribute; missing attributes become unknown.
 
     Raises:
-      ValueError: if there are others than the spec's, or classes out of range, where
-        they are known on the host.
+      ValueError: if an attribute is not in the spec, or a class is out of range. Traced
+        classes are not checked.
     """
     if unknown := sorted(set(classes) - set(nets.sizes)):
         raise ValueError(
-            f"classes must be of {sorted(nets.sizes)}, got {unknown}; nothing else was "
-            "learned."
+            f"classes must name attributes in {sorted(nets.sizes)}, got {unknown}; the "
+            "model was trained on these only."
         )
     for name, own in classes.items():
         if not isinstance(own, jax.core.Tracer):
@@ -228,7 +231,7 @@ def filled(nets: Judging, classes) -> dict:
             if len(wrong):
                 raise ValueError(
                     f"classes of {name!r} must lie in [0, {size}), got {wrong[0]}; "
-                    f"they are {nets.spec.classes[name]}."
+                    f"the classes are {nets.spec.classes[name]}."
                 )
     blank = jnp.zeros(len(next(iter(classes.values()))), jnp.int32)
     none = {name: blank + size for name, size in nets.sizes.items()}
@@ -236,13 +239,13 @@ def filled(nets: Judging, classes) -> dict:
 
 
 def standardised(nets: Judging, windows):
-    """Windows as their spec's mean and deviation scale them."""
+    """Standardises windows by the mean and standard deviation of their spec."""
     mean, std = _scale(nets.spec)
     return (windows - mean) / std
 
 
 def physical(nets: Judging, windows):
-    """The inverse; values of categorical channels come out whole."""
+    """Inverts ``standardised`` and rounds categorical channels to valid values."""
     mean, std = _scale(nets.spec)
     return nets.bits.whole(windows * std + mean).astype(jnp.float32)
 

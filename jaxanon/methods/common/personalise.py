@@ -1,4 +1,4 @@
-"""A trained anonymizer, adapted to one client's own windows."""
+"""Local fine-tuning of a trained anonymizer on one client's windows."""
 
 import jax
 import jax.numpy as jnp
@@ -7,22 +7,22 @@ from jaxanon.core.programs import rounds_program
 
 
 def personalise(method, key, state, clients, *, num_rounds: int = 80):
-    """Trains on from ``state`` on the windows of ``clients`` alone, on the device.
+    """Fine-tunes ``state`` on the windows of ``clients`` only.
 
-    The rounds are those of ``method.update`` with nobody else in the cohort, from the
-    shared parameters and with a fresh optimizer; nothing leaves the client. A method
-    that trains in phases is in its last one.
+    Runs ``method.update`` with a cohort of one client, from the shared parameters and
+    with a new optimizer state. No data or update leaves the client. A method with
+    training phases runs its last phase.
 
     Args:
       method: ``Method``.
       key: typed PRNG key.
-      state: what training returned; it stays as it is.
-      clients: ``jaxanon.datasets.Clients`` with the client's few labelled windows.
-      num_rounds: local rounds, at least 1 (paper: 80).
+      state: trained state; it is not modified.
+      clients: ``jaxanon.datasets.Clients`` with the client's labelled windows.
+      num_rounds: number of local rounds, at least 1 (paper: 80).
 
     Returns:
-      ``(state, info)``: the client's own state, to anonymize with, and the means of the
-      losses over the rounds.
+      ``(state, info)``: the client's personal state, and the losses averaged over the
+      rounds.
 
     Raises:
       ValueError: if ``num_rounds`` is below 1, or the windows do not fit the method.
@@ -30,14 +30,14 @@ def personalise(method, key, state, clients, *, num_rounds: int = 80):
     Example:
       >>> from jaxanon import datasets, methods
       >>> data = datasets.load("smartwatch")
-      >>> small = {"hidden": (8,), "latent": 2, "per_class": 4, "shadows": False}
-      >>> quick = {"second_order": False, "discriminator_steps": 0, "guided": False}
+      >>> small = {"hidden_sizes": (8,), "latent_dim": 2, "samples_per_class": 4}
+      >>> quick = {"discriminator_steps": 0, "guided": False}
       >>> method = methods.blinder(data.spec, **small, **quick)
       >>> state = method.init(jax.random.key(0))
       >>> alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(data.train))
-      >>> own, info = personalise(
+      >>> personal, info = personalise(
       ...     method, jax.random.key(1), state, alone, num_rounds=2)
-      >>> int(own.round)
+      >>> int(personal.round)
       2
 
     References:
@@ -52,9 +52,9 @@ def personalise(method, key, state, clients, *, num_rounds: int = 80):
     schedule = method.schedule
     first = (schedule.min_epochs - 1) * schedule.rounds_per_epoch(data)
     first = jnp.asarray(max(first, schedule.min_rounds), jnp.int32)
-    own = state._replace(round=first, opt_state=zeros, params=params)
-    # Copied, for the rounds give the buffers of their state away.
-    own = jax.tree.map(jnp.copy, own)
+    personal = state._replace(round=first, opt_state=zeros, params=params)
+    # The rounds donate the buffers of their state.
+    personal = jax.tree.map(jnp.copy, personal)
     rounds = rounds_program(method.update)
-    own, info, _ = rounds(key, own, data, num_rounds)
-    return own, info
+    personal, info, _ = rounds(key, personal, data, num_rounds)
+    return personal, info

@@ -1,4 +1,4 @@
-"""All clients' training windows in one pool, for methods trained in one place."""
+"""Pooled training windows of all clients, for centrally trained methods."""
 
 import math
 from typing import NamedTuple
@@ -10,28 +10,28 @@ import numpy as np
 from jaxanon.datasets.spec import attributes
 from jaxanon.methods.common.alternating import BatchSource
 
-# Why classes must have windows.
-FOR_HIDING = "to be compared with, and shown in place of those to hide"
+# Reasons for ``check_counts``.
+FOR_HIDING = "because other classes replace the hidden ones"
 
-FOR_TELLING = "for the generator is told any of them"
+FOR_TELLING = "because the generator is conditioned on each class"
 
 
 class Pool(NamedTuple):
-    """Windows on the device, standardised, with tables to draw from by class."""
+    """Standardised windows on the device, indexed by public class."""
 
     windows: jax.Array  # float32[N, time, channels]
-    labels: dict[str, jax.Array]  # int32[N] of each attribute, "subject" included
-    order: jax.Array  # int32[N]; windows sorted by public class
-    starts: jax.Array  # int32[classes]; where a public class begins in ``order``
-    counts: jax.Array  # int32[classes]; windows of a public class
+    labels: dict[str, jax.Array]  # int32[N], by attribute, including "subject"
+    order: jax.Array  # int32[N]; window indices sorted by public class
+    starts: jax.Array  # int32[classes]; start of each public class in ``order``
+    counts: jax.Array  # int32[classes]; number of windows per public class
 
 
 class Drawn(NamedTuple):
-    """A batch of a pool."""
+    """Batch of pooled windows."""
 
     windows: jax.Array  # float32[batch, time, channels], standardised
-    labels: dict[str, jax.Array]  # int32[batch] of each attribute
-    index: jax.Array  # int32[batch]; which windows of the pool they are
+    labels: dict[str, jax.Array]  # int32[batch], by attribute
+    index: jax.Array  # int32[batch]; indices into the pool
 
 
 def pool(spec, clients, *, by_class: bool = False) -> Pool:
@@ -40,12 +40,12 @@ def pool(spec, clients, *, by_class: bool = False) -> Pool:
     Args:
       spec: the windows' ``Spec``.
       clients: ``jaxanon.datasets.Clients`` of the training windows.
-      by_class: whether every public class must have windows, for a method that trains
-        a model on each class's own.
+      by_class: whether every public class must have at least two windows, for methods
+        that train one model per class.
 
     Raises:
-      ValueError: if the windows do not fit the spec, or a public class has fewer than
-        two windows though ``by_class`` is set.
+      ValueError: if the windows do not fit the spec, or ``by_class`` is set and a
+        public class has fewer than two windows.
 
     Example:
       >>> from jaxanon import datasets
@@ -66,7 +66,7 @@ def pool(spec, clients, *, by_class: bool = False) -> Pool:
     public = labels[spec.public]
     counts = np.bincount(public, minlength=spec.num_classes(spec.public))
     if by_class:
-        check_counts(spec, counts, 2, "for it has a model of its own")
+        check_counts(spec, counts, 2, "because each class has its own model")
     order = np.argsort(public, kind="stable")
     starts = np.cumsum(counts) - counts
     ints = lambda x: jnp.asarray(x, jnp.int32)
@@ -78,77 +78,78 @@ def pool(spec, clients, *, by_class: bool = False) -> Pool:
 
 
 def check_counts(spec, counts, least: int, why: str) -> None:
-    """Refuses public classes that have too few windows.
+    """Raises an error if a public class has too few windows.
 
     Args:
       spec: the windows' ``Spec``.
-      counts: ``int[classes]``, training windows of each.
-      least: as many as each must have.
-      why: what they are needed for, to end a sentence.
+      counts: number of training windows per class, ``int[classes]``.
+      least: minimum number per class, 1 or 2.
+      why: reason, appended to the requirement in the message.
 
     Raises:
-      ValueError: naming classes that have fewer.
+      ValueError: if a class has fewer than ``least`` windows.
     """
     counts, names = np.asarray(counts), spec.classes[spec.public]
     if few := [names[c] for c in np.flatnonzero(counts < least)]:
-        number = {1: "a training window", 2: "two training windows"}[least]
+        number = {1: "one training window", 2: "two training windows"}[least]
         raise ValueError(
-            f"each class of {spec.public!r} must have {number} at least, {why}; {few} "
-            "have fewer. Record more of them, or make the data anew without their "
-            "windows and their names."
+            f"each class of {spec.public!r} must have at least {number} {why}, but "
+            f"{few} have fewer; record more windows, or rebuild the dataset without "
+            "these classes."
         )
 
 
 def draw(key, data: Pool, size: int, public=None) -> Drawn:
-    """``size`` windows drawn uniformly with replacement, of public classes if given.
+    """Draws ``size`` windows uniformly with replacement, optionally by public class.
 
     Args:
       key: typed PRNG key.
-      data: the pool.
-      size: windows of the batch.
-      public: ``int32[]``, a public class that has windows, or ``int32[size]``, one for
-        each window; None is all of them.
+      data: pooled windows.
+      size: batch size.
+      public: public class of all windows (``int32[]``) or of each (``int32[size]``);
+        each class must have windows. None draws from all windows.
     """
     if public is None:
         index = jax.random.randint(key, (size,), 0, len(data.windows))
     else:
-        place = jax.random.randint(key, (size,), 0, data.counts[public])
-        index = data.order[data.starts[public] + place]
+        offset = jax.random.randint(key, (size,), 0, data.counts[public])
+        index = data.order[data.starts[public] + offset]
     labels = {name: each[index] for name, each in data.labels.items()}
     return Drawn(data.windows[index], labels, index)
 
 
 def rounds_per_epoch(data: Pool, size: int, *, by_class: bool = False) -> int:
-    """Batches of ``size`` in a pass over the pool, or over its largest public class."""
+    """Returns the batches per pass over the pool, or over its largest public class."""
     windows = int(data.counts.max()) if by_class else len(data.windows)
     return max(1, round(windows / size))
 
 
 def hold_out(spec, clients, share: float):
-    """Parts windows into some to learn from and some to judge by.
+    """Splits windows into a training and a validation part.
 
-    Held out are the last ones, as they came, of each client's windows of each public
-    class, so that hardly any that overlap lie on both sides.
+    The validation part is the last windows of each client and public class in recorded
+    order, so few windows overlap across the split.
 
     Args:
       spec: the windows' ``Spec``.
       clients: ``jaxanon.datasets.Clients`` of the training windows.
-      share: of each client's windows of a class, rounded down, in (0, 1).
+      share: validation fraction per client and class, rounded down to whole windows, in
+        (0, 1).
 
     Returns:
-      ``Clients`` twice, with the masks of either part.
+      ``(training, validation)``, both ``Clients`` with masks.
 
     Raises:
-      ValueError: if none are held out.
+      ValueError: if the validation part is empty.
 
     Example:
       >>> from jaxanon import datasets
       >>> data = datasets.load("smartwatch")
       >>> clients = datasets.by_client(data.train)
-      >>> learned, held = hold_out(data.spec, clients, 0.2)
-      >>> bool((learned.mask ^ held.mask == clients.mask).all())
+      >>> training, validation = hold_out(data.spec, clients, 0.2)
+      >>> bool((training.mask ^ validation.mask == clients.mask).all())
       True
-      >>> bool(0.15 < held.mask.sum() / clients.mask.sum() <= 0.2)
+      >>> bool(0.15 < validation.mask.sum() / clients.mask.sum() <= 0.2)
       True
     """
     public = clients.labels[spec.public]
@@ -159,38 +160,39 @@ def hold_out(spec, clients, share: float):
             held[client, rows[len(rows) - int(share * len(rows) + 1e-9) :]] = True
     if not held.any():
         raise ValueError(
-            f"held_out {share:g} leaves no window to judge by, for nobody has "
-            f"{math.ceil(1 / share - 1e-9)} training windows of one {spec.public}; "
-            "raise held_out, or set patience to 0."
+            f"validation_fraction must leave a validation window, got {share:g}; each "
+            f"client has fewer than {math.ceil(1 / share - 1e-9)} training windows per "
+            f"class of {spec.public!r}. Raise it, or set patience to 0."
         )
     return clients._replace(mask=clients.mask & ~held), clients._replace(mask=held)
 
 
 class Weighed(NamedTuple):
-    """Windows on the device, and for each attribute a weight for each class."""
+    """Windows on the device with class weights for each attribute."""
 
     pool: Pool
     weights: dict[str, jax.Array]  # float32[classes]
 
 
 class PoolBatch(NamedTuple):
-    """Windows drawn, standardised, with their classes and the weights of those."""
+    """Batch of pooled windows with class weights."""
 
-    windows: jax.Array  # float32[batch, time, channels]
-    labels: dict[str, jax.Array]  # int32[batch] of each attribute
-    weights: dict[str, jax.Array]  # float32[batch]; 0: the class does not count
-    index: jax.Array  # int32[batch]; which windows of the pool they are
+    windows: jax.Array  # float32[batch, time, channels], standardised
+    labels: dict[str, jax.Array]  # int32[batch], by attribute
+    weights: dict[str, jax.Array]  # float32[batch]; 0 ignores the window
+    index: jax.Array  # int32[batch]; indices into the pool
 
 
 def weigh(spec, clients, kept: tuple[int, ...] | None = None) -> Weighed:
-    """Stacked clients' windows on the device.
+    """Pools stacked clients' windows and computes balanced class weights.
 
-    A class weighs as one over its windows, 1 on average over the windows that count.
+    A class's weight is proportional to its inverse frequency; the weights average 1
+    over the weighted windows.
 
     Args:
       spec: the windows' ``Spec``.
       clients: ``jaxanon.datasets.Clients`` of the training windows.
-      kept: public classes that count; None is all of them.
+      kept: public classes with nonzero weight; None selects all.
 
     Example:
       >>> from jaxanon import datasets
@@ -206,21 +208,21 @@ def weigh(spec, clients, kept: tuple[int, ...] | None = None) -> Weighed:
         counts = np.bincount(labels, minlength=spec.num_classes(name))
         if name == spec.public and kept is not None:
             counts = np.where(np.isin(np.arange(len(counts)), kept), counts, 0)
-        there = counts > 0
-        each = counts.sum() / np.maximum(there.sum() * counts, 1)
-        weights[name] = jnp.asarray(np.where(there, each, 0), jnp.float32)
+        present = counts > 0
+        each = counts.sum() / np.maximum(present.sum() * counts, 1)
+        weights[name] = jnp.asarray(np.where(present, each, 0), jnp.float32)
     return Weighed(windows, weights)
 
 
 def draw_weighed(key, data: Weighed, size: int) -> PoolBatch:
-    """``size`` windows drawn uniformly with replacement."""
+    """Draws ``size`` windows uniformly with replacement."""
     drawn = draw(key, data.pool, size)
     weights = {name: each[drawn.labels[name]] for name, each in data.weights.items()}
     return PoolBatch(drawn.windows, drawn.labels, weights, drawn.index)
 
 
 def batch_source(spec, size: int) -> BatchSource:
-    """Where a system trains on weighed batches of ``size`` of all windows."""
+    """Returns a source of class-weighted batches of ``size`` pooled windows."""
     return BatchSource(
         lambda clients: weigh(spec, clients),
         lambda key, data, copy: draw_weighed(key, data, size),

@@ -1,6 +1,6 @@
-"""The recipes of the anonymizers: named settings, and what they are for.
+"""Recipes of the anonymizers: named settings with a stated purpose.
 
-Settings that a recipe leaves out keep the defaults of the method's config.
+Settings not in a recipe keep the defaults of the method's config.
 """
 
 from jaxanon.core.registry import RECOMMENDED, Recipe
@@ -16,7 +16,9 @@ def _same(what: str, epochs: int | None = None) -> Recipe:
 
 
 def _fast(epochs: int, **settings) -> Recipe:
-    return Recipe("A first look, which keeps and hides less.", settings, epochs)
+    return Recipe(
+        "A quick run with lower utility and weaker protection.", settings, epochs
+    )
 
 
 BLINDER_PAPER = {
@@ -47,23 +49,24 @@ BLINDER = _recipes(
         "of the data."
     ),
     Recipe(
-        "The paper's weights, cohorts and discriminators, with cross-entropies of "
-        "logits; the server steps by Adam, as in the authors' program.",
+        "The paper's weights, cohorts and discriminators, with cross-entropy on "
+        "logits; the server uses Adam, as in the authors' program.",
         BLINDER_PAPER,
         epochs=30,
     ),
     Recipe(
-        "A first look in a quarter of the time, which keeps and hides less.", epochs=5
+        "A run in a quarter of the time, with lower utility and weaker protection.",
+        epochs=5,
     ),
     Recipe(
-        "The authors' program: its loss, which takes probabilities for logits, its "
+        "The authors' program: its loss, which passes probabilities as logits, its "
         "initial weights, and the same batches in each epoch.",
         BLINDER_PAPER
         | {"variant": "official", "initialization": "official", "fresh_batches": False},
         epochs=30,
     ),
 )
-_BASELINE = "the paper's weights; what it does not say is Blinder's."
+_BASELINE = "the paper's weights, and Blinder's settings where it gives none."
 FED_BLINDER = _recipes(
     _same(_BASELINE),
     _same(_BASELINE),
@@ -80,8 +83,8 @@ OBSCURENET = _recipes(
     Recipe("The paper's loss and epochs.", epochs=200),
     _fast(10),
     Recipe(
-        "The authors' program: its scale of the loss, and gradients of the adversary "
-        "that add up over steps.",
+        "The authors' program: its scale of the loss, and discriminator gradients that "
+        "accumulate over steps.",
         {"variant": "official", "accumulate": True},
         epochs=200,
     ),
@@ -124,8 +127,8 @@ _DYSAN_OFFICIAL = {
     "standardized": False,
 }
 _DYSAN_PROGRAM = (
-    "The authors' program: 50 inner steps, errors by private class, and one step for "
-    "each term, on windows in physical units."
+    "The authors' program: 50 inner steps, errors by private class, and a separate "
+    "step for each loss term, on windows in physical units."
 )
 DYSAN = _recipes(
     Recipe("The defaults: discriminators are to guess the private class.", epochs=60),
@@ -135,15 +138,15 @@ DYSAN = _recipes(
 )
 DYSAN_GEN = OLYMPUS = DYSAN_MSDA = _recipes(
     Recipe("The defaults, for as many epochs as DySan.", epochs=60),
-    Recipe("DySan's version, with its goal as printed.", {"goal": "published"}, 60),
+    Recipe("DySan's version, with the goal as printed.", {"goal": "published"}, 60),
     _fast(5),
     Recipe(_DYSAN_PROGRAM, _DYSAN_OFFICIAL),
 )
 
-_RELEASED = "the weights of the authors' program."
+_OFFICIAL = "the weights of the authors' program."
 GEN = _recipes(
-    _same("the weights of the authors' program."),
-    _same(_RELEASED),
+    _same(_OFFICIAL),
+    _same(_OFFICIAL),
     _fast(2, pretraining=1),
 )
 MSDA = _recipes(
@@ -151,56 +154,56 @@ MSDA = _recipes(
     _same("the paper's loss with the weights of the authors' program.", 20),
     _fast(2),
     Recipe(
-        "The authors' program: the networks learn in turn, and the guess that excludes "
-        "the true class is best.",
+        "The authors' program: trains the networks in alternating phases, with a "
+        "confusion loss that is lowest when the true class is excluded.",
         {"variant": "official", "warm_up": 32, "turn": 24},
         epochs=224,
     ),
 )
 AAE = _recipes(
-    Recipe("The defaults, with readers that rest after 5 epochs.", epochs=12),
-    _same(_RELEASED, 20),
+    Recipe("The defaults, with classifiers frozen after 5 epochs.", epochs=12),
+    _same(_OFFICIAL, 20),
     _fast(3, pretraining=1),
     Recipe("The authors' pretraining of 50 epochs.", {"pretraining": 50}, epochs=100),
 )
 RAE = _recipes(
-    Recipe("The defaults, which draw fresh neutral windows in each batch.", epochs=8),
+    Recipe("The defaults, with new neutral windows in each batch.", epochs=8),
     Recipe("The paper's fixed replacements.", {"targets": "kept"}),
     _fast(2),
 )
 RAE_AAE = _recipes(
-    Recipe("The defaults, which draw fresh neutral windows in each batch.", epochs=18),
+    Recipe("The defaults, with new neutral windows in each batch.", epochs=18),
     Recipe("The paper's fixed replacements.", {"targets": "kept"}, epochs=18),
     _fast(5, replacing=2, pretraining=1),
 )
 _UNPUBLISHED = "the paper gives no settings."
 ORF = _recipes(
-    Recipe("The defaults; nothing is trained beyond statistics.", epochs=1),
+    Recipe("The defaults; collects statistics only.", epochs=1),
     _same(_UNPUBLISHED, 1),
     _fast(1),
 )
 CGAN = OCCUPANCY_GAN_BASE = _recipes(
-    _same("our own settings."), _same(_UNPUBLISHED), _fast(4)
+    _same("chosen for jaxanon."), _same(_UNPUBLISHED), _fast(4)
 )
 OCCUPANCY_GAN = OCCUPANCY_GAN_BASE | {
     "paper": Recipe(
-        "The paper's unbounded loss of the classifier of classes to hide.",
+        "The paper's unbounded loss for the classes to hide.",
         {"privacy_loss": "paper"},
     )
 }
 TIMEGAN = _recipes(
-    _same("our own settings, in three phases.", 150),
+    _same("chosen for jaxanon, in three phases.", 150),
     _same(_UNPUBLISHED, 150),
     _fast(12, embedding=4, supervising=4),
 )
-PRIVDIFFUSER = _recipes(_same("our own settings."), _same(_UNPUBLISHED), _fast(12))
+PRIVDIFFUSER = _recipes(_same("chosen for jaxanon."), _same(_UNPUBLISHED), _fast(12))
 CLOAK = _recipes(
-    _same("our own settings."),
+    _same("chosen for jaxanon."),
     Recipe("The paper's temperature.", {"temperature": 0.1}),
     _fast(12),
 )
 PRIVATEHUB = _recipes(
-    _same("windows are noised, and rewritten under their predicted public class."),
+    _same("noises windows and denoises them under their predicted public class."),
     Recipe(
         "The paper's betas, triplet loss and patience, and fine-tuning without replay.",
         {"schedule": "paper", "triplet": "paper", "patience": 30, "replay": 0.0},
@@ -209,14 +212,13 @@ PRIVATEHUB = _recipes(
     _fast(3),
 ) | {
     "regenerate": Recipe(
-        "Hides the most: generates each window from its predicted public class, "
-        "and keeps nothing else of it.",
+        "Hides the most: generates each window from its predicted public class only.",
         {"strength": 1.0, "guidance_scale": 5.0, "negative_guidance_scale": 0.0},
         epochs=12,
     )
 }
 DEEPROTECT = _recipes(
-    _same("linear features and the least noise for a guarantee."),
+    _same("linear features and the smallest noise that gives a guarantee."),
     Recipe(
         "The paper's sigmoid layers, greedy training and Laplace noise.",
         {

@@ -1,4 +1,4 @@
-"""Which private class an anonymized window shows."""
+"""Target private classes of anonymized windows."""
 
 import jax.numpy as jnp
 
@@ -8,7 +8,7 @@ ANONYMIZATIONS = ("stochastic", "deterministic", "probabilistic")
 
 AUTOMATIC = "automatic"
 
-FLIPS = {"next": 1, "previous": -1}  # Which class is shown instead, by its number.
+FLIPS = {"next": 1, "previous": -1}  # Index shift from the predicted class.
 
 
 def shown_class(
@@ -19,23 +19,24 @@ def shown_class(
     flip: float = 0.5,
     flip_direction: str = "next",
 ):
-    """The private class that each window is made to show.
+    """Returns the target private class of each window.
 
-    ``"stochastic"`` draws it uniformly from all classes, the wearer's among them, so
-    that it says nothing of the wearer. ``"deterministic"`` shows the class next to the
-    predicted one, which whoever knows this undoes. ``"probabilistic"`` does so with
-    probability ``flip_probability`` and leaves the others as they are: with two classes
-    and ``flip_probability=0.5`` it is the uniform draw; with more it says that the
-    wearer's class is the one shown, or one next to it.
+    - ``"stochastic"`` draws it uniformly from all classes, so it is independent of the
+      wearer.
+    - ``"deterministic"`` shifts the predicted class by one, which an attacker can
+      invert.
+    - ``"probabilistic"`` shifts the predicted class with probability ``flip`` and keeps
+      it otherwise. With two classes and ``flip=0.5`` this is the uniform draw. With
+      more classes it reveals that the wearer's class is the target or its neighbor.
 
     Args:
       key: typed PRNG key.
       kind: one of ``ANONYMIZATIONS``.
-      predicted: ``int32[N]``.
-      num_classes: of the attribute.
-      flip: probability; the published program's is 0.49.
-      flip_direction: of ``FLIPS``; "previous" shows the class before, not after,
-        as the published program does with MobiAct's weight (0 to 2, 1 to 0, 2 to 1).
+      predicted: predicted classes, ``int32[N]``.
+      num_classes: number of classes of the attribute.
+      flip: flip probability; 0.49 in the authors' program.
+      flip_direction: key of ``FLIPS``; "previous" shifts 0 to 2, 1 to 0 and 2 to 1, as
+        the authors' program does for MobiAct's weight.
 
     Returns:
       ``int32[N]``.
@@ -59,10 +60,10 @@ def shown_class(
 
 
 def settled(kind: str, num_classes: int) -> str:
-    """The one of ``ANONYMIZATIONS`` that ``kind`` stands for.
+    """Resolves ``"automatic"`` to one of ``ANONYMIZATIONS``.
 
-    ``"automatic"`` is ``"probabilistic"`` with two classes. With more that would say
-    that the wearer's class is one of two, so it is ``"stochastic"``.
+    ``"automatic"`` means ``"probabilistic"`` for two classes. For more classes it means
+    ``"stochastic"``, because ``"probabilistic"`` narrows the wearer's class to two.
 
     Example:
       >>> settled("automatic", 2), settled("automatic", 3), settled("stochastic", 2)
@@ -74,19 +75,19 @@ def settled(kind: str, num_classes: int) -> str:
 
 
 def shown_vector(key, count: int, num_classes: int):
-    """Random weights of all classes, for a decoder that is told one as a one-hot row.
+    """Draws random class weights for a decoder that is conditioned on one-hot rows.
 
-    Two classes have ``(r, 1 - r)`` with r uniform in [0, 1); more have uniform numbers
-    over their sum. A row says nothing of the wearer, and is no class that a decoder has
-    seen in training.
+    Two classes get ``(r, 1 - r)`` with r uniform in [0, 1). More classes get uniform
+    numbers divided by their sum. The rows are independent of the wearer and differ from
+    the one-hot rows of training.
 
     Args:
       key: typed PRNG key.
-      count: rows.
-      num_classes: of the attribute, >= 2.
+      count: number of rows.
+      num_classes: number of classes of the attribute, >= 2.
 
     Returns:
-      ``float32[count, num_classes]``, each row of sum 1.
+      ``float32[count, num_classes]``; each row sums to 1.
 
     Example:
       >>> import jax
@@ -95,11 +96,11 @@ def shown_vector(key, count: int, num_classes: int):
       ((3, 2), True)
 
     References:
-      Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (the released programs'
-      third manipulation, whose three weights are left unnormalised by a slip).
+      Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (third manipulation of
+      the authors' programs, which by mistake do not normalise three weights).
     """
     if num_classes == 2:
-        share = portable.uniform(key, (count, 1))
-        return jnp.concatenate([share, 1 - share], axis=1)
+        weight = portable.uniform(key, (count, 1))
+        return jnp.concatenate([weight, 1 - weight], axis=1)
     weights = portable.uniform(key, (count, num_classes), low=1e-6)
     return weights / jnp.sum(weights, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Settings of DEEProtect: what it learns, and what its noise protects."""
+"""Settings of DEEProtect and the public range of its input."""
 
 import dataclasses
 from typing import Any
@@ -22,24 +22,24 @@ MECHANISMS = ("laplace", "grid", "l2", "linf", "privunit", "span", "none")
 
 SENSITIVITIES = ("corrected", "published")
 
-# Public ranges by unit, of a phone or a watch on a body: from minus this to this.
+# Public ranges by unit, for a phone or watch on a body: from -value to value.
 REACH = {"g": 2.0, "m/s^2": 20.0, "rad/s": 10.0, "rad": 3.2}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DEEProtectConfig:
-    """DEEProtect's settings.
+    """Settings of DEEProtect.
 
-    The paper's are ``curve="sigmoid", training="greedy", inference="ridge",
+    The paper uses ``curve="sigmoid", training="greedy", inference="ridge",
     optimizer="sgd", learning_rate=0.1, mechanism="laplace", sensitivity="published",
-    radius=None``: two flat curves a layer leave of a window some hundredths of how much
-    it varies, and little of it is learned or rebuilt. ``mu``, ``beta``,
-    ``weight_decay``, ``delta``, ``rho`` and ``learning_rate`` are defaults here and
-    arrays in the state.
+    radius=None``. These settings learn little: each sigmoid layer is nearly flat, so
+    that only a few percent of a window's variation survives two layers. ``mu``,
+    ``beta``, ``weight_decay``, ``delta``, ``rho`` and ``learning_rate`` are arrays in
+    the state.
 
     Raises:
-      Incompatible: for a mechanism that the mode or the sensitivity has no use for.
-      TypeError: for a setting that should be a whole number, or any, and is none.
+      Incompatible: if the mode or the sensitivity does not support the mechanism.
+      TypeError: if a setting has the wrong type.
     """
 
     hidden_sizes: tuple[int, ...] = setting(
@@ -48,135 +48,147 @@ class DEEProtectConfig:
     features: str = setting(
         "autoencoder",
         choices=FEATURES,
-        help="who finds features: autoencoder, taught by the useful attributes; pca, "
-        "dct, dft, haar, dictionary, which know no classes; window: its own numbers, a "
-        "baseline",
+        help="feature extractor: autoencoder, trained on the public attributes; pca, "
+        "dct, dft, haar, dictionary, which use no labels; window: the window "
+        "itself, a baseline",
     )
-    curve: str = setting("linear", choices=CURVES, help="linear, or sigmoid layers")
+    curve: str = setting("linear", choices=CURVES, help="activation of the layers")
     training: str = setting(
         "joint",
         choices=TRAININGS,
-        help="joint: all layers at once; greedy, as published: one after another, each "
-        "on what those before it make; fine-tuned: greedy, then all at once",
+        help="joint: train all layers together; greedy, as published: one layer "
+        "after another, each on the output of the layers before; fine-tuned: "
+        "greedy, then joint",
     )
     epochs_per_layer: int = setting(
-        10, at_least=1, help="greedy and fine-tuned: epochs of a layer's turn"
+        10, at_least=1, help="epochs per layer in greedy and fine-tuned training"
     )
     inference: str = setting(
-        "network", choices=INFERENCES, help="classifier that teaches the features"
+        "network", choices=INFERENCES, help="classifier whose loss trains the features"
     )
-    extra_public: tuple[str, ...] = setting(
-        (), help="further attributes that are useful"
+    extra_public: tuple[str, ...] = setting((), help="further attributes to preserve")
+    mu: float = setting(
+        10.0, at_least=0, help="weight of the public attributes' losses"
     )
-    mu: float = setting(10.0, at_least=0, help="weight of the useful attributes")
     beta: float = setting(1e-3, at_least=0, help="weight decay of the classifiers")
     weight_decay: float = setting(
         1e-4, at_least=0, help="weight decay of the autoencoder"
     )
     delta: float = setting(
-        0.0, at_least=0, help="weight of the sparsity of features; curve sigmoid alone"
+        0.0,
+        at_least=0,
+        help="weight of the features' sparsity; used only by curve sigmoid",
     )
     rho: float = setting(0.1, above=0, below=1, help="target mean of sparse features")
     optimizer: str = setting(
-        "adam", choices=("sgd", "adam"), help="sgd: plain descent, as published"
+        "adam",
+        choices=("sgd", "adam"),
+        help="sgd: plain gradient descent, as published",
     )
-    learning_rate: float = setting(0.003, above=0, help="step size of the optimizer")
+    learning_rate: float = setting(
+        0.003, above=0, help="learning rate of the optimizer"
+    )
     batch_size: int = setting(256, at_least=1, help="windows per step")
     low: tuple[float, ...] | None = setting(
         None,
-        help="lower ends of the public range, to which windows are clipped, one per "
+        help="lower ends of the public range to which windows are clipped, one per "
         "channel in its unit; default: by unit, such as -2 g",
     )
-    high: tuple[float, ...] | None = setting(None, help="upper ends of the range")
+    high: tuple[float, ...] | None = setting(
+        None, help="upper ends of the public range"
+    )
     epsilon: float = setting(
-        5.0, above=0, help="privacy budget of a window: the smaller, the more noise"
+        5.0, above=0, help="privacy budget per window; smaller means more noise"
     )
     mode: str = setting(
         "everything",
         choices=MODES,
-        help="everything: no two windows are told apart, whatever the private "
-        "attributes; named: only how far windows lie along what tells the private "
+        help="everything: hide all differences between two windows; named: hide only "
+        "how far a window lies along the directions that predict the private "
         "attributes linearly",
     )
     mechanism: str = setting(
         "privunit",
         choices=MECHANISMS,
-        help='noise. "privunit": least of all, needs a radius; laplace, l2, linf: '
-        "added; grid: as laplace, and private in floating point, too; span: mode named "
-        "alone, noise only where neighbours differ (idealised arithmetic, no guarantee "
-        "in floating point); none: no noise and no guarantee",
+        help='noise mechanism. "privunit": least noise, needs a radius; laplace, l2, '
+        "linf: additive; grid: Laplace noise that is private in floating point, "
+        "too; span: for mode named, adds noise only in the directions where "
+        "neighbours differ (idealised arithmetic, no guarantee in floating "
+        "point); none: no noise, no guarantee",
     )
     sensitivity: str = setting(
         "corrected",
         choices=SENSITIVITIES,
-        help="how far features of neighbours are taken to be apart: corrected, or "
-        "published, which is many times as far",
+        help="bound on the distance between neighbours' features: corrected, or "
+        "published, which is many times larger",
     )
     radius: float | None = setting(
         0.5,
         above=0,
-        help="features further than this from the mean window's are brought to that "
-        "distance; None: left where they are, with more noise",
+        help="maximum distance of features from those of the mean window; larger "
+        "distances are clipped. None: no clipping and more noise",
     )
 
     def __post_init__(self):
         check(self)
         if (self.low is None) != (self.high is None):
-            raise ValueError("low and high must both be given, or neither.")
-        self._fit_together()
+            missing = "low" if self.low is None else "high"
+            raise ValueError(
+                "low and high must both be given, or neither, got None for "
+                f"{missing}; set both."
+            )
+        self._check_combination()
 
-    def _fit_together(self):
+    def _check_combination(self):
         if self.mode == "named" and self.mechanism == "grid":
             raise Incompatible(
-                "mechanism 'grid' must know the sensitivity before it is compiled, and "
-                "mode 'named' learns it; take laplace, l2, linf or span."
+                "mechanism 'grid' needs the sensitivity at compile time, but mode "
+                "'named' learns it; use laplace, l2, linf or span."
             )
         if self.mode == "named" and self.mechanism == "privunit" and not self.radius:
             raise Incompatible(
-                "mechanism 'privunit' hides where a vector lies in a ball, and mode "
-                "'named' has none without a radius; give one, or take span."
+                "mechanism 'privunit' needs a radius in mode 'named', got "
+                f"radius={self.radius!r}; set radius, or use mechanism span."
             )
         if self.features != "autoencoder" and self.curve != "linear":
             raise Incompatible(
-                f"features {self.features!r} are linear in the window; take curve "
-                f"linear, got {self.curve!r}."
+                f"curve must be 'linear' for features {self.features!r}, got "
+                f"{self.curve!r}; set curve to linear."
             )
         if self.mechanism == "span":
-            self._fit_span()
+            self._check_span()
         norms = ("l2", "linf", "privunit", "grid", "span")
         if self.sensitivity == "published" and self.mechanism in norms:
             raise Incompatible(
-                "sensitivity 'published' is the paper's, of Laplace noise alone; take "
-                f"mechanism laplace, got {self.mechanism!r}."
+                "sensitivity 'published' applies only to Laplace noise, got mechanism "
+                f"{self.mechanism!r}; use laplace."
             )
         if self.sensitivity == "published" and self.radius is not None:
             raise Incompatible(
-                "sensitivity 'published' knows of no radius; take radius=None, got "
-                f"{self.radius!r}."
+                "radius must be None for sensitivity 'published', got "
+                f"{self.radius!r}; set radius to None."
             )
 
-    def _fit_span(self):
-        """Only what is linear keeps neighbours on the line that they differ along."""
-        wanted = {"mode": "named", "curve": "linear"}
-        for name, value in wanted.items():
+    def _check_span(self):
+        required = {"mode": "named", "curve": "linear"}
+        for name, value in required.items():
             if getattr(self, name) != value:
                 raise Incompatible(
-                    "mechanism 'span' adds noise where named neighbours' features "
-                    f"differ and nowhere else, which holds for {name}={value!r}, got "
+                    f"mechanism 'span' requires {name}={value!r}, got "
                     f"{getattr(self, name)!r}; set {name} to {value}."
                 )
 
 
 def with_range(config: Any, spec) -> Any:
-    """``config`` with the public range of every channel.
+    """Returns ``config`` with the public range of every channel.
 
     Args:
       config: ``DEEProtectConfig``.
       spec: ``jaxanon.datasets.Spec``.
 
     Raises:
-      ValueError: if a range is not one number for each channel, low below high, or if
-        a channel's unit has no default.
+      ValueError: if a range does not have one value per channel, if low is not below
+        high, or if the unit of a channel has no default range.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -188,8 +200,8 @@ def with_range(config: Any, spec) -> Any:
         unknown = sorted({unit for unit in spec.units if unit not in REACH})
         if unknown:
             raise ValueError(
-                f"the unit {unknown[0]!r} has no public range of its own; give low and "
-                f"high, a number for each of the channels {list(spec.channels)}."
+                f"the unit {unknown[0]!r} has no default public range; set low and "
+                f"high to one value for each of the channels {list(spec.channels)}."
             )
         high = tuple(REACH[unit] for unit in spec.units)
         return dataclasses.replace(config, low=tuple(-x for x in high), high=high)
@@ -197,7 +209,7 @@ def with_range(config: Any, spec) -> Any:
         ends = getattr(config, name)
         if len(ends) != len(spec.channels):
             raise ValueError(
-                f"{name} must be a number for each of the {len(spec.channels)} "
+                f"{name} must have one value for each of the {len(spec.channels)} "
                 f"channels {list(spec.channels)}, got {ends!r}."
             )
     for low, high in zip(config.low, config.high, strict=True):
@@ -209,10 +221,11 @@ def with_range(config: Any, spec) -> Any:
 
 
 def in_range(spec, config, windows):
-    """Standardised windows as numbers of the public range, clipped to it.
+    """Clips standardised windows to the public range and scales them to [0, 1].
 
     Args:
-      spec, config: of the method, ``config`` with its range.
+      spec: spec of the method.
+      config: config of the method, with its range.
       windows: ``float32[batch, time, channels]``, standardised.
 
     Returns:
@@ -227,12 +240,13 @@ def in_range(spec, config, windows):
 
 
 def out_of_range(spec, config, unit, shape):
-    """The inverse of ``in_range``, but for what was clipped.
+    """Inverts ``in_range``, except for clipping.
 
     Args:
-      spec, config: as ``in_range`` was given them.
-      unit: ``float32[batch, time * channels]``, numbers of the public range.
-      shape: of the windows, ``(batch, time, channels)``.
+      spec: spec of the method.
+      config: config of the method, with its range.
+      unit: ``float32[batch, time * channels]``, values from ``in_range``.
+      shape: shape of the windows, ``(batch, time, channels)``.
 
     Returns:
       ``float32[batch, time, channels]``, standardised.
@@ -245,14 +259,15 @@ def out_of_range(spec, config, unit, shape):
 
 
 def outside(config, windows) -> tuple[int, int]:
-    """How much of some windows lies outside the public range, and will be clipped.
+    """Counts the values and windows outside the public range.
 
     Args:
-      config: of the method, with its range.
+      config: config of the method, with its range.
       windows: ``float[N, time, channels]`` in physical units.
 
     Returns:
-      ``(numbers, windows)``: how many numbers, and in how many windows.
+      ``(num_values, num_windows)``, the values outside the range and the windows that
+      contain one. ``in_range`` clips these values.
 
     Example:
       >>> from jaxanon.methods.deeprotect.config import DEEProtectConfig

@@ -1,4 +1,4 @@
-"""DEEProtect: few features that serve the useful inferences, released with noise."""
+"""DEEProtect: releases noisy features that preserve the public attributes."""
 
 import dataclasses
 from typing import Any
@@ -42,54 +42,57 @@ HYPER = ("mu", "beta", "weight_decay", "delta", "rho", "learning_rate")
 def deeprotect(spec, config) -> Method:
     """Builds DEEProtect for windows of ``spec``.
 
-    A tied autoencoder with orthonormal rows learns features from which windows are
-    rebuilt and useful classes read; what leaves is a window that is rebuilt from its
-    features behind noise. The noise comes from a sensitivity that holds for any window
-    in the public range, to which values are clipped first.
+    A tied autoencoder with orthonormal rows learns features from which windows can be
+    reconstructed and public classes predicted. The method adds noise to the features
+    and releases the window reconstructed from them. Values are first clipped to a
+    public range, so that the sensitivity behind the noise holds for any window.
 
-    ``mode="everything"``: ε-local differential privacy of a window; whatever is
-    released is at most e^ε times as likely from one window as from any other.
-    ``mode="named"``: neighbours are windows in the public range, after clipping, that
-    differ along the directions by which a linear classifier reads the private
-    attributes, and in nothing else. That is less than it sounds: it hides how far a
-    window lies along those directions, not the private class, which everything else
-    that goes with the class still tells, to any classifier that looks there. With
-    ``mechanism="span"`` nothing but those directions has noise, which is all that this
-    mode asks for: the features of neighbours differ there alone, where they are linear
-    in the window. That claim is of idealised arithmetic, no guarantee in floating
-    point: what lies across the span is rounded, and its last bits may tell. Two windows
-    of which clipping changed one are no neighbours.
+    ``mode="everything"`` gives ε-local differential privacy per window: any output is
+    at most e^ε times as likely for one window as for any other. ``mode="named"``
+    protects only windows, after clipping, that differ in nothing but the directions by
+    which a linear classifier predicts the private attributes. This is weaker than it
+    sounds. It hides how far a window lies along those directions, not the private
+    class: a classifier can still infer the class from everything else that correlates
+    with it. Two windows are not neighbours if clipping changed one of them.
 
-    Features are brought within ``radius`` of those of the mean window of the training
-    data, which are public, before noise is added: no two are further apart than twice
-    that, however wide the range. ``features`` may also be those of an extractor that
-    knows of no classes, for comparison; an epoch is enough for all but the dictionary.
+    ``mechanism="span"`` adds noise only along those directions, which suffices for this
+    mode: features of neighbours differ only there if they are linear in the window. The
+    claim assumes exact arithmetic. It is no guarantee in floating point, where
+    the last bits of the other directions may leak.
+
+    ``radius`` clips the distance of features from those of the training data's mean
+    window, which are public, before noise is added. Any two features are then at most
+    ``2 * radius`` apart, whatever the range. ``features`` selects other extractors,
+    which use no labels, for comparison; one epoch is enough for all but the dictionary.
     ``features="window", mechanism="laplace", radius=None`` is the paper's baseline.
 
-    In simulation: floating-point noise betrays through its last bits what it hides;
-    ``mechanism="grid"`` does not. Weights are public: they must be learned from other
-    people's windows, or with privacy of their own. ε is a window's; a stream's is
-    added up by ``jaxanon.edge.Budget``.
+    Limits: this is a simulation, and the last bits of floating-point noise leak what it
+    hides, except with ``mechanism="grid"``. Weights are public, so train them on other
+    people's windows or with separate privacy. ε is per window;
+    ``jaxanon.edge.Budget`` adds up the ε of a stream.
 
-    Its settings by default are not the paper's, which ``DEEProtectConfig`` names. Other
-    differences: values are clipped to a public range, where the paper's
-    sensitivity is estimated from data and guarantees nothing; the noise has the
-    corrected scale (``sensitivity``); relaxed neighbours are bounded by the range, for
-    equation 10 maximises what it bounds; inferences have a bias; losses are means.
+    The default settings differ from the paper's, which ``DEEProtectConfig`` lists.
+    Other differences from the paper:
+
+    - Values are clipped to a public range. The paper estimates its sensitivity from
+      data, which guarantees nothing.
+    - The noise has the corrected scale (``sensitivity``).
+    - The range bounds relaxed neighbours, because the printed equation 10 maximises the
+      quantity that it should bound.
+    - Inferences have a bias, and losses are means.
 
     Args:
-      spec: ``jaxanon.datasets.Spec``; the public attribute, and ``extra_public``, are
-        the useful inferences, the private ones the named sensitive ones.
+      spec: ``jaxanon.datasets.Spec``. The public attribute and ``extra_public`` are the
+        paper's useful inferences, the private attributes its sensitive ones.
       **settings: fields of ``DEEProtectConfig``.
 
     Returns:
       ``Method``; its ``config`` has the public range.
 
     Raises:
-      ValueError: if a setting is out of range, a channel's unit has no public range, a
-        layer has more features than inputs, ``extra_public`` names no attribute, or
-        ``epsilon`` is too large for PrivUnit.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, the unit of a channel has no public
+        range, a layer has more features than inputs, ``extra_public`` names an unknown
+        attribute, or ``epsilon`` is too large for PrivUnit.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -101,7 +104,7 @@ def deeprotect(spec, config) -> Method:
       Liu, Chakraborty and Mittal, DEEProtect: Enabling Inference Control on Mobile
       Sensing Applications, 2017, sections IV and V, Algorithms 1 to 3.
     """
-    spec.num_classes(spec.public)  # A number is refused.
+    spec.num_classes(spec.public)  # Raises if the public attribute has no classes.
     config = with_range(config, spec)
     for name in config.extra_public:
         if name not in spec.classes or name in (spec.public, *spec.private):
@@ -109,10 +112,10 @@ def deeprotect(spec, config) -> Method:
             raise ValueError(f"extra_public must be among {free}, got {name!r}.")
     inputs = spec.time * len(spec.channels)
     if config.features == "window":
-        config = dataclasses.replace(config, hidden=(inputs,))
+        config = dataclasses.replace(config, hidden_sizes=(inputs,))
     sizes = (inputs, *config.hidden_sizes)
     models_deeprotect.check_sizes(sizes)
-    if config.mechanism == "privunit":  # Refused here, and not after training.
+    if config.mechanism == "privunit":  # Raises before training.
         kernels.priv_unit_cap(max(3, sizes[-1] + 1), config.epsilon, dtype=jnp.float32)
     if config.features != "autoencoder":
         sizes = sizes[0], sizes[-1]
@@ -122,8 +125,8 @@ def deeprotect(spec, config) -> Method:
 def _method(spec, config, sizes, rounds):
     inputs, names = sizes[0], (spec.public, *config.extra_public)
     useful = {name: spec.num_classes(name) for name in names}
-    secret = {name: spec.num_classes(name) for name in spec.private}
-    numbers = range(len(sizes) - 1)
+    private = {name: spec.num_classes(name) for name in spec.private}
+    indices = range(len(sizes) - 1)
     learned = config.features == "autoencoder"
     stages = _stages(config, len(sizes) - 1)
 
@@ -131,7 +134,7 @@ def _method(spec, config, sizes, rounds):
         layer_key, atoms_key, *keys = jax.random.split(key, 2 + len(stages))
         layers = models_deeprotect.init_autoencoder(layer_key, sizes)
         params: dict[str, Any] = {_layer(n): one for n, one in enumerate(layers)}
-        params["moments"] = feature_extraction.init_moments(inputs, secret)
+        params["moments"] = feature_extraction.init_moments(inputs, private)
         params["named"] = release.empty(spec, inputs)
         if config.features == "dictionary":
             shape = config.hidden_sizes[-1], inputs
@@ -146,39 +149,39 @@ def _method(spec, config, sizes, rounds):
     def finish_fn(key, state, data):
         batch = pool.draw(key, data, config.batch_size)
         unit = in_range(spec, config, batch.windows)
-        seen = feature_extraction.update_moments(
+        moments = feature_extraction.update_moments(
             state.params["moments"], unit - 0.5, batch.labels
         )
         due = release.due(state.round + 1, rounds)
         beta, named = state.hyper["beta"], state.params["named"]
-        named = release.learn(spec, config, seen, beta, named, due)
-        renewed: dict[str, Any] = {"moments": seen, "named": named}
+        named = release.learn(spec, config, moments, beta, named, due)
+        updates: dict[str, Any] = {"moments": moments, "named": named}
         if learned:
-            for number in numbers:
-                renewed[_layer(number)] = models_deeprotect.project(
-                    state.params[_layer(number)]
+            for index in indices:
+                updates[_layer(index)] = models_deeprotect.project(
+                    state.params[_layer(index)]
                 )
-            return renewed
+            return updates
         atoms = state.params.get("atoms")
         if atoms is not None:
-            renewed["atoms"] = atoms = normalize_rows(atoms)
-        renewed[_layer(0)] = layer(spec, config, seen, atoms)
-        return renewed
+            updates["atoms"] = atoms = normalize_rows(atoms)
+        updates[_layer(0)] = layer(spec, config, moments, atoms)
+        return updates
 
     def anonymize_fn(key, params, windows):
         unit = in_range(spec, config, windows)
-        usual = in_range(spec, config, jnp.zeros((1, *windows.shape[1:])))
-        layers = [params[_layer(number)] for number in numbers]
+        reference = in_range(spec, config, jnp.zeros((1, *windows.shape[1:])))
+        layers = [params[_layer(index)] for index in indices]
         named = params["named"]
-        apart = release.apart(config, named)
-        sent = release_release(
-            key, config, layers, unit, usual, apart, named.directions
+        distance = release.apart(config, named)
+        features = release_release(
+            key, config, layers, unit, reference, distance, named.directions
         )
-        rebuilt = models_deeprotect.decode(layers, sent, config.curve)
-        return out_of_range(spec, config, jnp.clip(rebuilt, 0, 1), windows.shape)
+        decoded = models_deeprotect.decode(layers, features, config.curve)
+        return out_of_range(spec, config, jnp.clip(decoded, 0, 1), windows.shape)
 
     optimizer = OPTIMIZERS[config.optimizer]
-    players = [
+    components = [
         Component(
             (*map(_layer, stage), _useful(stage)),
             _learning(spec, config, stage, useful),
@@ -189,7 +192,7 @@ def _method(spec, config, sizes, rounds):
         if learned
     ]
     if config.features == "dictionary":
-        players.append(dictionary(spec, config, optimizer))
+        components.append(dictionary(spec, config, optimizer))
     method = central(
         "deeprotect",
         config,
@@ -201,7 +204,7 @@ def _method(spec, config, sizes, rounds):
             config.batch_size,
         ),
         init_fn=init_fn,
-        players=tuple(players),
+        players=tuple(components),
         hyper={name: getattr(config, name) for name in HYPER},
         anonymize_fn=anonymize_fn,
         finish_fn=finish_fn,
@@ -215,10 +218,10 @@ def _method(spec, config, sizes, rounds):
         return method
 
     def update(key, state, data):
-        """The round, and how well windows are rebuilt."""
+        """Runs the round and adds the reconstruction error to its info."""
         state, info = method.update(key, state, data)
-        own, seen = state.params[_layer(0)], state.params["moments"]
-        return state, info | {"rebuilding": rebuilding(own, seen)}
+        extractor, moments = state.params[_layer(0)], state.params["moments"]
+        return state, info | {"rebuilding": rebuilding(extractor, moments)}
 
     return method._replace(update=update)
 
@@ -232,7 +235,7 @@ def _useful(stage):
 
 
 def _stages(config, count) -> list[tuple[int, ...]]:
-    """Which layers learn together, stage after stage."""
+    """Returns the layers that train together in each stage."""
     together = tuple(range(count))
     alone = [(number,) for number in together]
     if config.training == "greedy" or count == 1:
@@ -241,7 +244,7 @@ def _stages(config, count) -> list[tuple[int, ...]]:
 
 
 def _turn_of(config, stage, stages, rounds):
-    """Whose turn it is: a stage's for its epochs, the last one's from then on."""
+    """Returns ``when_fn``: a stage's epochs; the last stage trains to the end."""
     if len(stages) == 1:
         return None
     first = stages.index(stage) * config.epochs_per_layer
@@ -258,95 +261,97 @@ def _inferences(key, inference, inputs, classes):
 
 
 def _learning(spec, config, stage, useful):
-    """What a layer, or all of them, are trained by: DEEProtect, equations 5 and 23."""
+    """Returns the loss of one layer or of all: DEEProtect, equations 5 and 23."""
 
     def loss_fn(key, params, hyper, batch, given):
         del key, given
         unit = in_range(spec, config, batch.windows)
         before = [params[_layer(number)] for number in range(stage[0])]
         layers = [params[_layer(number)] for number in stage]
-        seen = models_deeprotect.encode(before, unit, config.curve)
-        features = models_deeprotect.encode(layers, seen, config.curve)
-        rebuilt = models_deeprotect.decode(layers, features, config.curve)
-        error = jnp.mean(jnp.sum((rebuilt - seen) ** 2, axis=1))
-        readers = params[_useful(stage)]
-        told = sum(
+        inputs = models_deeprotect.encode(before, unit, config.curve)
+        features = models_deeprotect.encode(layers, inputs, config.curve)
+        decoded = models_deeprotect.decode(layers, features, config.curve)
+        error = jnp.mean(jnp.sum((decoded - inputs) ** 2, axis=1))
+        classifiers = params[_useful(stage)]
+        utility = sum(
             models_deeprotect.loss(
-                readers[name], config.inference, rebuilt, batch.labels[name]
+                classifiers[name], config.inference, decoded, batch.labels[name]
             )
             for name in useful
         )
-        size = sum(models_deeprotect.squared_norm(readers[name]) for name in useful)
+        size = sum(models_deeprotect.squared_norm(classifiers[name]) for name in useful)
         weights = sum(jnp.sum(layer.kernel**2) for layer in layers)
-        loss = error + hyper["mu"] * (told + hyper["beta"] * size)
+        loss = error + hyper["mu"] * (utility + hyper["beta"] * size)
         loss = loss + hyper["weight_decay"] * weights
         if config.curve == "sigmoid":
             loss = loss + hyper["delta"] * models_deeprotect.sparsity(
                 features, hyper["rho"]
             )
         which = "all layers" if len(stage) > 1 else _layer(stage[0])
-        info = {f"rebuilding, {which}": error, f"reading, {which}": told}
+        info = {f"rebuilding, {which}": error, f"reading, {which}": utility}
         return loss, (info, {})
 
     return loss_fn
 
 
-PENALTY = 0.05  # Of a dictionary's codes, of windows in [0, 1].
+PENALTY = 0.05  # L1 penalty on a dictionary's codes, for windows in [0, 1].
 
 
-def layer(spec, config, seen: feature_extraction.Moments, atoms) -> Layer:
-    """What the windows so far make of the extractor.
+def layer(spec, config, moments: feature_extraction.Moments, atoms) -> Layer:
+    """Returns the feature extractor fitted to the windows so far.
 
     Args:
-      spec, config: of the method.
-      seen: moments of windows, less 0.5.
-      atoms: ``float32[features, inputs]`` of the dictionary; None for the others.
+      spec: spec of the method.
+      config: config of the method.
+      moments: moments of windows, less 0.5.
+      atoms: ``float32[features, inputs]`` of the dictionary; None for other extractors.
 
     Returns:
-      ``Layer`` whose features are those of windows less their mean, so that windows
-      that are rebuilt have that mean.
+      ``Layer`` whose features are those of windows minus their mean, so that
+      reconstructed windows have that mean.
     """
     features = config.hidden_sizes[-1]
     if config.features == "window":
         return Layer(jnp.eye(features), jnp.zeros(features), jnp.zeros(features))
-    spread = feature_extraction.covariance(seen)
+    covariance = feature_extraction.covariance(moments)
     if config.features == "pca":
-        kernel = feature_extraction.principal(spread, features)
+        kernel = feature_extraction.principal(covariance, features)
     elif config.features == "dictionary":
         kernel = orthonormal_rows(atoms)
     else:
         basis = feature_extraction.BASES[config.features](spec.time)
         basis = feature_extraction.repeat_for_channels(basis, len(spec.channels))
         kernel = feature_extraction.select_most_variable(
-            jnp.asarray(basis), spread, features
+            jnp.asarray(basis), covariance, features
         )
-    mean = seen.mean + 0.5
+    mean = moments.mean + 0.5
     return Layer(kernel, -kernel @ mean, mean)
 
 
-def rebuilding(own: Layer, seen: feature_extraction.Moments):
-    """Squared error of windows rebuilt from their features, ``float32[]``, a mean."""
-    spread = feature_extraction.covariance(seen)
-    return jnp.trace(spread) - jnp.sum((own.kernel @ spread) * own.kernel)
+def rebuilding(extractor: Layer, moments: feature_extraction.Moments):
+    """Returns the mean squared reconstruction error of windows, ``float32[]``."""
+    kernel, covariance = extractor.kernel, feature_extraction.covariance(moments)
+    return jnp.trace(covariance) - jnp.sum((kernel @ covariance) * kernel)
 
 
 def dictionary(spec, config, optimizer) -> Component:
-    """Dictionary learning: atoms of few of which every window is a sum.
+    """Returns a component that learns a dictionary for sparse coding of windows.
 
     Args:
-      spec, config: of the method.
+      spec: spec of the method.
+      config: config of the method.
       optimizer: ``optax.GradientTransformation``.
     """
 
     def loss_fn(key, params, hyper, batch, given):
         del key, hyper, given
         unit = in_range(spec, config, batch.windows) - 0.5
-        away = unit - params["moments"].mean[None]
+        centred = unit - params["moments"].mean[None]
         atoms = feature_extraction.normalize_rows(params["atoms"])
         codes = feature_extraction.sparse_codes(
-            jax.lax.stop_gradient(atoms), away, PENALTY
+            jax.lax.stop_gradient(atoms), centred, PENALTY
         )
-        error = jnp.mean(jnp.sum((away - codes @ atoms) ** 2, axis=1))
+        error = jnp.mean(jnp.sum((centred - codes @ atoms) ** 2, axis=1))
         return error, ({"codes": jnp.mean(jnp.sum(jnp.abs(codes), axis=1))}, {})
 
     return Component(("atoms",), loss_fn, optimizer=optimizer)

@@ -1,14 +1,14 @@
-"""What sensors are known to tell: the repository of inferences of DEEProtect."""
+"""DEEProtect's repository of inferences from sensors."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class Inference(NamedTuple):
-    """Something that programs read off sensors, useful to some and sensitive to others.
+    """Something that a program can infer from sensors; may be useful or sensitive.
 
-    ``attributes`` are the names under which the data sets here label it; none where no
-    data set does.
+    ``attributes`` are the names that jaxanon's data sets use for its label; empty if no
+    data set has one.
     """
 
     name: str
@@ -17,8 +17,8 @@ class Inference(NamedTuple):
     attributes: tuple[str, ...] = ()
 
 
-# Table I of Liu, Chakraborty and Mittal, DEEProtect, 2017. Its text does not say in
-# which column a work stands; it stands here with the sensors that the work recorded.
+# Table I of Liu, Chakraborty and Mittal, DEEProtect, 2017. The extracted text of the
+# table loses the columns; each work is listed with the sensors that it recorded.
 REPOSITORY = (
     Inference(
         "activity mode detection",
@@ -71,39 +71,39 @@ REPOSITORY = (
 
 
 def get(name: str) -> Inference:
-    """The inference of a name.
+    """Returns the inference with this name.
 
     Args:
-      name: as the repository spells it, hyphens for spaces allowed, in any case.
+      name: name in the repository, in any case; hyphens may replace spaces.
 
     Raises:
-      ValueError: if there is none such.
+      ValueError: if the repository has no such inference.
 
     Example:
       >>> get("Device-placement").sensors
       ('accelerometer',)
     """
-    found = {_plain(each.name): each for each in REPOSITORY}
-    if _plain(name) not in found:
+    by_name = {_normalize(each.name): each for each in REPOSITORY}
+    if _normalize(name) not in by_name:
         raise ValueError(
-            f"{name!r} is no inference of the repository, which has "
-            f"{[each.name for each in REPOSITORY]}."
+            f"name must be one of {[each.name for each in REPOSITORY]}, got {name!r}."
         )
-    return found[_plain(name)]
+    return by_name[_normalize(name)]
 
 
 def attribute(name: str, known: Iterable[str]) -> str:
-    """The attribute that a name means: its own, or the one that labels an inference.
+    """Returns the attribute that a name stands for.
 
     Args:
-      name: of an attribute, or of an inference as ``get`` takes it.
+      name: name of an attribute, or of an inference as for ``get``.
       known: attributes of the data.
 
     Returns:
-      One of ``known``.
+      One of ``known``: the attribute itself, or the one that labels the inference.
 
     Raises:
-      ValueError: if it is neither, or no attribute of the data labels the inference.
+      ValueError: if the name is neither, or no attribute of the data labels the
+        inference.
 
     Example:
       >>> attribute("behavior-based authentication", ["activity", "subject"])
@@ -115,23 +115,23 @@ def attribute(name: str, known: Iterable[str]) -> str:
     if name in known:
         return name
     try:
-        found = get(name)
+        inference = get(name)
     except ValueError as error:
-        from jaxanon.kernels.checks import did_you_mean  # Brings JAX along.
+        from jaxanon.kernels.checks import did_you_mean  # Imports JAX.
 
         raise ValueError(
-            f"{name!r} is neither an attribute of the data, which has {sorted(known)}, "
-            "nor an inference; `jaxanon list-inferences` lists those."
+            f"{name!r} is neither an attribute of the data ({sorted(known)}) nor an "
+            "inference; `jaxanon list-inferences` lists the inferences."
             f"{did_you_mean(name, known)}"
         ) from error
-    labels = [each for each in found.attributes if each in known]
+    labels = [each for each in inference.attributes if each in known]
     if not labels:
         raise ValueError(
-            f"the data have no labels of {found.name!r}: their attributes are "
-            f"{sorted(known)}. Label them, or take other data."
+            f"the data have no labels of {inference.name!r}, got the attributes "
+            f"{sorted(known)}; add labels, or use other data."
         )
     return labels[0]
 
 
-def _plain(name):
+def _normalize(name):
     return name.lower().replace("-", " ").strip()

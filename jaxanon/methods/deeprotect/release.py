@@ -1,4 +1,4 @@
-"""DEEProtect's release: features behind noise, from a sensitivity that is carried."""
+"""DEEProtect's release: features with noise scaled to their sensitivity."""
 
 import functools
 import math
@@ -16,25 +16,25 @@ from jaxanon.methods.deeprotect.config import outside
 from jaxanon.models import deeprotect, feature_extraction
 
 ANY = "any two windows"
-IDEALISED = "Idealised arithmetic, no guarantee in floating point"  # Of "span".
-TOLERANCE = 1e-4  # Of rows from orthonormal ones; beyond it nothing leaves.
+IDEALISED = "Idealised arithmetic, no guarantee in floating point"  # Mechanism "span".
+TOLERANCE = 1e-4  # Orthonormality residual above which nothing is released.
 
-ROUNDING = 1e-5  # Of a radius: features are brought near in float32.
+ROUNDING = 1e-5  # Relative error of clipping to a radius in float32.
 
-# Numbers of an argument of a callback. JAX 0.10 copies more than 100 kB in another of
-# XLA's threads, of which there are as many as cores; on one core each waits for ever.
+# Maximum size of a callback argument. JAX 0.10 copies arguments above 100 kB in
+# another XLA thread. With one core there is only one such thread, and it deadlocks.
 PART = 8192
 
 
 class NeighborDistance(NamedTuple):
-    """How far neighbouring windows are apart, clipped to numbers in [0, 1]."""
+    """Maximum distance between neighbouring windows, clipped and scaled to [0, 1]."""
 
     l2: Any  # float, or float32[]
-    per_input: Any  # likewise; the mean over the inputs, ΔQ of the paper
+    per_input: Any  # same type; mean over the inputs, the paper's ΔQ
 
 
 def of_release(spec, config) -> Release:
-    """Returns what DEEProtect's releases guarantee, by its mechanism and mode."""
+    """Returns the guarantee of DEEProtect's releases, by mechanism and mode."""
     after = "; on paper: only mechanism grid accounts for floating point"
     return Release(
         None if config.mechanism == "none" else config.epsilon,
@@ -46,46 +46,47 @@ def of_release(spec, config) -> Release:
 
 
 def _neighbours(spec, config, params) -> str:
-    """Which windows nothing distinguishes, by weights whose rows are orthonormal.
+    """Describes the neighbouring windows; checks that the weights are orthonormal.
 
-    In mode "named" the words end in a number of the directions, so that no two runs'
-    budgets are taken for one.
+    In mode "named" the text ends in a checksum of the directions, so that two runs do
+    not share a budget by mistake.
     """
     layers = [params[name] for name in sorted(params) if name.startswith("layer")]
-    worst = max(
+    residual = max(
         float(kernels.orthonormality_residual(layer.kernel)) for layer in layers
     )
-    if not worst <= TOLERANCE:
+    if not residual <= TOLERANCE:
         raise ValueError(
-            f"the weights' rows are {worst:.1e} from orthonormal ones, and nothing is "
-            f"guaranteed beyond {TOLERANCE:g}; train the run anew."
+            f"the weights' orthonormality residual must be at most {TOLERANCE:g}, "
+            f"got {residual:.1e}; retrain the run."
         )
     if config.mode == "everything":
         return ANY
     directions = np.asarray(params["named"].directions)
     if not np.any(directions):
         raise ValueError(
-            "nothing tells the private attributes yet; train for an epoch at least."
+            "mode 'named' needs directions that predict the private attributes, got "
+            "none; train for at least one epoch."
         )
-    number = zlib.crc32(directions.tobytes())
+    checksum = zlib.crc32(directions.tobytes())
     hidden = ", ".join(spec.private)
-    return f"windows that differ along what tells {hidden} ({number:08x})"
+    return f"windows that differ only in predictors of {hidden} ({checksum:08x})"
 
 
 def _clipped(config, windows) -> str:
-    """What was clipped to the public range, as a sentence without its dot."""
-    numbers, count = outside(config, windows)
-    reach = f"outside the public range {config.low} to {config.high}"
-    if not count:
-        return f"No number was {reach}"
-    said = f"{numbers} numbers of {count} windows were {reach}, and clipped to it"
+    """Describes the clipping to the public range, as a sentence without a full stop."""
+    num_values, num_windows = outside(config, windows)
+    bounds = f"the public range {config.low} to {config.high}"
+    if not num_windows:
+        return f"All values were in {bounds}"
+    text = f"{num_values} values in {num_windows} windows were clipped to {bounds}"
     if config.mode == "named":
-        said += "; what is said of neighbours is of windows after that"
-    return said
+        text += "; the guarantee applies to clipped windows"
+    return text
 
 
 def anything(inputs: int) -> NeighborDistance:
-    """Of any two windows of so many numbers.
+    """Returns the distance between any two windows with ``inputs`` values.
 
     Example:
       >>> anything(16)
@@ -97,15 +98,16 @@ def anything(inputs: int) -> NeighborDistance:
 def along(
     directions, due=True, old: NeighborDistance | None = None
 ) -> NeighborDistance:
-    """Of windows that differ along the span of some directions, within the range.
+    """Bounds the distance of in-range windows that differ in a span of directions.
 
-    The edges of a polytope are tried on the host; where there are too many of them, as
-    of two dozen classes, neighbours may be any two windows, which always holds.
+    The bound comes from a search over the edges of a polytope, on the host. With too
+    many edges, for example for two dozen classes, the function returns the bound for
+    any two windows, which always holds.
 
     Args:
       directions: ``float32[r, inputs]``, may be traced.
-      due: ``bool[]``; where False nothing is tried and ``old`` returned.
-      old: what to return then.
+      due: ``bool[]``; if False, the search is skipped and ``old`` returned.
+      old: result if ``due`` is False.
 
     Returns:
       ``NeighborDistance`` of ``float32[]``.
@@ -117,14 +119,14 @@ def along(
       NeighborDistance(l2=Array(1.4142135, dtype=float32), per_input=Array(1...))
     """
     old = anything(directions.shape[1]) if old is None else old
-    told = jax.ShapeDtypeStruct((2,), jnp.float32)
-    numbers = jnp.ravel(directions)
-    parts = jnp.split(numbers, np.arange(PART, numbers.size, PART))
+    result = jax.ShapeDtypeStruct((2,), jnp.float32)
+    values = jnp.ravel(directions)
+    parts = jnp.split(values, np.arange(PART, values.size, PART))
     inputs = directions.shape[1]
-    found = jax.pure_callback(
-        _along, told, due, old, inputs, parts, vmap_method="sequential"
+    distance = jax.pure_callback(
+        _along, result, due, old, inputs, parts, vmap_method="sequential"
     )
-    return NeighborDistance(*found)
+    return NeighborDistance(*distance)
 
 
 def _along(due, old, inputs, parts):
@@ -133,17 +135,17 @@ def _along(due, old, inputs, parts):
     parts = [np.asarray(part, np.float64) for part in parts]
     directions = np.concatenate(parts).reshape(-1, int(inputs))
     try:
-        found = kernels.relaxed_span_sensitivity(directions, 1.0)
-        return np.array([found.l2, found.per_input], np.float32)
+        distance = kernels.relaxed_span_sensitivity(directions, 1.0)
+        return np.array([distance.l2, distance.per_input], np.float32)
     except ValueError:  # Too many edges, or a direction that is not finite.
         return np.array(anything(int(inputs)), np.float32)
 
 
 def bring_in(away, radius):
-    """Rows no longer than ``radius``; moves no two of them further apart in L2.
+    """Clips rows to an L2 norm of ``radius``; never increases an L2 distance.
 
     Args:
-      away: ``float[batch, features]``, less those that they are brought near to.
+      away: ``float[batch, features]``, offsets from the reference features.
       radius: a number > 0; None changes nothing.
 
     Example:
@@ -158,77 +160,82 @@ def bring_in(away, radius):
 
 
 def release(
-    key, config, layers, windows, usual, apart: NeighborDistance, directions: Any = None
+    key,
+    config,
+    layers,
+    windows,
+    reference,
+    apart: NeighborDistance,
+    directions: Any = None,
 ):
-    """Noisy features of windows.
+    """Returns noisy features of windows.
 
-    Why ε holds: two neighbours' features, brought near to the middle one's or not, are
-    no further apart than ``sensitivities`` says, for what brings them near moves no two
-    further apart in L2, and the mechanism's densities differ by the factor e^ε at most
-    over that. In the span, neighbours' features differ by a vector of it: what lies
-    across is the same for both and may leave as it is, and the rest is a vector of
-    fewer numbers, with noise of its own. Rebuilding looks at nothing but what is
-    released.
+    Why ε holds: ``sensitivities`` bounds the distance between the features of two
+    neighbours, with or without a radius, because clipping to the radius never increases
+    an L2 distance. The densities of the mechanism differ by at most e^ε over that
+    distance. With mechanism "span", features of neighbours differ by a vector of the
+    span. The component across the span is equal for both and needs no noise. The
+    component in the span has fewer dimensions and gets the noise. Reconstruction uses
+    only released features.
 
     Args:
-      key: typed PRNG key; every window has noise of its own.
+      key: typed PRNG key; each window gets independent noise.
       config: ``DEEProtectConfig``.
-      layers: of ``models.deeprotect``.
+      layers: layers of ``models.deeprotect``.
       windows: ``float32[batch, inputs]`` in [0, 1].
-      usual: ``float32[1, inputs]``, a public window that others are near, such as the
-        mean of those that the weights were learned from; where ``config`` has a radius,
-        features are brought near to its features.
-      apart: how far neighbouring windows are apart.
-      directions: ``float32[r, inputs]``, along which they differ in mode "named".
+      reference: ``float32[1, inputs]``, a public window near most others, such as the
+        mean of the training windows. If ``config`` has a radius, it limits the distance
+        of features from those of this window.
+      apart: maximum distance between neighbouring windows.
+      directions: ``float32[r, inputs]``, along which neighbours differ in mode "named".
 
     Returns:
-      ``float32[batch, features]``; NaN if the layers' rows are not orthonormal, or
-      neighbours should differ along directions of which none is known: then the
-      sensitivity is not what it is taken for.
+      ``float32[batch, features]``. All NaN if the rows of the layers are not
+      orthonormal, or mode "named" has no directions yet, because the sensitivity would
+      be wrong.
     """
-    if config.radius is None:  # No window is further from this one than √inputs / 2.
-        usual = jnp.full_like(usual, 0.5)
-    middle = deeprotect.encode(layers, usual, config.curve)
-    away = deeprotect.encode(layers, windows, config.curve) - middle
-    sound = jnp.array(True)
+    if config.radius is None:  # All windows are within √inputs / 2 of this one.
+        reference = jnp.full_like(reference, 0.5)
+    centre = deeprotect.encode(layers, reference, config.curve)
+    offset = deeprotect.encode(layers, windows, config.curve) - centre
+    valid = jnp.array(True)
     for layer in layers:
-        sound &= kernels.orthonormality_residual(layer.kernel) <= TOLERANCE
+        valid &= kernels.orthonormality_residual(layer.kernel) <= TOLERANCE
     if config.mode == "named":
-        sound &= jnp.any(directions != 0)
+        valid &= jnp.any(directions != 0)
     bounds = sensitivities(config, len(layers), windows.shape[1], apart)
     if config.mechanism == "span":
         for layer in layers:
             directions = jnp.matmul(directions, layer.kernel.T, precision="highest")
-        within = jnp.linalg.qr(directions.T)[0]  # Columns that neighbours differ by.
+        span = jnp.linalg.qr(directions.T)[0]  # Columns span neighbours' differences.
         product = functools.partial(jnp.matmul, precision="highest")
-        told = product(away, within)
-        noise = _hidden(key, told, bounds, config) - told
-        sent = away + product(noise, within.T)
+        inside = product(offset, span)
+        noise = _clip_and_add_noise(key, inside, bounds, config) - inside
+        noisy = offset + product(noise, span.T)
     else:
-        sent = _hidden(key, away, bounds, config)
-    return jnp.where(sound, middle + sent, jnp.nan)
+        noisy = _clip_and_add_noise(key, offset, bounds, config)
+    return jnp.where(valid, centre + noisy, jnp.nan)
 
 
-def _hidden(key, away, bounds, config):
-    """Numbers of windows brought near to the middle one's, with noise."""
-    away = bring_in(away, config.radius)
-    add = lambda key, x: _noisy(key, x, bounds, config)
-    return portable.vmap(add, key, away)
+def _clip_and_add_noise(key, offset, bounds, config):
+    offset = bring_in(offset, config.radius)
+    add = lambda key, x: _add_noise(key, x, bounds, config)
+    return portable.vmap(add, key, offset)
 
 
 def sensitivities(
     config, num_layers: int, inputs: int, apart: NeighborDistance
 ) -> dict:
-    """How far neighbours' features are apart: ``l1``, ``l2``, ``linf``, what is known.
+    """Bounds the distance between neighbours' features; keys ``l1``, ``l2``, ``linf``.
 
-    Rows that are orthonormal do not stretch, the logistic curve is nowhere steeper than
-    a quarter, and its values lie in (0, 1).
+    Contains only the norms for which a bound is known. Orthonormal rows do not stretch.
+    The slope of the logistic curve is at most 1/4, and its values lie in (0, 1).
 
     Example:
       >>> from jaxanon.methods.deeprotect.config import DEEProtectConfig
       >>> config = DEEProtectConfig(curve="sigmoid", radius=None)
-      >>> found = sensitivities(config, 2, 30, anything(30))
-      >>> round(found["l2"], 3), round(found["l1"], 3)
+      >>> bounds = sensitivities(config, 2, 30, anything(30))
+      >>> round(bounds["l2"], 3), round(bounds["l1"], 3)
       (0.342, 0.906)
     """
     features = config.hidden_sizes[-1]
@@ -237,22 +244,22 @@ def sensitivities(
         return {"l1": inputs * width}  # The paper's baseline.
     if config.sensitivity == "published":
         return {"l1": kernels.deeprotect_feature_sensitivity(features, inputs, width)}
-    bent = config.curve == "sigmoid"
+    sigmoid = config.curve == "sigmoid"
     gain = (1 + TOLERANCE) ** (num_layers / 2)
-    l2 = gain * apart.l2 / (4.0**num_layers if bent else 1)
-    least = min if isinstance(l2, float) else jnp.minimum
+    l2 = gain * apart.l2 / (4.0**num_layers if sigmoid else 1)
+    minimum = min if isinstance(l2, float) else jnp.minimum
     if config.radius is not None:
-        l2 = least(l2, 2 * config.radius * (1 + ROUNDING))
+        l2 = minimum(l2, 2 * config.radius * (1 + ROUNDING))
     l1 = math.sqrt(features) * l2
     if config.features == "window" and config.radius is None:
-        l1 = least(l1, inputs * width)  # Bringing them near may stretch L1.
-    if not bent:
+        l1 = minimum(l1, inputs * width)  # Clipping to a radius may increase L1.
+    if not sigmoid:
         return {"l1": l1, "l2": l2}
-    return {"l1": least(l1, float(features)), "l2": l2, "linf": least(l2, 1.0)}
+    return {"l1": minimum(l1, float(features)), "l2": l2, "linf": minimum(l2, 1.0)}
 
 
-def _noisy(key, x, bounds, config):
-    """One window's numbers, less the middle window's, with noise."""
+def _add_noise(key, x, bounds, config):
+    """Adds noise to one window's offset from the reference."""
     mechanism = config.mechanism
     if mechanism == "none":
         return x
@@ -265,27 +272,27 @@ def _noisy(key, x, bounds, config):
     if mechanism == "laplace":
         return kernels.laplace_mechanism(key, bounded, config.epsilon)
     if mechanism == "grid":
-        # No feature is further from the middle one's than two windows' can be.
-        most = bounds.get("linf", bounds.get("l2"))
+        # An offset from the reference is at most the distance of two windows.
+        max_magnitude = bounds.get("linf", bounds.get("l2"))
         return kernels.grid_laplace_mechanism(
-            key, bounded, config.epsilon, max_magnitude=most
+            key, bounded, config.epsilon, max_magnitude=max_magnitude
         )
     return kernels.norm_mechanism(key, bounded, config.epsilon, norm=mechanism)
 
 
 class Named(NamedTuple):
-    """What windows tell the private attributes by."""
+    """Directions that predict the private attributes linearly."""
 
     directions: jax.Array  # float32[r, inputs]
-    apart: NeighborDistance  # of float32[]; how far windows along them are apart
+    apart: NeighborDistance  # float32[] each; distance of windows that differ in them
 
 
 def empty(spec, inputs: int) -> Named:
-    """Before anything is learned; nothing is released by it in mode "named".
+    """Returns the state before training; mode "named" releases NaN with it.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
-      inputs: numbers of a window.
+      inputs: number of values in a window.
     """
     rank = sum(spec.num_classes(name) - 1 for name in spec.private)
     return Named(
@@ -294,14 +301,14 @@ def empty(spec, inputs: int) -> Named:
 
 
 def due(number, rounds: int):
-    """Whether directions are learned after so many rounds: 1, 2, 4, 8, ... epochs.
+    """Returns whether directions are learned after this round: 1, 2, 4, 8, ... epochs.
 
-    So that at least half of all batches have been seen, and edges of polytopes, which
-    may take seconds, are tried a few times only.
+    This schedule uses at least half of all batches and runs the polytope search, which
+    can take seconds, only a few times.
 
     Args:
-      number: of rounds so far, ``int32[]`` or a Python int, > 0.
-      rounds: of an epoch.
+      number: number of rounds so far, ``int32[]`` or a Python int, > 0.
+      rounds: number of rounds per epoch.
 
     Example:
       >>> [epoch for epoch in range(1, 20) if due(10 * epoch, 10)]
@@ -314,38 +321,40 @@ def due(number, rounds: int):
 
 
 def learn(
-    spec, config, seen: feature_extraction.Moments, penalty, old: Named, now
+    spec, config, moments: feature_extraction.Moments, penalty, old: Named, now
 ) -> Named:
-    """The directions that linear classifiers of the windows so far read by.
+    """Learns the directions by which linear classifiers predict the private attributes.
 
-    Of an attribute of C classes there are C - 1, by which one class's score differs
-    from the first one's: the largest score says the class, and what all scores have in
-    common says nothing.
+    An attribute of C classes has C - 1 directions: the differences of each class's
+    weights from the first class's. The prediction depends only on these differences.
 
     Args:
-      spec, config: of the method.
-      seen: moments of windows in [0, 1].
-      penalty: of the ridge regression.
-      old: what there is.
-      now: ``bool[]``; where False, ``old`` is kept.
+      spec: spec of the method.
+      config: config of the method.
+      moments: moments of windows in [0, 1].
+      penalty: penalty of the ridge regression.
+      old: result of the previous call.
+      now: ``bool[]``; if False, returns ``old``.
     """
 
-    def anew():
-        rows = [feature_extraction.ridge(seen, name, penalty) for name in spec.private]
-        found = jnp.concatenate([each[1:] - each[:1] for each in rows])
-        if config.mode == "everything":  # Holds for any directions.
-            return old._replace(directions=found)
-        return Named(found, along(found, now, old.apart))
+    def learned():
+        rows = [
+            feature_extraction.ridge(moments, name, penalty) for name in spec.private
+        ]
+        directions = jnp.concatenate([each[1:] - each[:1] for each in rows])
+        if config.mode == "everything":  # The distance holds for any directions.
+            return old._replace(directions=directions)
+        return Named(directions, along(directions, now, old.apart))
 
-    return jax.lax.cond(now, anew, lambda: old)
+    return jax.lax.cond(now, learned, lambda: old)
 
 
 def apart(config, named: Named) -> NeighborDistance:
-    """How far neighbouring windows are apart, by the method's mode.
+    """Returns the maximum distance between neighbouring windows in the method's mode.
 
     Args:
       config: ``DEEProtectConfig``.
-      named: of the method's state.
+      named: directions in the method's state.
     """
     if config.mode == "everything":
         return anything(named.directions.shape[1])

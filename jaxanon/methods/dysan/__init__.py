@@ -1,1 +1,1 @@
-"""DySan, its variants and the online selection of models."""
+"""DySan, its variants and its online model selection."""

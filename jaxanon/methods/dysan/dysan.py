@@ -1,4 +1,4 @@
-"""DySan and the methods that it is compared with: DySan-GEN, DySan-MSDA, Olympus."""
+"""DySan and its baselines: DySan-GEN, DySan-MSDA and Olympus."""
 
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
@@ -14,13 +14,16 @@ from jaxanon.methods.dysan.sanitizers import (
 
 @register("dysan", config=DySanConfig, recipes=recipes.DYSAN)
 def dysan(spec, config) -> Method:
-    """Builds one of DySan's models for windows of ``spec``.
+    """Builds one DySan model for windows of ``spec``.
 
-    Windows go through an autoencoder with noise; a predictor learns to read the public
-    attribute from what comes out, a discriminator each private one, and the autoencoder
-    to please the first, to leave the others guessing and to change little. DySan is a
-    set of such models, over a grid of ``alpha`` and ``lambda_`` that ``sweep`` trains
-    as one program, and ``jaxanon.methods.dysan.online_selection``'s choice among them.
+    A noisy autoencoder sanitizes each window. A predictor classifies the public
+    attribute of the sanitized window, and one discriminator classifies each private
+    attribute. The autoencoder is trained to help the predictor, to bring the
+    discriminators to chance level and to change the window little.
+
+    The paper trains a grid of models over ``alpha`` and ``lambda_``. ``sweep`` trains
+    the grid as one program, and ``jaxanon.methods.dysan.online_selection`` chooses
+    among the models.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -32,7 +35,6 @@ def dysan(spec, config) -> Method:
     Raises:
       ValueError: if a setting is out of range, ``alpha + lambda_`` is 1 or more, or a
         window is too short.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -43,23 +45,25 @@ def dysan(spec, config) -> Method:
     References:
       Boutet, Frindel, Gambs, Jourdan, Ngueveu, DySan: Dynamically sanitizing motion
       sensor data against sensitive inferences through adversarial networks, AsiaCCS
-      2021: section 3.1, eq. 1 (the judges' balanced error), eq. 2 (the change), eq. 3
-      (what the autoencoder pays, here as one sum); section 3.2 and Algorithm 1 (the
-      turns); section 3.3 (the choice). Of eq. 3's ``1/2 - eq. 1`` the size counts: a
-      discriminator that is always wrong tells as much as one that is always right;
-      ``goal="published"`` has it as printed.
+      2021. Section 3.1 defines the classifiers' balanced error (eq. 1), the change
+      (eq. 2) and the autoencoder's loss (eq. 3, here as one sum). Section 3.2 and
+      Algorithm 1 define the training order, and section 3.3 the model selection.
+
+      This implementation uses the absolute value of eq. 3's ``1/2 - eq. 1``, because a
+      discriminator that is always wrong leaks as much as one that is always right.
+      ``goal="published"`` uses the printed signed form.
     """
     return sanitizer("dysan", spec, config)
 
 
 @register("dysan_gen", config=DySanGenConfig, recipes=recipes.DYSAN_GEN)
 def dysan_gen(spec, config) -> Method:
-    """Builds GEN by DySan's networks for windows of ``spec``.
+    """Builds GEN with DySan's networks for windows of ``spec``.
 
-    The idea of GEN (Malekzadeh et al., W-P2DS 2018) by DySan's networks and losses:
-    for the first ``pretraining`` rounds predictor and discriminators learn on raw
-    windows; then they are frozen, without dropout, and the sanitizer learns to please
-    and to escape them, paying nothing for distortion.
+    Implements the idea of GEN (Malekzadeh et al., W-P2DS 2018) with DySan's networks
+    and losses. The predictor and the discriminators train on raw windows for the first
+    ``pretraining`` rounds. They are then frozen, without dropout, and the sanitizer
+    trains against them. The loss has no distortion term.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -70,7 +74,6 @@ def dysan_gen(spec, config) -> Method:
 
     Raises:
       ValueError: if a setting is out of range, or a window is too short.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -87,12 +90,12 @@ def dysan_gen(spec, config) -> Method:
 
 @register("dysan_msda", config=DySanConfig, recipes=recipes.DYSAN_MSDA)
 def dysan_msda(spec, config) -> Method:
-    """Builds MSDA by DySan's networks for windows of ``spec``.
+    """Builds MSDA with DySan's networks for windows of ``spec``.
 
-    The idea of MSDA (Malekzadeh et al., IoTDI 2019), adversaries in turn with an
-    autoencoder that pays for distortion, by the networks and losses of DySan: the model
-    of its grid at ``alpha`` 0.6 and ``lambda_`` 0.3, the same for everybody. The
-    original, by networks and losses of its own, is ``msda``.
+    Implements the idea of MSDA (Malekzadeh et al., IoTDI 2019) with DySan's networks
+    and losses: discriminators alternate with an autoencoder whose loss includes
+    distortion. It is the model of DySan's grid with ``alpha`` 0.6 and ``lambda_`` 0.3,
+    and all wearers share it. ``msda`` implements the original networks and losses.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -115,11 +118,12 @@ def dysan_msda(spec, config) -> Method:
 
 @register("olympus", config=OlympusConfig, recipes=recipes.OLYMPUS)
 def olympus(spec, config) -> Method:
-    """Builds Olympus by DySan's networks for windows of ``spec``.
+    """Builds Olympus with DySan's networks for windows of ``spec``.
 
-    The idea of Olympus (Raval et al., PoPETs 2019), an obfuscator in turn with separate
-    classifiers of what to keep and what to hide, by DySan's networks and losses and
-    without its term of distortion. Olympus's own program could not be had.
+    Implements the idea of Olympus (Raval et al., PoPETs 2019) with DySan's networks and
+    losses: an obfuscator alternates with separate classifiers of the public and the
+    private attributes. The loss has no distortion term. The authors' program for
+    Olympus is not available.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -130,7 +134,6 @@ def olympus(spec, config) -> Method:
 
     Raises:
       ValueError: if a setting is out of range, or a window is too short.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load

@@ -1,4 +1,4 @@
-"""The room of DySan and what it re-implements: a sanitizer, graded by its judges."""
+"""Training of DySan and its variants: a sanitizer against classifiers."""
 
 import dataclasses
 from typing import Any
@@ -15,7 +15,7 @@ from jaxanon.models import dysan as models
 from jaxanon.models.dysan import ERRORS
 from jaxanon.models.losses import distance_from_chance
 
-JUDGES = ("predictor", "discriminators")
+CLASSIFIERS = ("predictor", "discriminators")
 
 
 def sanitizer(
@@ -26,55 +26,56 @@ def sanitizer(
     distortion: bool = True,
     pretraining: int | None = None,
 ) -> Method:
-    """A method whose sanitizer is graded by a predictor and discriminators.
+    """Builds a method that trains a sanitizer against a predictor and discriminators.
 
-    A round is a step of the sanitizer on a batch, then ``config.inner_steps`` steps of
-    the judges, predictor and discriminators, on sanitized batches of their own: the
-    order of Algorithm 1. The sanitizer pays for
+    A round is one sanitizer step, then ``config.inner_steps`` classifier steps on newly
+    drawn, sanitized batches (Algorithm 1). The sanitizer's loss is the sum of
 
     - ``lambda_`` times the balanced error of the predictor,
     - ``alpha`` times, for each private attribute, the distance of a discriminator's
-      balanced error from that of guessing (eq. 3's d_s),
+      balanced error from that of a random guess (eq. 3's d_s),
     - ``1 - alpha - lambda_`` times, for each channel, the mean absolute change.
 
-    Differences from the released program: batches are drawn with replacement; Adam's
-    weight decay of 1e-10, which float32 does not resolve, is left out; nothing but the
-    window goes in, unless ``config.physiology`` names what else, of which the change is
-    paid for, too: classes, where the program has numbers, and not the activity, which
-    it gives the sanitizer times 0.
+    Differences from the official program:
+
+    - Batches are drawn with replacement.
+    - Adam has no weight decay; the program's 1e-10 is below float32 resolution.
+    - The networks see only the window, unless ``config.physiology`` names attributes.
+      These are classes, where the program uses numbers, and their change is part of the
+      loss. The program also gives the sanitizer the activity, multiplied by 0.
 
     Args:
-      name: the method's.
+      name: name of the method.
       spec: ``jaxanon.datasets.Spec``.
       config: ``SanitizerConfig``.
-      distortion: whether change is paid for.
-      pretraining: None, or rounds in which the judges learn on raw windows before they
-        are frozen and the sanitizer begins.
+      distortion: whether the loss includes the change of the window.
+      pretraining: number of rounds in which the classifiers train on raw windows before
+        they are frozen and the sanitizer starts; None for alternating training.
     """
     nets = networks(spec, config)
     frozen = pretraining is not None
     sanitizers = _sanitizers(spec, nets, config, distortion, frozen)
-    judges = _judges(spec, nets, config, raw=frozen)
+    classifiers = _classifiers(spec, nets, config, raw=frozen)
     if frozen:
         late = lambda round_: round_ >= pretraining
         sanitizers = tuple(each._replace(when_fn=late) for each in sanitizers)
-        judges = judges._replace(when_fn=lambda round_: round_ < pretraining)
+        classifiers = classifiers._replace(when_fn=lambda round_: round_ < pretraining)
 
     def init_fn(key):
-        watched = {"watch": {group: early_stopping.watch() for group in JUDGES}}
+        watched = {"watch": {group: early_stopping.watch() for group in CLASSIFIERS}}
         return nets.init(key) | (watched if config.early_stop else {})
 
     def draw_fn(key, data, copy):
         del copy
         batch = pool.draw(key, data, config.batch_size)
-        return batch._replace(windows=seen(spec, config, batch.windows))
+        return batch._replace(windows=scale_windows(spec, config, batch.windows))
 
     def anonymize_fn(key, params, windows):
-        windows = seen(spec, config, windows)
+        windows = scale_windows(spec, config, windows)
         safe, _ = nets.sanitize(key, nets.compose(params), windows)
-        return seen(spec, config, safe, back=True)
+        return scale_windows(spec, config, safe, back=True)
 
-    room = BatchSource(
+    source = BatchSource(
         lambda clients: pool.pool(spec, clients),
         draw_fn,
         lambda data: pool.rounds_per_epoch(data, config.batch_size),
@@ -84,31 +85,31 @@ def sanitizer(
         name,
         config,
         spec,
-        room,
+        source,
         init_fn=init_fn,
-        players=(*sanitizers, judges),
+        players=(*sanitizers, classifiers),
         hyper={n: getattr(config, n) for n in ("alpha", "lambda_", "learning_rate")},
         anonymize_fn=anonymize_fn,
     )
 
 
 def networks(spec, config) -> models.DySanNetworks:
-    """The networks of a ``SanitizerConfig`` for windows of ``spec``.
+    """Builds the networks of a ``SanitizerConfig`` for windows of ``spec``.
 
     Raises:
-      ValueError: for a ``physiology`` that the windows have no labels of, or which is
-        to be kept or hidden, or of one class.
+      ValueError: if a ``physiology`` attribute has no labels, is public or private, or
+        has fewer than two classes.
     """
     if missing := [name for name in config.physiology if name not in spec.classes]:
         raise ValueError(
-            f"physiology must be attributes of {spec.name!r}, which has "
-            f"{sorted(spec.classes)}, got {missing}."
+            f"physiology must be attributes of {spec.name!r} "
+            f"({sorted(spec.classes)}), got {missing}."
         )
     for name in config.physiology:
         if name in (spec.public, *spec.private) or spec.num_classes(name) < 2:
             raise ValueError(
-                f"physiology must be of two classes at least and neither kept nor "
-                f"hidden, got {name!r}; leave it out."
+                f"physiology attributes must have at least two classes and be neither "
+                f"public nor private, got {name!r}; remove it."
             )
     widths = {each: getattr(config, each) for each in models.Widths._fields}
     return models.networks(
@@ -121,8 +122,11 @@ def networks(spec, config) -> models.DySanNetworks:
     )
 
 
-def sides_of(spec, config, batch):
-    """What networks are told beside windows, ``float[batch, sides]`` in [-1, 1]."""
+def side_inputs(spec, config, batch):
+    """Returns the networks' inputs in addition to windows, ``float[batch, sides]``.
+
+    Values are in [-1, 1].
+    """
     columns = [
         models.scale_classes(batch.labels[name], spec.num_classes(name))[:, None]
         for name in config.physiology
@@ -130,8 +134,8 @@ def sides_of(spec, config, batch):
     return jnp.concatenate([jnp.zeros((len(batch.windows), 0)), *columns], axis=1)
 
 
-def seen(spec, config, windows, *, back: bool = False):
-    """Standardised windows as the networks see them, or those ``back`` again."""
+def scale_windows(spec, config, windows, *, back: bool = False):
+    """Scales standardised windows for the networks; ``back`` inverts the scaling."""
     if config.standardized:
         return windows
     mean, std = (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))
@@ -139,11 +143,11 @@ def seen(spec, config, windows, *, back: bool = False):
 
 
 def _sanitizers(spec, nets, config, distortion, frozen):
-    """The sanitizer as one player, or as one for each term of its loss in turn."""
+    """Returns one component for the sanitizer, or one for each term of its loss."""
 
     def terms(key, params, hyper, batch):
         noise_key, *keys = jax.random.split(key, 3)
-        sides = sides_of(spec, config, batch)
+        sides = side_inputs(spec, config, batch)
         safe, safe_sides = nets.sanitize(
             noise_key, nets.compose(params), batch.windows, sides
         )
@@ -156,42 +160,42 @@ def _sanitizers(spec, nets, config, distortion, frozen):
         logits = {spec.public: logits, **others}
         errors = models.errors(nets, logits, batch.labels, config.errors)
         signed = config.goal == "published"
-        left = [
+        leaks = [
             distance_from_chance(errors[name], spec.num_classes(name), signed=signed)
             for name in spec.private
         ]
         change = jnp.mean(jnp.abs(safe - batch.windows), axis=(0, 1))
         sides_change = jnp.mean(jnp.abs(safe_sides - sides), axis=0)
         weight = 1 - hyper["alpha"] - hyper["lambda_"]
-        found = [hyper["lambda_"] * errors[spec.public]]
-        found += [hyper["alpha"] * each for each in left]
+        losses = [hyper["lambda_"] * errors[spec.public]]
+        losses += [hyper["alpha"] * leak for leak in leaks]
         if distortion:
-            found += [weight * each for each in (*change, *sides_change)]
+            losses += [weight * term for term in (*change, *sides_change)]
         info = {f"{name} error": error for name, error in errors.items()}
-        return found, info | {"change": jnp.mean(change)}
+        return losses, info | {"change": jnp.mean(change)}
 
-    def player(pick_fn):
+    def component(pick_fn):
         def loss_fn(key, params, hyper, batch, given):
             del given
-            found, info = terms(key, params, hyper, batch)
-            return pick_fn(found), (info | {"sanitizer": sum(found)}, {})
+            losses, info = terms(key, params, hyper, batch)
+            return pick_fn(losses), (info | {"sanitizer": sum(losses)}, {})
 
         return Component(("sanitizer",), loss_fn)
 
     if config.optimization == "sum":
-        return (player(sum),)
+        return (component(sum),)
     changed = len(spec.channels) + len(config.physiology)
     num_terms = 1 + len(spec.private) + distortion * changed
-    pick = lambda index: lambda found: found[index]
-    return tuple(player(pick(index)) for index in range(num_terms))
+    pick = lambda index: lambda losses: losses[index]
+    return tuple(component(pick(index)) for index in range(num_terms))
 
 
-def _judges(spec, nets, config, raw):
-    """Predictor and discriminators on the same windows, each by a loss of its own."""
+def _classifiers(spec, nets, config, raw):
+    """Returns the component of predictor and discriminators, which share batches."""
 
     def losses(key, params, batch, given):
         noise_key, *keys = jax.random.split(key, 3)
-        windows, sides = batch.windows, sides_of(spec, config, batch)
+        windows, sides = batch.windows, side_inputs(spec, config, batch)
         if not raw:
             windows, sides = nets.sanitize(noise_key, given, windows, sides)
         public = batch.labels[spec.public]
@@ -206,11 +210,11 @@ def _judges(spec, nets, config, raw):
             )
             return _loss(nets, logits, batch, config), averages
 
-        return dict(zip(JUDGES, (predictor, discriminators), strict=True))
+        return dict(zip(CLASSIFIERS, (predictor, discriminators), strict=True))
 
     def loss_fn(key, params, hyper, batch, given):
         del hyper
-        total, told, averages, watches = 0.0, 0.0, {}, {}
+        total, reported, averages, watches = 0.0, 0.0, {}, {}
         for group, one in losses(key, params, batch, given).items():
             if config.early_stop:
                 loss, averages[group], watches[group] = early_stopping.unless_enough(
@@ -219,17 +223,17 @@ def _judges(spec, nets, config, raw):
                     one,
                     params["averages"][group],
                 )
-                told = told + watches[group].last
+                reported = reported + watches[group].last
             else:
                 loss, averages[group] = one()
-                told = told + loss
+                reported = reported + loss
             total = total + loss
-        kept = {"averages": averages} | ({"watch": watches} if watches else {})
-        return total, ({"judges": told}, kept)
+        aux = {"averages": averages} | ({"watch": watches} if watches else {})
+        return total, ({"judges": reported}, aux)
 
     adam = optax.scale_by_adam()
     return Component(
-        JUDGES,
+        CLASSIFIERS,
         loss_fn,
         steps=config.inner_steps,
         fresh=True,
@@ -251,62 +255,78 @@ GOALS = ("chance", "published")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SanitizerConfig:
-    """Settings of a sanitizer against a predictor and discriminators.
+    """Settings of a sanitizer that trains against a predictor and discriminators.
 
-    Those of the released program unless said otherwise. ``alpha``, ``lambda_`` and
-    ``learning_rate`` are defaults here and arrays in the state, which a sweep may vary
-    without compiling anew.
+    Defaults are the official program's unless a help text says otherwise. ``alpha``,
+    ``lambda_`` and ``learning_rate`` are arrays in the state, so a sweep can vary them
+    without recompiling.
     """
 
-    alpha: float = setting(0.6, at_least=0, help="weight of the private errors")
-    lambda_: float = setting(0.4, at_least=0, help="weight of the public error")
+    alpha: float = setting(
+        0.6, at_least=0, help="weight of the private attributes' errors"
+    )
+    lambda_: float = setting(
+        0.4, at_least=0, help="weight of the public attribute's error"
+    )
     learning_rate: float = setting(
-        5e-4, above=0, help="step size of all networks' Adam"
+        5e-4, above=0, help="learning rate of Adam, for all networks"
     )
     batch_size: int = setting(256, at_least=1, help="windows per step")
     inner_steps: int = setting(
         1,
         at_least=1,
-        help="of predictor and discriminators per round, on fresh windows; released: "
-        "50",
+        help="predictor and discriminator steps per round, each on a new batch; "
+        "official: 50",
     )
-    early_stop: bool = setting(False, help="released: fewer when losses are small")
+    early_stop: bool = setting(
+        False, help="skip classifier steps once their losses are small; official: true"
+    )
     errors: str = setting(
         "balanced",
         choices=ERRORS,
-        help="averaged over an attribute's own classes; released: over the private "
-        "one's",
+        help="balanced: average each error over the attribute's own classes; "
+        "official: over the private attribute's classes",
     )
     goal: str = setting(
         "chance",
         choices=GOALS,
-        help="private errors as of guessing; published: the greater the better",
+        help="chance: bring private errors to chance level; published: maximise them",
     )
     optimization: str = setting(
         "sum",
         choices=OPTIMIZATIONS,
-        help="one step on the weighted sum; vector, as released: one step for each "
-        "term",
+        help="sum: one step on the weighted sum of losses; vector (official): one "
+        "step per loss term",
     )
     standardized: bool = setting(
-        True, help="networks see standardised channels; no, as released: physical units"
+        True,
+        help="feed standardised channels to the networks; official: false (physical "
+        "units)",
     )
     physiology: tuple[str, ...] = setting(
         (),
-        help="attributes of the wearer that networks are told, by class; released: "
-        "height weight age. Nobody tells them when windows leave, and -1 stands for "
-        "each",
+        help="attributes of the wearer that condition the networks, as classes; "
+        "official: height weight age. Anonymization has no labels and uses -1 "
+        "for each",
     )
     filters: tuple[int, int] = setting(
-        (64, 128), at_least=1, lengths=(2,), help="filters of the sanitizer"
+        (64, 128), at_least=1, lengths=(2,), help="filters of the sanitizer's layers"
     )
     hidden_sizes: tuple[int, int] = setting(
-        (128, 64), at_least=1, lengths=(2,), help="dense widths to the bottleneck"
+        (128, 64),
+        at_least=1,
+        lengths=(2,),
+        help="dense widths of the sanitizer down to its bottleneck",
     )
     predictor_filters: tuple[int, ...] = setting(
-        (100, 100, 160, 160), at_least=1, min_length=1, help="of the predictor"
+        (100, 100, 160, 160),
+        at_least=1,
+        min_length=1,
+        help="filters of the predictor's layers",
     )
-    discriminator_filters: int = setting(64, at_least=1, help="of a discriminator")
+    discriminator_filters: int = setting(
+        64, at_least=1, help="filters of each discriminator"
+    )
     classifier_hidden_sizes: int = setting(
         64, at_least=1, help="width of the dense layer of predictor and discriminators"
     )
@@ -316,34 +336,39 @@ class SanitizerConfig:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DySanConfig(SanitizerConfig):
-    """DySan's settings; the weight of distortion is ``1 - alpha - lambda_``.
+    """Settings of DySan; the weight of distortion is ``1 - alpha - lambda_``.
 
     Raises:
-      Incompatible: if nothing is left for it.
+      Incompatible: if the weight of distortion is not positive.
     """
 
     lambda_: float = setting(
-        0.3, at_least=0, help="weight of the public error; the rest is distortion's"
+        0.3,
+        at_least=0,
+        help="weight of the public attribute's error; distortion has weight 1 - "
+        "alpha - lambda_",
     )
 
     def __post_init__(self):
         super().__post_init__()
         if self.alpha + self.lambda_ > 1 - 1e-6:
             raise Incompatible(
-                "alpha + lambda_ must be < 1, for the rest is the weight of "
-                f"distortion, got {self.alpha:g} + {self.lambda_:g}."
+                "alpha + lambda_ must be < 1, because the weight of distortion is the "
+                f"remainder, got {self.alpha:g} + {self.lambda_:g}; lower one of them."
             )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OlympusConfig(SanitizerConfig):
-    """Olympus's settings, as DySan re-implements it: nothing is paid for distortion."""
+    """Settings of DySan's version of Olympus, whose loss has no distortion term."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DySanGenConfig(SanitizerConfig):
-    """GEN's settings, as DySan re-implements it: judges of raw windows, then frozen."""
+    """Settings of DySan's version of GEN, which freezes classifiers of raw windows."""
 
     pretraining: int = setting(
-        300, at_least=1, help="first rounds, of predictor and discriminators alone"
+        300,
+        at_least=1,
+        help="number of initial rounds that train only predictor and discriminators",
     )

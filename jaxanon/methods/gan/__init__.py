@@ -1,1 +1,1 @@
-"""The generative adversarial networks that PrivateHub is compared with."""
+"""Generative adversarial networks, the baselines of PrivateHub."""

@@ -1,4 +1,4 @@
-"""Conditional GANs that PrivateHub is compared with: settings, players, methods."""
+"""Conditional GANs, baselines of PrivateHub: settings, components and methods."""
 
 import dataclasses
 import functools
@@ -28,30 +28,38 @@ PRIVACY_LOSSES = ("confusion", "paper")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CGANConfig:
-    """A conditional GAN's settings; none is published, these are our own.
+    """Settings of a conditional GAN; jaxanon's own, because none are published.
 
-    Step sizes are defaults here and arrays in the state, which a sweep may vary without
-    compiling anew.
+    Learning rates are arrays in the state, so a sweep can vary them without
+    recompiling.
     """
 
     categories: tuple[str, ...] = setting(
         (),
-        help='channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")',
+        help='categorical channels with values 0 and 1 ("door on", "* on") or 0 to K '
+        '- 1 ("mode=4")',
     )
     classes_to_hide: tuple[str, ...] = setting(
-        (), help="public classes to conceal: real windows of them count as made up"
+        (),
+        help="public classes to conceal; the discriminator treats their real windows "
+        "as synthetic",
     )
-    learning_rate: float = setting(2e-4, above=0, help="step size of the generator")
+    learning_rate: float = setting(2e-4, above=0, help="learning rate of the generator")
     discriminator_learning_rate: float = setting(
-        2e-4, above=0, help="step size of the critic"
+        2e-4, above=0, help="learning rate of the discriminator"
     )
     classifier_learning_rate: float = setting(
-        1e-3, above=0, help="step size of Adam, for the classifiers of raw windows"
+        1e-3, above=0, help="learning rate of Adam, for the raw-data classifiers"
     )
     batch_size: int = setting(64, at_least=1, help="windows per step")
-    latent_dim: int = setting(32, at_least=1, help="size of the noise behind a window")
+    latent_dim: int = setting(
+        32, at_least=1, help="size of the generator's noise input"
+    )
     widths: tuple[int, ...] = setting(
-        (128, 64), at_least=1, min_length=1, help="of generator blocks, doubling time"
+        (128, 64),
+        at_least=1,
+        min_length=1,
+        help="widths of the generator's blocks, each of which doubles the time axis",
     )
 
     __post_init__ = check
@@ -59,25 +67,27 @@ class CGANConfig:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OccupancyGANConfig(CGANConfig):
-    """Occupancy-GAN's settings: those of a conditional GAN, and weights of losses."""
+    """Settings of Occupancy-GAN: a conditional GAN's and the weights of its losses."""
 
-    utility: float = setting(1.0, at_least=0, help="weight of the public classifier")
-    privacy: float = setting(1.0, at_least=0, help="weight of the hiding classifier")
+    utility: float = setting(
+        1.0, at_least=0, help="weight of the public classifier's loss"
+    )
+    privacy: float = setting(
+        1.0, at_least=0, help="weight of the hiding classifier's loss"
+    )
     privacy_loss: str = setting(
         "confusion",
         choices=PRIVACY_LOSSES,
-        help="confusion: windows of classes to hide lie as near to each other class; "
-        "paper: the classifier's loss grows, without a bound",
+        help="confusion: make windows of hidden classes equally likely to be of any "
+        "class; paper: maximise the classifier's loss, which has no bound",
     )
 
     def __post_init__(self):
         super().__post_init__()
         if not self.classes_to_hide:
             raise ValueError(
-                "classes_to_hide must name a class at least: without one there is "
-                "nothing "
-                "for "
-                "occupancy_gan's second classifier; cgan conceals nothing."
+                "classes_to_hide must name at least one class for occupancy_gan, got "
+                "(); name one, or train cgan."
             )
 
 
@@ -87,7 +97,7 @@ CLASSIFIERS = common_generator.CLASSIFIERS
 
 
 class CGANNetworks(NamedTuple):
-    """What conditional GANs share; windows are standardised, their values as bits."""
+    """Networks of a conditional GAN, for standardised windows encoded as bits."""
 
     spec: Any
     config: CGANConfig
@@ -98,7 +108,7 @@ class CGANNetworks(NamedTuple):
     classifiers: dict[str, WindowClassifier]
 
     def init(self, key):
-        """Parameters of all."""
+        """Returns the parameters of all networks."""
         keys = jax.random.split(key, 2 + len(self.classifiers))
         window = jnp.zeros((1, self.spec.time, self.bits.channels))
         noise, classes = jnp.zeros((1, self.config.latent_dim)), jnp.zeros(1, jnp.int32)
@@ -111,21 +121,21 @@ class CGANNetworks(NamedTuple):
         }
 
     def make(self, key, generator, classes):
-        """``float[batch, time, d]``, windows of public classes, from noise."""
+        """Generates windows of public classes from noise, ``float[batch, time, d]``."""
         noise = portable.normal(key, (len(classes), self.config.latent_dim))
         return apply(self.generator, generator, noise, classes)
 
-    def judge(self, critic, windows, classes):
-        """``float[batch]``, logits of being real windows of those classes."""
+    def discriminate(self, critic, windows, classes):
+        """Returns ``float[batch]``, logits of being real windows of those classes."""
         return apply(self.critic, critic, windows, classes)
 
 
 def networks(spec, config: CGANConfig) -> CGANNetworks:
-    """The networks for windows of ``spec``.
+    """Returns the networks for windows of ``spec``.
 
     Raises:
-      ValueError: for a public attribute that is a number, categories that name no
-        channel, classes to hide that there are not, or all of them.
+      ValueError: if the public attribute is a number, categories name no channel, or
+        ``classes_to_hide`` names an unknown class or all classes.
     """
     sizes, values = common_generator.attributes_and_values(spec, config)
     bits = AnalogBits(values, tuple(spec.mean), tuple(spec.std))
@@ -146,10 +156,10 @@ def networks(spec, config: CGANConfig) -> CGANNetworks:
 
 
 def sampler(nets: Judging, make_fn):
-    """``Generation.sample`` of a method, without ``samples`` and ``avoid``.
+    """Returns ``Generation.sample`` of a GAN, which rejects ``samples`` and ``avoid``.
 
     Args:
-      nets: with ``spec`` and ``sizes``.
+      nets: networks with ``spec`` and ``sizes``.
       make_fn: ``(key, params, classes) -> windows`` of public classes, in physical
         units.
     """
@@ -158,18 +168,19 @@ def sampler(nets: Judging, make_fn):
         typed_key(key)
         if avoid is not None:
             raise ValueError(
-                "a GAN is led away from nothing; leave avoid out, or train privatehub."
+                "avoid must be None for a GAN, which has no guidance; omit avoid, or "
+                "train privatehub."
             )
         if samples not in (None, nets.spec.time):
             raise ValueError(
-                f"a GAN makes windows of {nets.spec.time} samples, as it was trained "
-                f"on, got {samples}; leave seconds out, or train privatehub."
+                f"samples must be {nets.spec.time} for a GAN, the length of its "
+                f"training windows, got {samples}; omit seconds, or train privatehub."
             )
         others = sorted(set(classes) - {nets.spec.public})
         if others and not set(others) - set(nets.sizes):
             raise ValueError(
-                f"a GAN is told {nets.spec.public!r} alone, got {others} as well; "
-                "leave them out, or train privatehub."
+                f"classes of a GAN must be of {nets.spec.public!r} only, got {others}; "
+                "omit them, or train privatehub."
             )
         full = common_generator.every(nets, classes)
         return make_fn(key, state.params, full[nets.spec.public])
@@ -178,14 +189,14 @@ def sampler(nets: Judging, make_fn):
 
 
 def rewriter(nets: Judging, see_fn, make_fn):
-    """Of a ``Method``: ``(key, state, windows) -> windows``.
+    """Returns ``anonymize`` of a GAN: ``(key, state, windows) -> windows``.
 
-    Each window is made anew, of the class that the classifier tells it is of, or, where
-    that is to be hidden, of another.
+    The GAN generates a new window in place of each window. The new window has the class
+    that the classifier predicts or, if that class is hidden, another class.
 
     Args:
-      nets: with ``spec``, ``config`` and ``classifiers``.
-      see_fn: ``(params, windows) -> x``, what classifiers see of windows in physical
+      nets: networks with ``spec``, ``config`` and ``classifiers``.
+      see_fn: ``(params, windows) -> x``, the classifiers' input for windows in physical
         units.
       make_fn: as in ``sampler``.
     """
@@ -194,9 +205,9 @@ def rewriter(nets: Judging, see_fn, make_fn):
         class_key, make_key = portable.split(key)
         x = see_fn(state.params, windows)
         logits, _ = common_generator.classify(nets, state.params, nets.spec.public, x)
-        found = jnp.argmax(logits, axis=-1)
-        wanted, _ = common_generator.shown_classes(nets, class_key, found)
-        return make_fn(make_key, state.params, wanted)
+        predicted = jnp.argmax(logits, axis=-1)
+        classes, _ = common_generator.shown_classes(nets, class_key, predicted)
+        return make_fn(make_key, state.params, classes)
 
     return anonymize
 
@@ -209,8 +220,8 @@ MOMENTUM = 0.5  # Radford, Metz, Chintala, ICLR 2016, section 3.
 def build(
     name: str, nets: CGANNetworks, hyper, critic: Component, generator: Component
 ):
-    """A ``Method``, the GAN of those two players."""
-    make_fn = lambda *given: made(nets, *given)
+    """Returns the ``Method`` of a GAN with these two components."""
+    make_fn = lambda *args: generate_windows(nets, *args)
     see_fn = lambda params, windows: nets.bits.encode(
         common_generator.standardised(nets, windows)
     )
@@ -230,16 +241,16 @@ def build(
     )
 
 
-def made(nets: CGANNetworks, key, params, classes):
-    """Windows of public classes, ``float32[n, time, channels]``, in physical units."""
+def generate_windows(nets: CGANNetworks, key, params, classes):
+    """Generates ``float32[n, time, channels]``, windows in physical units."""
     x = nets.make(key, params[GENERATOR], classes)
     return common_generator.physical(nets, nets.bits.decode(x))
 
 
 def judging(nets: CGANNetworks, *, concealing: bool) -> Component:
-    """The critic, by the cross-entropy of what is real.
+    """Returns the component of the discriminator, with a cross-entropy loss.
 
-    With ``concealing`` real windows of classes to hide count as made up.
+    With ``concealing``, real windows of hidden classes count as synthetic.
     """
     public = nets.spec.public
 
@@ -247,11 +258,11 @@ def judging(nets: CGANNetworks, *, concealing: bool) -> Component:
         del hyper, given
         labels = batch.labels[public]
         windows = nets.make(key, params[GENERATOR], labels)
-        real = nets.judge(params[CRITIC], batch.windows, labels)
-        made_up = nets.judge(params[CRITIC], windows, labels)
-        secret = concealing & common_generator.is_hidden(nets)[labels]
-        each = jax.nn.softplus(jnp.where(secret, real, -real))
-        loss = jnp.mean(each) + jnp.mean(jax.nn.softplus(made_up))
+        real = nets.discriminate(params[CRITIC], batch.windows, labels)
+        synthetic = nets.discriminate(params[CRITIC], windows, labels)
+        hidden = concealing & common_generator.is_hidden(nets)[labels]
+        each = jax.nn.softplus(jnp.where(hidden, real, -real))
+        loss = jnp.mean(each) + jnp.mean(jax.nn.softplus(synthetic))
         return loss, ({"critic": loss}, {})
 
     optimizer = optax.scale_by_adam(b1=MOMENTUM)
@@ -264,9 +275,9 @@ def judging(nets: CGANNetworks, *, concealing: bool) -> Component:
 
 
 def generating(nets: CGANNetworks, more_fn=None) -> Component:
-    """The generator, by how sure the critic is that its windows are none.
+    """Returns the component of the generator, with the non-saturating GAN loss.
 
-    ``more_fn(params, windows, labels, hyper) -> (float[], info)`` is added.
+    ``more_fn(params, windows, labels, hyper) -> (float[], info)`` adds to the loss.
     """
     public = nets.spec.public
 
@@ -274,12 +285,12 @@ def generating(nets: CGANNetworks, more_fn=None) -> Component:
         del given
         labels = batch.labels[public]
         windows = nets.make(key, params[GENERATOR], labels)
-        made_up = nets.judge(params[CRITIC], windows, labels)
-        loss = jnp.mean(jax.nn.softplus(-made_up))
+        synthetic = nets.discriminate(params[CRITIC], windows, labels)
+        loss = jnp.mean(jax.nn.softplus(-synthetic))
         info = {"generator": loss}
         if more_fn is not None:
-            more, told = more_fn(params, windows, labels, hyper)
-            loss, info = loss + more, info | told
+            more, more_info = more_fn(params, windows, labels, hyper)
+            loss, info = loss + more, info | more_info
         return loss, (info, {})
 
     return Component((GENERATOR,), loss_fn, optimizer=optax.scale_by_adam(b1=MOMENTUM))
@@ -287,17 +298,16 @@ def generating(nets: CGANNetworks, more_fn=None) -> Component:
 
 @register("cgan", config=CGANConfig, recipes=recipes.CGAN)
 def cgan(spec, config) -> Method:
-    """Builds a conditional GAN for windows of ``spec``, a baseline of PrivateHub's.
+    """Builds a conditional GAN for windows of ``spec``, a baseline of PrivateHub.
 
-    The critic learns to tell real windows from made ones, both with their public class
-    beside them, and the generator to be taken for real. Where there are classes in
-    ``classes_to_hide``, the critic learns that their real windows are made up as well,
-    so that the generator gains nothing by windows like those; so does the chapter
-    conceal them.
+    The discriminator learns to distinguish real from synthetic windows, and the
+    generator learns to fool it. Both are conditioned on the public class. The
+    discriminator treats real windows of ``classes_to_hide`` as synthetic, so that the
+    generator has no reason to imitate them. This is how the chapter conceals classes.
 
-    ``sample`` makes windows of classes that one names. ``anonymize`` makes each window
-    anew, of its class as a classifier of raw windows tells it, or of another class if
-    that is to be hidden.
+    ``sample`` generates windows of the requested classes. ``anonymize`` replaces each
+    window by a generated one. Its class is the one that a raw-data classifier predicts
+    or, if that class is hidden, another.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -307,9 +317,8 @@ def cgan(spec, config) -> Method:
       ``Method``, with ``sample``.
 
     Raises:
-      ValueError: if a setting is out of range, or ``classes_to_hide`` names no class,
-        or all.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, or ``classes_to_hide`` names an unknown
+        class or all classes.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -321,31 +330,30 @@ def cgan(spec, config) -> Method:
       the dissertation in which Atlas is chapter 3, section 4.4.2.
     """
     nets = networks(spec, config)
-    players = judging(nets, concealing=True), generating(nets)
-    return build("cgan", nets, HYPER, *players)
+    components = judging(nets, concealing=True), generating(nets)
+    return build("cgan", nets, HYPER, *components)
 
 
 @register("occupancy_gan", config=OccupancyGANConfig, recipes=recipes.OCCUPANCY_GAN)
 def occupancy_gan(spec, config) -> Method:
-    """Builds Occupancy-GAN for windows of ``spec``, a baseline of PrivateHub's.
+    """Builds Occupancy-GAN for windows of ``spec``, a baseline of PrivateHub.
 
-    A conditional GAN whose generator also learns by two losses of a classifier of raw
-    windows: that of windows made of classes to show, which it lowers, and that of
-    windows made of classes in ``classes_to_hide``, which it raises. The latter has no
-    bound in the published form (``privacy_loss="paper"``), so that it soon outweighs
-    all else; here each such window is to look as much of one class as of any other.
+    A conditional GAN whose generator has two more losses, from a classifier of raw
+    windows. It lowers the classifier's loss on generated windows of other classes and
+    raises it on generated windows of ``classes_to_hide``. The published form of the
+    second loss (``privacy_loss="paper"``) has no bound and soon outweighs all others.
+    By default, such a window should instead look equally like every class.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``OccupancyGANConfig``.
 
     Returns:
-      ``Method``, with ``sample``; the rest is as in ``cgan``.
+      ``Method``, with ``sample``; otherwise as ``cgan``.
 
     Raises:
       ValueError: if a setting is out of range, or ``classes_to_hide`` names no class,
-        or all.
-      TypeError: for an unknown setting.
+        an unknown class or all classes.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -358,38 +366,35 @@ def occupancy_gan(spec, config) -> Method:
       reference [92], for the two classifiers.
     """
     nets = networks(spec, config)
-    more_fn = functools.partial(told_by_classifiers, nets, variant=config.privacy_loss)
+    more_fn = functools.partial(classifier_losses, nets, variant=config.privacy_loss)
     hyper = (*HYPER, "utility", "privacy")
-    players = (
-        judging(nets, concealing=False),
-        generating(nets, more_fn),
-    )
-    return build("occupancy_gan", nets, hyper, *players)
+    components = judging(nets, concealing=False), generating(nets, more_fn)
+    return build("occupancy_gan", nets, hyper, *components)
 
 
-def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, variant):
-    """What the two classifiers add to a generator's loss, and both parts of it.
+def classifier_losses(nets: CGANNetworks, params, windows, labels, hyper, variant):
+    """Returns the two classifier losses of the generator: their weighted sum, and both.
 
     Args:
       nets: ``CGANNetworks``.
-      params: with the classifiers'.
-      windows: ``float[batch, time, d]``, made.
-      labels: ``int32[batch]``, of which public classes they are.
-      hyper: with ``utility`` and ``privacy``.
-      variant: of ``PRIVACY_LOSSES``.
+      params: parameters, with the classifiers'.
+      windows: ``float[batch, time, d]``, generated.
+      labels: ``int32[batch]``, public classes of the windows.
+      hyper: hyper-parameters with ``utility`` and ``privacy``.
+      variant: one of ``PRIVACY_LOSSES``.
 
     Returns:
-      ``float[]``, and a dict of two.
+      ``float[]``, and a dict of two losses.
     """
     logits, _ = classify(nets, params, nets.spec.public, windows)
-    secret = common_generator.is_hidden(nets)[labels].astype(jnp.float32)
-    shown = weighted_cross_entropy(logits, labels, 1 - secret)
-    chances = jax.nn.log_softmax(logits)
+    hidden = common_generator.is_hidden(nets)[labels].astype(jnp.float32)
+    shown = weighted_cross_entropy(logits, labels, 1 - hidden)
+    log_probabilities = jax.nn.log_softmax(logits)
     if variant == "paper":
-        # Lowered as it falls: the classifier's loss grows.
-        each = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
+        # The negative cross-entropy: minimising it raises the classifier's loss.
+        each = jnp.take_along_axis(log_probabilities, labels[:, None], axis=1)[:, 0]
     else:
-        each = -jnp.mean(chances, axis=-1)
-    concealed = jnp.sum(secret * each) / jnp.maximum(jnp.sum(secret), 1)
+        each = -jnp.mean(log_probabilities, axis=-1)
+    concealed = jnp.sum(hidden * each) / jnp.maximum(jnp.sum(hidden), 1)
     info = {"shown": shown, "concealed": concealed}
     return hyper["utility"] * shown + hyper["privacy"] * concealed, info

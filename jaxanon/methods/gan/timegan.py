@@ -1,4 +1,4 @@
-"""TimeGAN: a generator of embedded series, and PrivateHub with it for a diffusion."""
+"""TimeGAN: generates series in an embedding space; with PrivateHub's fine-tuning."""
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from jaxanon.methods.gan.timegan_networks import (
     GENERATOR,
     PARTS,
     RANGE,
+    RECOVERY,
     SUPERVISOR,
     TimeGANConfig,
     TimeGANNetworks,
@@ -30,7 +31,6 @@ from jaxanon.methods.gan.timegan_networks import (
     physical,
     scaled,
 )
-from jaxanon.methods.gan.timegan_networks import RECOVERY as timegan_networks_RECOVERY
 from jaxanon.methods.privatehub import fine_tuning
 
 HYPER = ("learning_rate", "classifier_learning_rate", "finetune_learning_rate")
@@ -40,22 +40,26 @@ HYPER += ("gamma", "confidence_threshold", "margin", "replay")
 
 @register("timegan", config=TimeGANConfig, recipes=recipes.TIMEGAN)
 def timegan(spec, config) -> Method:
-    """Builds TimeGAN for windows of ``spec``, a baseline of PrivateHub's.
+    """Builds TimeGAN for windows of ``spec``, a baseline of PrivateHub.
 
-    Windows learn to be embedded and recovered, then a supervisor learns to foresee the
-    next step of what is embedded, then all learn together: in a round generator and
-    embedder take two steps each and the critic one, unless it is good enough already.
-    Generator and critic are told the public class at every step, which the authors'
-    are not: the comparison asks for windows of classes.
+    Training has three phases. First, an autoencoder learns to embed and recover
+    windows. Second, a supervisor learns to predict the next step of an embedded window.
+    Third, all networks train together. In each round of this phase, generator and
+    embedder take two steps each. The discriminator takes one step, unless its loss is
+    already low. Generator and discriminator are conditioned on the public class at
+    every step, unlike the authors', because the comparison needs windows of given
+    classes.
 
-    Where there are classes in ``classes_to_hide``, PrivateHub's app-aware fine-tuning
-    follows, with this generator in place of a diffusion, which is what the chapter
-    compares; the critic learns on.
+    If ``classes_to_hide`` names classes, PrivateHub's app-aware fine-tuning follows,
+    applied to this generator, as in the chapter's comparison. The discriminator
+    continues to train.
 
-    ``sample`` and ``anonymize`` are as in ``cgan``. Other than the authors': two Adams
-    of one network are one, which goes on from phase to phase; the reset gate comes
-    after a product, not before it, as in later recurrent units; and phases are in
-    epochs, of which 50 are 3,900 steps of 10,000 windows, not 50,000.
+    ``sample`` and ``anonymize`` work as in ``cgan``. Differences from the authors'
+    program:
+
+    - One Adam per network continues across phases; the authors use two.
+    - The reset gate comes after the matrix product, as in later GRUs, not before it.
+    - Phases are in epochs: 50 epochs of 10,000 windows are 3,900 steps, not 50,000.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -65,9 +69,9 @@ def timegan(spec, config) -> Method:
       ``Method``, with ``sample``.
 
     Raises:
-      ValueError: if a setting is out of range, or ``classes_to_hide`` names no class,
-        or all. Training raises it where the threshold filters all.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, or ``classes_to_hide`` names an unknown
+        class or all classes. Training raises it if the confidence threshold filters
+        out all windows.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -104,7 +108,7 @@ def timegan(spec, config) -> Method:
             players=(
                 embedding(nets, during(rounds, 0, ends[0])),
                 supervising(nets, during(rounds, *ends)),
-                *players_of_joint(nets, joint),
+                *joint_components(nets, joint),
                 *([discriminating(nets, after)] if after else []),
                 judging(nets, critic),
                 generator.classifying(nets, raw),
@@ -133,22 +137,20 @@ def timegan(spec, config) -> Method:
 
 
 def embedding(nets: TimeGANNetworks, when_fn) -> Component:
-    """The first phase: embedder and recovery, by what is lost between them."""
+    """Returns the component of the first phase: embedder and recovery."""
 
     def loss_fn(key, params, hyper, batch, given):
         del key, hyper, given
         x = batch.windows
-        rebuilt = nets.run(
-            params, timegan_networks_RECOVERY, nets.run(params, EMBEDDER, x)
-        )
+        rebuilt = nets.run(params, RECOVERY, nets.run(params, EMBEDDER, x))
         loss = recovery(x, rebuilt)
         return loss, ({"embedding": loss}, {})
 
-    return Component((EMBEDDER, timegan_networks_RECOVERY), loss_fn, when_fn=when_fn)
+    return Component((EMBEDDER, RECOVERY), loss_fn, when_fn=when_fn)
 
 
 def supervising(nets: TimeGANNetworks, when_fn) -> Component:
-    """The second phase: the supervisor alone."""
+    """Returns the component of the second phase: the supervisor."""
 
     def loss_fn(key, params, hyper, batch, given):
         del key, hyper, given
@@ -159,17 +161,17 @@ def supervising(nets: TimeGANNetworks, when_fn) -> Component:
     return Component((SUPERVISOR,), loss_fn, when_fn=when_fn)
 
 
-def players_of_joint(nets: TimeGANNetworks, when_fn) -> tuple[Component, ...]:
-    """Generator and embedder twice, on a batch of their own each."""
+def joint_components(nets: TimeGANNetworks, when_fn) -> tuple[Component, ...]:
+    """Returns generator and embedder components, two each, with separate batches."""
     return tuple(
-        player(nets, turn, when_fn)
+        component(nets, turn, when_fn)
         for turn in range(PARTS - 1)
-        for player in (generating, embedding_again)
+        for component in (generating, embedding_again)
     )
 
 
 def generating(nets: TimeGANNetworks, turn: int, when_fn) -> Component:
-    """Generator and supervisor."""
+    """Returns the component of generator and supervisor in the joint phase."""
 
     def loss_fn(key, params, hyper, batch, given):
         del given
@@ -180,37 +182,37 @@ def generating(nets: TimeGANNetworks, turn: int, when_fn) -> Component:
 
 
 def generator_loss(nets: TimeGANNetworks, key, params, hyper, part):
-    """``float[]``, what the generator learns by, and its parts."""
+    """Returns ``float[]``, the loss of the generator, and its parts."""
     x, labels = part.windows, part.labels[nets.spec.public]
     first, foreseen = nets.imagine(key, params, labels)
-    made = nets.run(params, timegan_networks_RECOVERY, foreseen)
+    generated = nets.run(params, RECOVERY, foreseen)
     latent = nets.run(params, EMBEDDER, x)
     step = supervised(latent, nets.run(params, SUPERVISOR, latent))
-    fooled = real(nets.judge(params, foreseen, labels))
-    fooled_at_first = real(nets.judge(params, first, labels))
-    moments = moment_distance(x, made)
+    fooled = real(nets.discriminate(params, foreseen, labels))
+    fooled_at_first = real(nets.discriminate(params, first, labels))
+    moments = moment_distance(x, generated)
     loss = fooled + hyper["gamma"] * fooled_at_first
     loss = loss + SUPERVISED * root(step) + MOMENTS * moments
     return loss, {"generator": fooled, "moments": moments}
 
 
 def embedding_again(nets: TimeGANNetworks, turn: int, when_fn) -> Component:
-    """Embedder and recovery, by what is lost and by how hard it is to foresee."""
+    """Returns the component of embedder and recovery in the joint phase."""
 
     def loss_fn(key, params, hyper, batch, given):
         del key, hyper, given
         x = batch.parts[turn].windows
         latent = nets.run(params, EMBEDDER, x)
         step = supervised(latent, nets.run(params, SUPERVISOR, latent))
-        lost = recovery(x, nets.run(params, timegan_networks_RECOVERY, latent))
+        lost = recovery(x, nets.run(params, RECOVERY, latent))
         loss = lost + SUPERVISED_IN_EMBEDDER * step
         return loss, ({"embedder": loss}, {})
 
-    return Component((EMBEDDER, timegan_networks_RECOVERY), loss_fn, when_fn=when_fn)
+    return Component((EMBEDDER, RECOVERY), loss_fn, when_fn=when_fn)
 
 
 def judging(nets: TimeGANNetworks, when_fn) -> Component:
-    """The critic, which rests where it is good enough."""
+    """Returns the component of the discriminator, which skips steps at a low loss."""
 
     def loss_fn(key, params, hyper, batch, given):
         del given
@@ -218,9 +220,9 @@ def judging(nets: TimeGANNetworks, when_fn) -> Component:
         labels = part.labels[nets.spec.public]
         first, foreseen = nets.imagine(key, params, labels)
         latent = nets.run(params, EMBEDDER, part.windows)
-        loss = real(nets.judge(params, latent, labels))
-        loss += made_up(nets.judge(params, foreseen, labels))
-        at_first = made_up(nets.judge(params, first, labels))
+        loss = real(nets.discriminate(params, latent, labels))
+        loss += made_up(nets.discriminate(params, foreseen, labels))
+        at_first = made_up(nets.discriminate(params, first, labels))
         loss += hyper["gamma"] * at_first
         learns = jax.lax.stop_gradient(loss > ENOUGH)
         return jnp.where(learns, loss, 0), ({"critic": loss}, {})
@@ -230,7 +232,7 @@ def judging(nets: TimeGANNetworks, when_fn) -> Component:
 
 
 def discriminating(nets: TimeGANNetworks, when_fn) -> Component:
-    """Generator and supervisor, by PrivateHub's triplet loss and by their own."""
+    """Returns generator and supervisor with PrivateHub's triplet loss and their own."""
 
     def loss_fn(key, params, hyper, batch, given):
         del given
@@ -241,7 +243,9 @@ def discriminating(nets: TimeGANNetworks, when_fn) -> Component:
             batch.positives.windows,
             nets.make(keys[1], params, batch.negatives),
         )
-        loss, info = fine_tuning.apart(nets, params, windows, labels, hyper)
+        loss, info = fine_tuning.filtered_triplet_loss(
+            nets, params, windows, labels, hyper
+        )
         rest, _ = generator_loss(nets, keys[2], params, hyper, batch.parts[0])
         return loss + hyper["replay"] * rest, (info, {})
 
@@ -253,55 +257,55 @@ def discriminating(nets: TimeGANNetworks, when_fn) -> Component:
     )
 
 
-RECOVERY, SUPERVISED_IN_EMBEDDER = 10.0, 0.1
+RECOVERY_WEIGHT, SUPERVISED_IN_EMBEDDER = 10.0, 0.1
 
 SUPERVISED, MOMENTS = 100.0, 100.0
 
-ENOUGH = 0.15  # A critic whose loss is not above this rests.
+ENOUGH = 0.15  # The discriminator skips a step while its loss is at most this.
 
-LEAST = 1e-6  # Added to variances, whose root has no slope at 0.
+LEAST = 1e-6  # Added to variances; the square root has no gradient at 0.
 
 
 def recovery(x, rebuilt):
-    """Ten times the root of the mean squared error.
+    """Returns ten times the root of the mean squared error.
 
     Example:
       >>> recovery(jnp.zeros((1, 2, 1)), jnp.full((1, 2, 1), 0.5))
       Array(5., dtype=float32)
     """
-    return RECOVERY * root(jnp.mean((x - rebuilt) ** 2))
+    return RECOVERY_WEIGHT * root(jnp.mean((x - rebuilt) ** 2))
 
 
 def supervised(latent, foreseen):
-    """Mean squared error of each step as foreseen at the one before.
+    """Returns the mean squared error of each step's prediction from the step before.
 
     Args:
       latent: ``float[batch, time, d]``.
-      foreseen: the same shape; what step ``t`` says of step ``t + 1``.
+      foreseen: same shape; at step ``t``, the prediction for step ``t + 1``.
 
     Example:
-      >>> told = jnp.array([[[1.0], [2.0], [3.0]]])
-      >>> supervised(told, told + 1), supervised(told, told)
+      >>> latent = jnp.array([[[1.0], [2.0], [3.0]]])
+      >>> supervised(latent, latent + 1), supervised(latent, latent)
       (Array(0., dtype=float32), Array(1., dtype=float32))
     """
     return jnp.mean((latent[:, 1:] - foreseen[:, :-1]) ** 2)
 
 
-def moment_distance(x, made):
-    """How far means and deviations over a batch lie apart, over steps and channels.
+def moment_distance(x, generated):
+    """Returns the distance of batch means and deviations, over steps and channels.
 
     Example:
       >>> x = jnp.array([[[0.0]], [[2.0]]])
       >>> moment_distance(x, x), moment_distance(x, x + 3)
       (Array(0., dtype=float32), Array(3., dtype=float32))
     """
-    spread = lambda x: jnp.sqrt(jnp.var(x, axis=0) + LEAST)
-    means = jnp.mean(jnp.abs(x.mean(axis=0) - made.mean(axis=0)))
-    return means + jnp.mean(jnp.abs(spread(x) - spread(made)))
+    std = lambda x: jnp.sqrt(jnp.var(x, axis=0) + LEAST)
+    means = jnp.mean(jnp.abs(x.mean(axis=0) - generated.mean(axis=0)))
+    return means + jnp.mean(jnp.abs(std(x) - std(generated)))
 
 
 def real(logits):
-    """Cross-entropy of saying that all are real.
+    """Returns the cross-entropy of the logits if all windows are real.
 
     Example:
       >>> real(jnp.zeros(2))
@@ -311,7 +315,7 @@ def real(logits):
 
 
 def made_up(logits):
-    """Cross-entropy of saying that none is.
+    """Returns the cross-entropy of the logits if all windows are synthetic.
 
     Example:
       >>> bool(made_up(jnp.array([-9.0])) < 1e-3)
@@ -321,12 +325,12 @@ def made_up(logits):
 
 
 def root(square):
-    """The square root; at 0 its slope is 0, not infinite.
+    """Returns the square root, with gradient 0 instead of infinity at 0.
 
     Example:
       >>> value, slope = jax.value_and_grad(root)(0.0)
       >>> float(value), float(slope)
       (0.0, 0.0)
     """
-    some = square > 0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+    positive = square > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)

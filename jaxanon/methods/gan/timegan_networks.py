@@ -1,4 +1,4 @@
-"""The networks of TimeGAN, and what it trains on."""
+"""Networks, settings and batches of TimeGAN."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -21,57 +21,64 @@ GENERATOR, CRITIC, RANGE = "generator", "critic", "range"
 
 CLASSIFIERS = generator.CLASSIFIERS
 
-PARTS = 3  # Batches of a joint round: two of the generator's, one of the critic's.
+PARTS = 3  # Batches per joint round: two for the generator, one for the discriminator.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TimeGANConfig:
-    """TimeGAN's settings, its authors' where they have them.
+    """Settings of TimeGAN; the authors' values where they exist.
 
-    Theirs are 50,000 steps of each phase. Step sizes and weights are defaults here and
-    arrays in the state, which a sweep may vary without compiling anew.
+    The authors train each phase for 50,000 steps. Learning rates and weights are arrays
+    in the state, so a sweep can vary them without recompiling.
     """
 
     categories: tuple[str, ...] = setting(
         (),
-        help='channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")',
+        help='categorical channels with values 0 and 1 ("door on", "* on") or 0 to K '
+        '- 1 ("mode=4")',
     )
     classes_to_hide: tuple[str, ...] = setting((), help="public classes to conceal")
-    learning_rate: float = setting(1e-3, above=0, help="step size of all its networks")
+    learning_rate: float = setting(
+        1e-3, above=0, help="learning rate of TimeGAN's networks"
+    )
     classifier_learning_rate: float = setting(
-        1e-3, above=0, help="step size of Adam, for the classifiers of raw windows"
+        1e-3, above=0, help="learning rate of Adam, for the raw-data classifiers"
     )
     batch_size: int = setting(
-        128, at_least=1, help="windows per step; a joint round takes 3 batches"
+        128, at_least=1, help="windows per step; a joint round uses 3 batches"
     )
     features: tuple[int, ...] = setting(
         (24, 24, 24), at_least=1, min_length=2, help="widths of the recurrent layers"
     )
-    embedding: int = setting(50, at_least=1, help="epochs of the embedding")
-    supervising: int = setting(50, at_least=1, help="epochs of the supervisor")
+    embedding: int = setting(50, at_least=1, help="epochs of the embedding phase")
+    supervising: int = setting(50, at_least=1, help="epochs of the supervisor's phase")
     joint: int = setting(
         100,
         at_least=1,
-        help="epochs in which all learn, before fine-tuning, if there are classes to "
-        "hide; else all that are left",
+        help="epochs of joint training before fine-tuning with classes_to_hide; "
+        "without hidden classes, joint training uses all remaining epochs",
     )
     gamma: float = setting(
-        1.0, at_least=0, help="weight of the critic's loss on unsupervised windows"
+        1.0,
+        at_least=0,
+        help="weight of the discriminator's loss on unsupervised windows",
     )
     finetune_learning_rate: float = setting(
-        1e-4, above=0, help="step size in fine-tuning"
+        1e-4, above=0, help="learning rate in fine-tuning"
     )
     confidence_threshold: float = setting(
-        0.5, at_least=0, below=1, help="G: least probability"
+        0.5, at_least=0, below=1, help="G: minimum probability of the requested class"
     )
-    margin: float = setting(0.2, at_least=0, help="of the triplet loss")
-    replay: float = setting(1.0, at_least=0, help="weight of the joint loss at the end")
+    margin: float = setting(0.2, at_least=0, help="margin of the triplet loss")
+    replay: float = setting(
+        1.0, at_least=0, help="weight of the joint loss in fine-tuning"
+    )
 
     __post_init__ = check
 
 
 class TimeGANNetworks(NamedTuple):
-    """What TimeGAN is made of; windows are scaled to [0, 1], channel by channel."""
+    """Networks of TimeGAN, for windows scaled to [0, 1] per channel."""
 
     spec: Any
     config: TimeGANConfig
@@ -81,7 +88,7 @@ class TimeGANNetworks(NamedTuple):
     classifiers: dict[str, WindowClassifier]
 
     def init(self, key):
-        """Parameters of all; the range is empty until there are data."""
+        """Returns all parameters; the range is [0, 1] until the first round."""
         keys = jax.random.split(key, 5 + len(self.classifiers))
         time, channels = self.spec.time, len(self.spec.channels)
         width, classes = self.config.features[-1], self.sizes[self.spec.public]
@@ -104,36 +111,36 @@ class TimeGANNetworks(NamedTuple):
         return params
 
     def run(self, params, name: str, x):
-        """What one of the five says at every step."""
+        """Returns the output of one of the five networks at every step."""
         return apply(self.recurrent[name], params[name], x)
 
-    def judge(self, params, latent, classes):
-        """Logits of being embedded, not made up, ``float[batch, time, 1]``."""
-        told = append_classes(latent, classes, self.sizes[self.spec.public])
-        return self.run(params, CRITIC, told)
+    def discriminate(self, params, latent, classes):
+        """Returns ``float[batch, time, 1]``, logits of being embedded real windows."""
+        inputs = append_classes(latent, classes, self.sizes[self.spec.public])
+        return self.run(params, CRITIC, inputs)
 
     def imagine(self, key, params, classes):
-        """What the generator makes of noise, and what the supervisor makes of that.
+        """Returns the outputs of the generator, and of the supervisor applied to them.
 
-        Both ``float[batch, time, d]``, as windows are embedded.
+        Both are ``float[batch, time, d]`` in the embedding space.
         """
         shape = (len(classes), self.spec.time, len(self.spec.channels))
         noise = portable.uniform(key, shape)
-        told = append_classes(noise, classes, self.sizes[self.spec.public])
-        first = self.run(params, GENERATOR, told)
+        inputs = append_classes(noise, classes, self.sizes[self.spec.public])
+        first = self.run(params, GENERATOR, inputs)
         return first, self.run(params, SUPERVISOR, first)
 
     def make(self, key, params, classes):
-        """``float[batch, time, channels]``, windows of public classes, in (0, 1)."""
+        """Generates ``float[batch, time, channels]``, windows in (0, 1)."""
         return self.run(params, RECOVERY, self.imagine(key, params, classes)[1])
 
 
 def networks(spec, config: TimeGANConfig) -> TimeGANNetworks:
-    """The networks for windows of ``spec``.
+    """Returns the networks for windows of ``spec``.
 
     Raises:
-      ValueError: for a public attribute that is a number, categories that name no
-        channel, classes to hide that there are not, or all of them.
+      ValueError: if the public attribute is a number, categories name no channel, or
+        ``classes_to_hide`` names an unknown class or all classes.
     """
     sizes, values = generator.attributes_and_values(spec, config)
     features = tuple(config.features)
@@ -155,7 +162,7 @@ def networks(spec, config: TimeGANConfig) -> TimeGANNetworks:
 
 
 class Prepared(NamedTuple):
-    """Windows on the device, and the least and the largest of each channel."""
+    """Windows on the device, with the minimum and maximum of each channel."""
 
     pool: pool.Pool
     low: jax.Array  # float32[channels], standardised
@@ -170,25 +177,25 @@ class Part(NamedTuple):
 
 
 class TimeGANBatch(NamedTuple):
-    """Three of them, of which the first is what most of training sees."""
+    """Three independent batches; most components use only the first."""
 
     parts: tuple[Part, ...]
-    positives: Any = None  # Part, others of the first one's classes
+    positives: Any = None  # Part, other windows of the first part's classes
     negatives: Any = None  # int32[batch], classes to hide
 
     @property
     def windows(self):
-        """Of the first part."""
+        """Windows of the first part."""
         return self.parts[0].windows
 
     @property
     def labels(self):
-        """Of the first part."""
+        """Labels of the first part."""
         return self.parts[0].labels
 
 
 def batch_source(nets: TimeGANNetworks) -> BatchSource:
-    """Batches drawn uniformly, with replacement, from all clients' windows."""
+    """Returns a source of batches drawn with replacement from all clients' windows."""
     size, spec = nets.config.batch_size, nets.spec
     names = spec.classes[spec.public]
     hidden = [names.index(name) for name in nets.config.classes_to_hide]
@@ -196,8 +203,8 @@ def batch_source(nets: TimeGANNetworks) -> BatchSource:
     def prepare(clients):
         check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)
         data = pool.pool(spec, clients)
-        needed = (2, pool.FOR_HIDING) if hidden else (1, pool.FOR_TELLING)
-        pool.check_counts(spec, data.counts, *needed)
+        required = (2, pool.FOR_HIDING) if hidden else (1, pool.FOR_TELLING)
+        pool.check_counts(spec, data.counts, *required)
         low, high = data.windows.min(axis=(0, 1)), data.windows.max(axis=(0, 1))
         return Prepared(data, low, jnp.where(high > low, high, low + 1))
 
@@ -221,11 +228,11 @@ def batch_source(nets: TimeGANNetworks) -> BatchSource:
 
 
 def scaled(x, low, high):
-    """Standardised windows in [0, 1]."""
+    """Scales standardised windows to [0, 1]."""
     return (x - low[None, None]) / (high - low)[None, None]
 
 
 def physical(nets: TimeGANNetworks, params, x):
-    """Windows in [0, 1] in physical units; values of categorical channels whole."""
+    """Converts windows in [0, 1] to physical units; rounds categorical channels."""
     low, high = params[RANGE]["low"][None, None], params[RANGE]["high"][None, None]
     return generator.physical(nets, x * (high - low) + low)

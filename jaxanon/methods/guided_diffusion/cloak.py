@@ -1,4 +1,4 @@
-"""Cloak: a diffusion in an autoencoder's latents, guided by contrasts of classes."""
+"""Cloak: diffusion in the latent space of an autoencoder, with contrastive guidance."""
 
 from typing import Any, NamedTuple
 
@@ -30,9 +30,9 @@ from jaxanon.models.unet import UNet, check_halved
 
 COMPRESSOR, EXPANDER, SCALE = "compressor", "expander", "scale"
 
-KEPT = 0.95  # Of the latents' mean and deviation, from one batch to the next.
+SCALE_DECAY = 0.95  # Decay per batch of the running mean and std of latents.
 
-LEAST_STD = 1e-3  # Of latents that KL made say nothing.
+LEAST_STD = 1e-3  # Minimum std; the KL term can collapse a latent channel.
 
 HYPER = (*guidance.HYPER, "autoencoder_learning_rate", "guidance_encoder_learning_rate")
 
@@ -40,28 +40,28 @@ HYPER += ("kl", "temperature")
 
 
 class CloakNetworks(NamedTuple):
-    """What Cloak is made of; windows are standardised, their values as bits."""
+    """Networks of Cloak, for standardised windows encoded as bits."""
 
     spec: Any
     config: CloakConfig
     bits: AnalogBits
     sizes: dict[str, int]  # number of classes of each attribute
     schedule: kernels.NoiseSchedule
-    # Of each attribute; their "logits" are projections, which have no class.
+    # One encoder per attribute; its "logits" are the projections that are compared.
     classifiers: dict[str, WindowClassifier]
     compressor: Compressor
     expander: Expander
     unet: UNet
 
     def init(self, key):
-        """Parameters of all; the latents' scale is 1 until there are data."""
+        """Returns all parameters; the latent scale is 1 until the first round."""
         window = jnp.zeros((1, self.spec.time, self.bits.channels))
         time = self.spec.time // 2 ** len(self.config.autoencoder_widths)
         channels = self.config.channels
         latent = jnp.zeros((1, time, channels))
         keys = jax.random.split(key, 3 + len(self.classifiers))
-        step, told = jnp.ones(1, jnp.int32), self.nothing(1)
-        denoiser = self.unet.init(keys[0], latent, step, told)["params"]
+        step, condition = jnp.ones(1, jnp.int32), self.nothing(1)
+        denoiser = self.unet.init(keys[0], latent, step, condition)["params"]
         return {
             DENOISER: denoiser,
             AVERAGE: jax.tree.map(jnp.copy, denoiser),
@@ -72,41 +72,41 @@ class CloakNetworks(NamedTuple):
         }
 
     def denoise(self, denoiser, x, t, condition):
-        """What the U-Net of those parameters predicts, in the shape of ``x``."""
+        """Returns the output of the U-Net, in the shape of ``x``."""
         return apply(self.unet, denoiser, x, t, condition)
 
     def nothing(self, batch: int) -> Condition:
-        """The condition that says nothing."""
+        """Returns the null condition."""
         return null_condition({}, len(self.sizes) * self.config.latent_dim + 2, batch)
 
     def compress(self, params, windows):
-        """Mean and log-variance of latent windows, as the encoder has them."""
+        """Returns the encoder's mean and log-variance of latent windows."""
         return apply(self.compressor, params[COMPRESSOR], windows)
 
     def expand(self, params, z):
-        """``float[batch, time, d]``, the windows of latents."""
+        """Decodes latent windows to ``float[batch, time, d]``."""
         return apply(self.expander, params[EXPANDER], z)
 
 
 def networks(spec, config: CloakConfig) -> CloakNetworks:
-    """The networks for windows of ``spec``.
+    """Returns the networks for windows of ``spec``.
 
     Raises:
-      ValueError: for a public attribute that is a number, a window that cannot be
-        halved so often, or categories that name no channel.
+      ValueError: if the public attribute is a number, the window length cannot be
+        halved often enough, or categories name no channel.
     """
     sizes, values = sizes_and_values(spec, config.categories)
     widths, inner = tuple(config.autoencoder_widths), tuple(config.widths)
     check_halved(spec.time, len(inner), len(widths))
     bits = AnalogBits(values, tuple(spec.mean), tuple(spec.std))
-    reader = lambda: WindowClassifier(config.projection, features=config.latent_dim)
+    encoder = lambda: WindowClassifier(config.projection, features=config.latent_dim)
     return CloakNetworks(
         spec=spec,
         config=config,
         bits=bits,
         sizes=sizes,
         schedule=SCHEDULES[config.schedule](config.num_train_timesteps),
-        classifiers={name: reader() for name in sizes},
+        classifiers={name: encoder() for name in sizes},
         compressor=Compressor(widths, config.channels),
         expander=Expander(widths[::-1], bits.channels),
         unet=UNet((), inner, config.blocks, config.heads, config.dtype),
@@ -118,23 +118,24 @@ def networks(spec, config: CloakConfig) -> CloakNetworks:
 def cloak(spec, config) -> Method:
     """Builds Cloak for windows of ``spec``.
 
-    First an autoencoder learns latent windows, shorter than those it is given, with a
-    small KL divergence. Beside it, one network for each attribute learns features by
-    contrast: near those of other windows of the class, far from all the rest. A public
-    class's windows are of every private class, and are drawn together: nothing rewards
-    public features for what tells the private one. Then, after ``pretraining`` epochs,
-    all of these rest and a U-Net learns to take noise off latent windows, told
-    the public features, the private ones or neither.
+    In the first ``pretraining`` epochs, an autoencoder learns shorter latent windows,
+    with a small KL term. At the same time, one encoder per attribute learns features
+    with a contrastive loss, which brings features of the same class together and
+    separates those of different classes. Windows of one public class have all private
+    classes, so the loss does not reward public features for private information. These
+    networks are then frozen, and a U-Net learns to denoise latent windows, conditioned
+    on the public features, the private features or neither.
 
-    ``anonymize`` is PrivDiffuser's, in latent windows: noised part of the way
-    (``strength``), taken back towards the public features and away from the private
-    ones (``guidance_scale``, ``negative_guidance_scale``, which may be chosen after
-    training), and decoded. With the default widths a step of the sampler sees a quarter
-    of a window's samples. No label is asked for, and nothing is promised.
+    ``anonymize`` works as in PrivDiffuser, on latent windows. It adds part of the noise
+    (``strength``) and denoises towards the public features and away from the private
+    ones (``guidance_scale``, ``negative_guidance_scale``). It then decodes the result.
+    These three settings can be changed after training. With the default widths, a
+    sampler step processes a quarter of a window's samples. ``anonymize`` needs no
+    labels and gives no guarantee.
 
-    Of the published method this keeps what its abstract tells: a latent diffusion,
-    contrastive guidance, a balance that the user sets. Losses, widths, schedule and
-    phases are ours: the abstract does not give them.
+    From the published abstract, this implementation takes latent diffusion, contrastive
+    guidance and a user-set trade-off. Losses, widths, schedule and phases are
+    jaxanon's own, because the abstract does not give them.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -144,8 +145,8 @@ def cloak(spec, config) -> Method:
       ``Method``.
 
     Raises:
-      ValueError: if a setting is out of range, or windows cannot be halved so often.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, or the window length cannot be halved
+        often enough.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -154,7 +155,7 @@ def cloak(spec, config) -> Method:
       (8, (32, 64))
 
     References:
-      Cloak, arXiv 2512.12086, its abstract; Khosla et al., Supervised contrastive
+      Cloak, arXiv 2512.12086 (abstract); Khosla et al., Supervised contrastive
       learning, NeurIPS 2020; Rombach et al., CVPR 2022, for latent diffusion.
     """
     nets = networks(spec, config)
@@ -169,7 +170,7 @@ def cloak(spec, config) -> Method:
 
 
 def embedding(nets: CloakNetworks, when_fn) -> Component:
-    """Both halves of the autoencoder, by what is lost between them and the KL."""
+    """Returns the component of the autoencoder, with reconstruction and KL losses."""
 
     def loss_fn(key, params, hyper, batch, given):
         del given
@@ -178,9 +179,9 @@ def embedding(nets: CloakNetworks, when_fn) -> Component:
         error = jnp.mean((batch.windows - nets.expand(params, z)) ** 2)
         kl = jnp.mean(kl_to_standard_normal(mean, log_variance)) / mean.shape[-1]
         now = {"mean": jnp.mean(mean, axis=(0, 1)), "std": jnp.std(mean, axis=(0, 1))}
-        mix = lambda old, new: KEPT * old + (1 - KEPT) * new
-        kept = {SCALE: jax.tree.map(mix, params[SCALE], now)}
-        return error + hyper["kl"] * kl, ({"reconstruction": error, "kl": kl}, kept)
+        mix = lambda old, new: SCALE_DECAY * old + (1 - SCALE_DECAY) * new
+        aux = {SCALE: jax.tree.map(mix, params[SCALE], now)}
+        return error + hyper["kl"] * kl, ({"reconstruction": error, "kl": kl}, aux)
 
     groups = COMPRESSOR, EXPANDER
     return Component(
@@ -189,9 +190,9 @@ def embedding(nets: CloakNetworks, when_fn) -> Component:
 
 
 def contrasting(nets: CloakNetworks, when_fn) -> Component:
-    """What reads each attribute, by the contrast of its classes.
+    """Returns the component of the guidance encoders, with a contrastive loss.
 
-    Without dropout: noise in few directions kept readers of two classes from learning.
+    Uses no dropout: in experiments, encoders of two classes did not learn with it.
     """
 
     def loss_fn(key, params, hyper, batch, given):
@@ -213,13 +214,13 @@ def contrasting(nets: CloakNetworks, when_fn) -> Component:
 
 
 def see(nets: CloakNetworks, params, x):
-    """Scaled latent windows and latents of both kinds, of windows."""
+    """Returns scaled latent windows and the public and private features of windows."""
     mean, std = (params[SCALE][name][None, None] for name in ("mean", "std"))
     z, _ = nets.compress(params, x)
     return (z - mean) / jnp.maximum(std, LEAST_STD), *guidance.latents(nets, params, x)
 
 
 def unscaled(params, z):
-    """Latent windows as the decoder takes them, of those that are diffused."""
+    """Inverts the scaling of latent windows for the decoder."""
     mean, std = (params[SCALE][name][None, None] for name in ("mean", "std"))
     return z * jnp.maximum(std, LEAST_STD) + mean

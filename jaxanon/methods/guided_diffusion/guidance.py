@@ -1,4 +1,4 @@
-"""Settings and guidance of the diffusions that are guided by latents."""
+"""Settings and training of diffusion models that attribute latents guide."""
 
 import dataclasses
 from collections.abc import Callable
@@ -31,83 +31,103 @@ HYPER = ("learning_rate", "condition_dropout", "ema_decay", *AT_RELEASE)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GuidedConfig(DiffusionConfig):
-    """What PrivDiffuser and Cloak share; none is published, these are our own.
+    """Settings shared by PrivDiffuser and Cloak; jaxanon's own, none are published.
 
-    Numbers in it are defaults of hyper-parameters, arrays in the state, which a sweep
-    may vary without compiling anew.
+    Numbers are arrays in the state, so a sweep can vary them without recompiling.
     """
 
     batch_size: int = setting(
-        128, at_least=2, remedy="windows are compared", help="windows per step"
+        128, at_least=2, remedy="the losses compare windows", help="windows per step"
     )
-    latent_dim: int = setting(64, at_least=1, help="size of the latents that guide")
+    latent_dim: int = setting(
+        64, at_least=1, help="size of each attribute's latent, which guides sampling"
+    )
     pretraining: int = setting(
-        10, at_least=1, help="first epochs, of the networks that make the latents"
+        10, at_least=1, help="initial epochs that train the networks for the latents"
     )
     condition_dropout: float = setting(
         0.2,
         at_least=0,
         below=1,
-        help="share of windows of which the denoiser is told no latent; of each other "
-        "it is told one, the public or the private",
+        help="fraction of windows on which the denoiser trains without a condition; "
+        "the others have the public or the private latent",
     )
     strength: float = setting(
-        0.8, above=0, at_most=1, help="share of the steps that noise a window"
+        0.8,
+        above=0,
+        at_most=1,
+        help="fraction of the diffusion steps by which a window is noised",
     )
-    guidance_scale: float = setting(1.5, at_least=0, help="weight of the public latent")
+    guidance_scale: float = setting(
+        1.5, at_least=0, help="guidance weight towards the public latent"
+    )
     negative_guidance_scale: float = setting(
-        0.5, at_least=0, help="weight of the private latents, to be avoided"
+        0.5, at_least=0, help="guidance weight away from the private latents"
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrivDiffuserConfig(GuidedConfig):
-    """PrivDiffuser's settings, of our own: its abstract gives none."""
+    """Settings of PrivDiffuser; jaxanon's own, because its abstract gives none."""
 
     classifier_learning_rate: float = setting(
-        1e-3, above=0, help="step size of Adam, for the latents' classifiers"
+        1e-3,
+        above=0,
+        help="learning rate of Adam, for the classifiers behind the latents",
     )
     disentangling: float = setting(
-        0.1, at_least=0, help="weight of the public latent's private information"
+        0.1,
+        at_least=0,
+        help="weight of the mutual information between public latent and private "
+        "classes",
     )
-    law_learning_rate: float = setting(3e-3, above=0, help="step size of the bound")
-    law_steps: int = setting(5, at_least=1, help="its steps per classifiers' step")
+    law_learning_rate: float = setting(
+        3e-3,
+        above=0,
+        help="learning rate of the network that predicts private classes from the "
+        "public latent",
+    )
+    law_steps: int = setting(
+        5, at_least=1, help="steps of that network per classifier step"
+    )
     law_hidden_sizes: tuple[int, ...] = setting(
-        (64,), at_least=1, help="widths of its layers"
+        (64,), at_least=1, help="widths of that network's hidden layers"
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CloakConfig(GuidedConfig):
-    """Cloak's settings, of our own: its abstract gives none."""
+    """Settings of Cloak; jaxanon's own, because its abstract gives none."""
 
     widths: tuple[int, ...] = setting(
-        (32, 64), at_least=1, min_length=1, help="of the U-Net's levels"
+        (32, 64), at_least=1, min_length=1, help="widths of the U-Net's levels"
     )
     autoencoder_widths: tuple[int, ...] = setting(
         (32, 32),
         at_least=1,
         min_length=1,
-        remedy="without one nothing gets shorter; train privdiffuser",
-        help="of the encoder's convolutions, each of which halves windows; the "
-        "decoder's, reversed",
+        remedy="each layer halves the window; for none, train privdiffuser",
+        help="widths of the encoder's convolutions, each of which halves the window; "
+        "the decoder uses them in reverse order",
     )
     channels: int = setting(4, at_least=1, help="channels of the latent windows")
     kl: float = setting(0.01, at_least=0, help="weight of the KL divergence")
     autoencoder_learning_rate: float = setting(
-        1e-3, above=0, help="step size of Adam, for the autoencoder"
+        1e-3, above=0, help="learning rate of Adam, for the autoencoder"
     )
     guidance_encoder_learning_rate: float = setting(
-        1e-3, above=0, help="step size of Adam, for what reads the latents to guide by"
+        1e-3, above=0, help="learning rate of Adam, for the guidance encoders"
     )
     projection: int = setting(
-        32, at_least=1, help="size of the projections of latents that are compared"
+        32,
+        at_least=1,
+        help="size of the projections that the contrastive loss compares",
     )
     temperature: float = setting(
         0.5,
         above=0,
-        help="of the contrastive loss; at 0.1, its paper's, readers of two classes "
-        "were seen to learn nothing",
+        help="temperature of the contrastive loss; at 0.1, the value of its paper, "
+        "encoders of two classes did not learn",
     )
 
 
@@ -119,17 +139,17 @@ def guided(
     see_fn: Callable,
     back_fn: Callable,
 ) -> Method:
-    """A method whose denoiser learns when all that it is told by has learned.
+    """Returns a method that trains networks for latents first and a denoiser after.
 
     Args:
-      name: of the method.
+      name: name of the method.
       nets: ``Judging`` networks with ``init``, ``schedule``, ``denoise(denoiser, x, t,
         condition)`` and ``nothing(batch)``; their config is a ``GuidedConfig``.
-      hyper: names of its fields that are hyper-parameters.
-      learning_fn: ``when_fn -> players``, of the first phase.
-      see_fn: ``(params, windows) -> (x0, public, private)``: what is diffused of
-        windows as networks see them, ``float[batch, ...]``, and their latents, ``float[
-        batch, d]`` each.
+      hyper: names of the config fields that are hyper-parameters.
+      learning_fn: ``when_fn -> components`` of the first phase.
+      see_fn: ``(params, windows) -> (x0, public, private)``: the data to diffuse for
+        encoded windows, ``float[batch, ...]``, and the latents, ``float[batch, d]``
+        each.
       back_fn: ``(params, x0) -> windows``.
     """
     config = nets.config
@@ -154,8 +174,8 @@ def guided(
 
     def anonymize(key, state, windows):
         x = nets.bits.encode(generator.standardised(nets, windows))
-        made = rewritten(nets, key, state.params, state.hyper, *see_fn(state.params, x))
-        return generator.physical(nets, nets.bits.decode(back_fn(state.params, made)))
+        x0 = rewrite(nets, key, state.params, state.hyper, *see_fn(state.params, x))
+        return generator.physical(nets, nets.bits.decode(back_fn(state.params, x0)))
 
     method = with_phases(
         by_epoch(make), min_epochs=config.pretraining + 1, phases=("pretraining",)
@@ -167,7 +187,7 @@ def guided(
 
 
 def denoising(nets: Any, see_fn: Callable, when_fn) -> Component:
-    """The denoiser, told the public latent, the private one, or neither."""
+    """Returns the denoiser's component; conditions hold at most one latent."""
 
     def loss_fn(key, params, hyper, batch, given):
         del given
@@ -175,30 +195,30 @@ def denoising(nets: Any, see_fn: Callable, when_fn) -> Component:
         x0, public, private = see_fn(params, batch.windows)
         known = one_known(known_key, len(x0), hyper["condition_dropout"])
         t = diffusion.drawn_steps(nets, step_key, len(x0))
-        x_t, wanted = diffusion.noised(nets, noise_key, x0, t)
-        condition = told(public, private, known)
-        errors = diffusion.errors(nets, params[DENOISER], x_t, wanted, t, condition)
+        x_t, target = diffusion.noised(nets, noise_key, x0, t)
+        condition = make_condition(public, private, known)
+        errors = diffusion.errors(nets, params[DENOISER], x_t, target, t, condition)
         loss = jnp.mean(errors)
         return loss, ({"denoising": loss}, {})
 
     return Component((DENOISER,), loss_fn, when_fn=when_fn)
 
 
-def rewritten(nets: Any, key, params, hyper, x0, public, private):
-    """Data noised part of the way, led back to one latent and away from another.
+def rewrite(nets: Any, key, params, hyper, x0, public, private):
+    """Noises data part of the way and denoises towards one latent, away from another.
 
     Args:
-      nets: as in ``guided``.
+      nets: networks as in ``guided``.
       key: typed PRNG key.
-      params: of them; the running mean of the denoiser is asked.
-      hyper: with ``strength``, ``guidance_scale`` and ``negative_guidance_scale``,
-        ``float[]`` each.
-      x0: ``float[batch, ...]``, what is diffused.
-      public: ``float[batch, d]``, latents to have.
-      private: ``float[batch, e]``, latents not to have.
+      params: parameters; sampling uses the running mean of the denoiser.
+      hyper: hyper-parameters with ``strength``, ``guidance_scale`` and
+        ``negative_guidance_scale``, ``float[]`` each.
+      x0: ``float[batch, ...]``, data to diffuse.
+      public: ``float[batch, d]``, latents to approach.
+      private: ``float[batch, e]``, latents to avoid.
 
     Returns:
-      In the shape of ``x0``.
+      An array in the shape of ``x0``.
 
     References:
       Meng et al., SDEdit, ICLR 2022; Ho and Salimans, Classifier-free diffusion
@@ -206,8 +226,8 @@ def rewritten(nets: Any, key, params, hyper, x0, public, private):
     """
     noise_key, sample_key = portable.split(key)
     every = lambda *known: jnp.broadcast_to(jnp.array([known]), (len(x0), 2))
-    alone = lambda *known: told(public, private, every(*known))
-    conditions = alone(True, False), alone(False, True)
+    condition = lambda *known: make_condition(public, private, every(*known))
+    conditions = condition(True, False), condition(False, True)
     denoise_fn = diffusion.guided(nets, params, *conditions, hyper)
     steps = levels(nets.config, hyper["strength"])
     noise = portable.normal(noise_key, x0.shape)
@@ -216,13 +236,13 @@ def rewritten(nets: Any, key, params, hyper, x0, public, private):
 
 
 def levels(config, strength):
-    """The steps that ``strength`` says, evenly down to 0, whatever their first one is.
+    """Returns diffusion steps that fall evenly from ``strength`` to 0.
 
-    ``kernels.diffusion_steps`` of a start that is traced: where that is too low for so
-    many steps, levels are repeated, which changes nothing.
+    Works as ``kernels.diffusion_steps`` with a traced start. Steps repeat if the start
+    is too low for that many distinct steps; repeated steps have no effect.
 
     Args:
-      config: with ``num_train_timesteps`` and ``num_inference_steps``.
+      config: config with ``num_train_timesteps`` and ``num_inference_steps``.
       strength: ``float[]`` in (0, 1].
 
     Returns:
@@ -234,16 +254,16 @@ def levels(config, strength):
       >>> levels(config, 0.8).tolist(), levels(config, 0.02).tolist()
       ([80, 60, 40, 20, 0], [2, 2, 1, 1, 0])
     """
-    most, number = config.num_train_timesteps, config.num_inference_steps
-    start = jnp.clip(jnp.round(jnp.asarray(strength) * most), 1, most)
-    rising = 2 * start.astype(jnp.int32) * jnp.arange(number + 1) + number
-    return (rising // (2 * number))[::-1].astype(jnp.int32)
+    last, count = config.num_train_timesteps, config.num_inference_steps
+    start = jnp.clip(jnp.round(jnp.asarray(strength) * last), 1, last)
+    rising = 2 * start.astype(jnp.int32) * jnp.arange(count + 1) + count
+    return (rising // (2 * count))[::-1].astype(jnp.int32)
 
 
 def latents(nets: Judging, params, x):
-    """``float32[batch, d]`` and ``[batch, e]``, of the public and the private classes.
+    """Returns the public and private latents, ``float32[batch, d]`` and ``[batch, e]``.
 
-    They are ``joined`` features of the networks that read each attribute from windows.
+    They are ``joined`` features of the attribute classifiers for the windows ``x``.
     """
     return joined(
         nets, {name: classify(nets, params, name, x)[1] for name in nets.sizes}
@@ -251,43 +271,44 @@ def latents(nets: Judging, params, x):
 
 
 def joined(nets: Judging, features: dict):
-    """The public attribute's features, and those of all private ones side by side.
+    """Returns the public attribute's features, and those of all private ones joined.
 
-    Each is scaled to length ``sqrt(d)``, so that its numbers have deviation 1, about.
+    Each is scaled to length ``sqrt(d)``, so that its values have a std of about 1.
     """
-    scaled = {name: unit(own) * own.shape[1] ** 0.5 for name, own in features.items()}
+    scaled = {name: unit(x) * x.shape[1] ** 0.5 for name, x in features.items()}
     public = scaled.pop(nets.spec.public)
     return public, jnp.concatenate([*scaled.values()], axis=1)
 
 
-def told(public, private, known) -> Condition:
-    """What a denoiser is told: latents where they are known, and which of them are.
+def make_condition(public, private, known) -> Condition:
+    """Returns the condition of a denoiser: the known latents and which are known.
 
     Args:
       public: ``float[batch, d]``.
       private: ``float[batch, e]``.
-      known: ``bool[batch, 2]``, of each window whether the public latent is, and
-        whether the private one.
+      known: ``bool[batch, 2]``, whether the public latent is known, and whether the
+        private one is.
 
     Returns:
-      ``Condition`` with ``float[batch, d + e + 2]`` features; a window of which none is
-      known is told nothing.
+      ``Condition`` with ``float[batch, d + e + 2]`` features; the null condition for
+      windows without a known latent.
 
     Example:
-      >>> told(jnp.ones((1, 1)), 2 * jnp.ones((1, 1)), jnp.array([[False, True]]))[1]
+      >>> public, private = jnp.ones((1, 1)), 2 * jnp.ones((1, 1))
+      >>> make_condition(public, private, jnp.array([[False, True]]))[1]
       Array([[0., 0., 2., 1.]], dtype=float32)
     """
     parts = []
-    for number, latent in enumerate((public, private)):
-        own = known[:, number, None]
-        parts += [jnp.where(own, latent, 0), own.astype(latent.dtype)]
+    for index, latent in enumerate((public, private)):
+        mask = known[:, index, None]
+        parts += [jnp.where(mask, latent, 0), mask.astype(latent.dtype)]
     return Condition({}, jnp.concatenate(parts, axis=1), jnp.any(known, axis=1))
 
 
 def one_known(key, size: int, rate):
-    """``bool[size, 2]``, as ``told`` takes them: neither at ``rate``, else either.
+    """Draws ``known`` for ``make_condition``: neither at ``rate``, else one of the two.
 
-    Sampling never asks for both at once.
+    Training needs no window with both, because sampling never uses both.
 
     Example:
       >>> one_known(jax.random.key(0), 3, 1.0).any(), one_known(

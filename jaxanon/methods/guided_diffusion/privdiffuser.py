@@ -1,4 +1,4 @@
-"""PrivDiffuser: windows led to what they show in public, away from what is private."""
+"""PrivDiffuser: diffusion guided towards public and away from private latents."""
 
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ HYPER = (
 
 
 class PrivDiffuserNetworks(NamedTuple):
-    """What PrivDiffuser is made of; windows are standardised, their values as bits."""
+    """Networks of PrivDiffuser, for standardised windows encoded as bits."""
 
     spec: Any
     config: PrivDiffuserConfig
@@ -48,11 +48,11 @@ class PrivDiffuserNetworks(NamedTuple):
     unet: UNet
 
     def init(self, key):
-        """Parameters of all."""
+        """Returns the parameters of all networks."""
         window = jnp.zeros((1, self.spec.time, self.bits.channels))
         keys = jax.random.split(key, 2 + len(self.classifiers))
-        step, told = jnp.ones(1, jnp.int32), self.nothing(1)
-        denoiser = self.unet.init(keys[0], window, step, told)["params"]
+        step, condition = jnp.ones(1, jnp.int32), self.nothing(1)
+        denoiser = self.unet.init(keys[0], window, step, condition)["params"]
         return {
             DENOISER: denoiser,
             AVERAGE: jax.tree.map(jnp.copy, denoiser),
@@ -63,37 +63,37 @@ class PrivDiffuserNetworks(NamedTuple):
         }
 
     def denoise(self, denoiser, x, t, condition):
-        """What the U-Net of those parameters predicts, in the shape of ``x``."""
+        """Returns the output of the U-Net, in the shape of ``x``."""
         return apply(self.unet, denoiser, x, t, condition)
 
     def nothing(self, batch: int) -> Condition:
-        """The condition that says nothing."""
+        """Returns the null condition."""
         return null_condition({}, len(self.sizes) * self.config.latent_dim + 2, batch)
 
-    def read(self, params, public):
-        """Mean and log-variance of ``secrets``, as the law has them."""
+    def predict_secrets(self, params, public):
+        """Returns mean and log-variance of ``secrets`` given public latents."""
         return apply(self.law, params[LAW], public)
 
 
 def networks(spec, config: PrivDiffuserConfig) -> PrivDiffuserNetworks:
-    """The networks for windows of ``spec``.
+    """Returns the networks for windows of ``spec``.
 
     Raises:
-      ValueError: for a public attribute that is a number, a window that cannot be
-        halved, or categories that name no channel.
+      ValueError: if the public attribute is a number, the window length cannot be
+        halved, or categories name no channel.
     """
     sizes, values = sizes_and_values(spec, config.categories)
     check_halved(spec.time, len(config.widths))
-    secret = sum(size for name, size in sizes.items() if name != spec.public)
-    reader = lambda size: WindowClassifier(size, features=config.latent_dim)
+    private = sum(size for name, size in sizes.items() if name != spec.public)
+    classifier = lambda size: WindowClassifier(size, features=config.latent_dim)
     return PrivDiffuserNetworks(
         spec=spec,
         config=config,
         bits=AnalogBits(values, tuple(spec.mean), tuple(spec.std)),
         sizes=sizes,
         schedule=SCHEDULES[config.schedule](config.num_train_timesteps),
-        classifiers={name: reader(size) for name, size in sizes.items()},
-        law=LatentLaw(secret, tuple(config.law_hidden_sizes)),
+        classifiers={name: classifier(size) for name, size in sizes.items()},
+        law=LatentLaw(private, tuple(config.law_hidden_sizes)),
         unet=UNet((), tuple(config.widths), config.blocks, config.heads, config.dtype),
     )
 
@@ -103,25 +103,27 @@ def networks(spec, config: PrivDiffuserConfig) -> PrivDiffuserNetworks:
 def privdiffuser(spec, config) -> Method:
     """Builds PrivDiffuser for windows of ``spec``.
 
-    First a classifier of each attribute learns from raw windows. Its features, scaled
-    to one length, are the attribute's latent. A network learns the law of the private
-    classes given the public latent, and the public classifier pays for what that law
-    tells: CLUB's estimate of their mutual information (``disentangling``). Both chase
-    each other at first: on small data public latents told more after a hundred steps,
-    and less only after some hundreds. Then, after ``pretraining`` epochs, all of these
-    rest and a U-Net learns to take noise off windows, told one of the latents or
-    neither.
+    In the first ``pretraining`` epochs, one classifier per attribute trains on raw
+    windows. Its features, scaled to a fixed length, are the attribute's latent. A
+    further network predicts the private classes from the public latent. The public
+    classifier is penalised by CLUB's estimate of the mutual information between the two
+    (``disentangling``). Both networks adapt to each other: on small data, the public
+    latents leaked more after a hundred steps and less only after some hundreds. These
+    networks are then frozen, and a U-Net learns to denoise windows, conditioned on one
+    of the latents or neither.
 
-    ``anonymize`` reads both latents from a window, noises it part of the way
-    (``strength``) and takes it back, towards the public latent and away from the
-    private ones: ``D(nothing) + guidance (D(public) - D(nothing)) - negative_guidance
-    (D(private) - D(nothing))``. Strength and weights may be chosen after training. No
-    label is asked for, and nothing is promised: what is led away from is known by the
-    run's own classifiers, and somebody else's may see what they do not.
+    ``anonymize`` computes both latents of a window, adds part of the noise
+    (``strength``) and denoises towards the public latent and away from the private
+    ones: ``D(null) + guidance_scale (D(public) - D(null)) - negative_guidance_scale
+    (D(private)
+    - D(null))``. These three settings can be changed after training. ``anonymize``
+      needs no labels and gives no guarantee: it hides what the run's own classifiers
+      detect, and another classifier may detect more.
 
-    Of the published method this keeps what its abstract tells: guidance by latents of
-    surrogate models, positive and negative, and mutual information held down. Bound,
-    widths, schedule, phases and weights are ours: the abstract does not give them.
+    From the published abstract, this implementation takes guidance by the latents of
+    surrogate models, positive and negative, and limited mutual information. Bound,
+    widths, schedule, phases and weights are jaxanon's own, because the abstract does
+    not give them.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -131,8 +133,7 @@ def privdiffuser(spec, config) -> Method:
       ``Method``.
 
     Raises:
-      ValueError: if a setting is out of range, or windows cannot be halved.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, or the window length cannot be halved.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -141,7 +142,7 @@ def privdiffuser(spec, config) -> Method:
       (1.0, 11)
 
     References:
-      Yang and Ardakanian, PrivDiffuser, PoPETs 2025, its abstract; Cheng et al., CLUB,
+      Yang and Ardakanian, PrivDiffuser, PoPETs 2025 (abstract); Cheng et al., CLUB,
       ICML 2020, for the bound.
     """
     nets = networks(spec, config)
@@ -159,12 +160,14 @@ def privdiffuser(spec, config) -> Method:
 
 
 def reading(nets: PrivDiffuserNetworks, when_fn) -> Component:
-    """The law of private classes given public latents, by its likelihood."""
+    """Returns the component that fits private classes given public latents."""
 
     def loss_fn(key, params, hyper, batch, given):
         del key, hyper, given
         public, _ = guidance.latents(nets, params, batch.windows)
-        loss = gaussian_nll(secrets(nets, batch.labels), *nets.read(params, public))
+        loss = gaussian_nll(
+            secrets(nets, batch.labels), *nets.predict_secrets(params, public)
+        )
         return loss, ({"law": loss}, {})
 
     return Component(
@@ -178,14 +181,14 @@ def reading(nets: PrivDiffuserNetworks, when_fn) -> Component:
 
 
 def disentangling(nets: PrivDiffuserNetworks):
-    """``more_fn`` of ``generator.classifying``: what latents tell of private classes.
+    """Returns ``more_fn`` of ``generator.classifying``: the penalty on public latents.
 
-    Below 0, which the bound may be where the law lags behind, there is no more to gain.
+    The CLUB bound can be negative while its network lags behind; the penalty is then 0.
     """
 
     def more_fn(params, features, labels, hyper):
         public, _ = guidance.joined(nets, features)
-        law = nets.read(params, public)
+        law = nets.predict_secrets(params, public)
         bound = kernels.club_bound(secrets(nets, labels), *law)
         cost = hyper["disentangling"] * jnp.maximum(bound, 0)
         return cost, {"information": bound}
@@ -194,15 +197,15 @@ def disentangling(nets: PrivDiffuserNetworks):
 
 
 def secrets(nets: PrivDiffuserNetworks, labels):
-    """Private classes as numbers: 1 of its own and -1 of the others, side by side.
+    """Encodes private classes as 1 for the class and -1 for all others, joined.
 
     Args:
       nets: ``PrivDiffuserNetworks``.
       labels: ``int32[batch]`` of each attribute.
 
     Returns:
-      ``float32[batch, classes]``, of all private attributes together.
+      ``float32[batch, classes]``, for all private attributes together.
     """
     private = {name: n for name, n in nets.sizes.items() if name != nets.spec.public}
-    own = [2 * jax.nn.one_hot(labels[name], n) - 1 for name, n in private.items()]
-    return jnp.concatenate(own, axis=1)
+    codes = [2 * jax.nn.one_hot(labels[name], n) - 1 for name, n in private.items()]
+    return jnp.concatenate(codes, axis=1)

@@ -1,1 +1,1 @@
-"""The autoencoders of Malekzadeh et al. and Guardian-Estimator-Neutralizer."""
+"""Anonymizers of Malekzadeh et al.: MSDA, AAE, RAE and GEN."""

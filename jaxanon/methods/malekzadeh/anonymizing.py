@@ -1,4 +1,4 @@
-"""MSDA and the anonymizing autoencoder: settings, players and methods."""
+"""MSDA and AAE, the anonymizing autoencoders."""
 
 import dataclasses
 from collections.abc import Callable
@@ -28,16 +28,16 @@ MODEL = ("encoder", "decoder")
 ADAM = optax.scale_by_adam(eps=1e-7)
 
 
-def rebuilder(nets: MalekzadehNetworks, when_fn) -> Component:
-    """The autoencoder by itself, which learns to leave windows as they are."""
+def reconstruction_component(nets: MalekzadehNetworks, when_fn) -> Component:
+    """Returns the component that trains the autoencoder to reconstruct windows."""
 
     def loss_fn(key, params, hyper, batch, given):
         del key, given
         _, safe, averages = nets.rewrite(params, batch.windows, train=True)
         change = jnp.mean((safe - batch.windows) ** 2)
         decay = losses.kernel_squares([params[group] for group in MODEL])
-        kept = {"averages": params["averages"] | averages}
-        return change + hyper["weight_decay"] * decay, ({"rebuilding": change}, kept)
+        aux = {"averages": params["averages"] | averages}
+        return change + hyper["weight_decay"] * decay, ({"reconstruction": change}, aux)
 
     return Component(MODEL, loss_fn, when_fn=when_fn, optimizer=ADAM)
 
@@ -45,19 +45,20 @@ def rebuilder(nets: MalekzadehNetworks, when_fn) -> Component:
 def anonymizing(
     nets: MalekzadehNetworks, spec, when_fn, *, variant: str = "chance", source_fn=None
 ) -> Component:
-    """The autoencoder as its readers grade it.
+    """Returns the component that trains the autoencoder against the classifiers.
 
-    It pays for three terms, each with the weight of that name: the mean squared change
-    (``distortion``); for every reader of a private attribute, of windows or latents,
-    how far that is from guessing (``confusion``); and the public reader's cross-entropy
-    (``utility``). Readers rest; their dropout does not, as in Keras.
+    The loss has three weighted terms: the mean squared change of windows
+    (``distortion``), the distance of each private classifier from chance level
+    (``confusion``), and the public classifier's cross-entropy (``utility``). The
+    classifiers are not updated, but their dropout is active, as in Keras.
 
     Args:
       nets: ``MalekzadehNetworks``.
       spec: ``jaxanon.datasets.Spec``.
-      when_fn: as of ``Component``.
-      variant: of ``models.losses.confusion``.
-      source_fn: ``(params, windows) -> windows`` that it is given; None: as drawn.
+      when_fn: field of ``Component``.
+      variant: argument of ``models.losses.confusion``.
+      source_fn: ``(params, windows) -> windows``, applied to the autoencoder's input;
+        None uses the windows unchanged.
     """
     source_fn = source_fn or (lambda params, windows: windows)
 
@@ -66,7 +67,7 @@ def anonymizing(
         source = source_fn(params, batch.windows)
         latents, safe, averages = nets.rewrite(params, source, train=True)
         change = jnp.mean((safe - source) ** 2)
-        utility, confused, info = jnp.zeros(()), jnp.zeros(()), {"change": change}
+        utility, confusion, info = jnp.zeros(()), jnp.zeros(()), {"change": change}
         for name, logits in nets.read(params, latents, safe, key):
             if name == spec.public:
                 real = jnp.float32(batch.weights[name] > 0)
@@ -74,29 +75,29 @@ def anonymizing(
                 utility, info[f"{name} loss"] = utility + loss, loss
             else:
                 loss = losses.confusion(logits, batch.labels[name], variant)
-                confused = confused + loss
-                told = f"{name} confusion"
-                info[told] = info.get(told, 0.0) + loss
+                confusion = confusion + loss
+                label = f"{name} confusion"
+                info[label] = info.get(label, 0.0) + loss
         decay = losses.kernel_squares([params[group] for group in MODEL])
-        total = hyper["distortion"] * change + hyper["confusion"] * confused
+        total = hyper["distortion"] * change + hyper["confusion"] * confusion
         total = total + hyper["utility"] * utility
         info["anonymizer"] = total
-        kept = {"averages": params["averages"] | averages}
-        return total + hyper["weight_decay"] * decay, (info, kept)
+        aux = {"averages": params["averages"] | averages}
+        return total + hyper["weight_decay"] * decay, (info, aux)
 
     return Component(MODEL, loss_fn, when_fn=when_fn, optimizer=ADAM)
 
 
-def reading(
+def classifier_component(
     nets: MalekzadehNetworks, when_fn: Callable, *, raw: bool = False, source_fn=None
 ) -> Component:
-    """The readers, by cross-entropy in which every class counts the same.
+    """Returns the component that trains the classifiers with equal class weights.
 
     Args:
       nets: ``MalekzadehNetworks``.
-      when_fn: as of ``Component``.
-      raw: whether they are shown windows before the autoencoder, not behind it.
-      source_fn: as in ``anonymizing``.
+      when_fn: field of ``Component``.
+      raw: whether to train on the autoencoder's inputs instead of its outputs.
+      source_fn: argument of ``anonymizing``.
     """
     source_fn = source_fn or (lambda params, windows: windows)
 
@@ -112,8 +113,8 @@ def reading(
                 logits, batch.labels[name], batch.weights[name]
             )
         decay = losses.kernel_squares(params["readers"])
-        told = "readers, raw windows" if raw else "readers"
-        return total + hyper["weight_decay"] * decay, ({told: total}, {})
+        label = "classifiers, raw windows" if raw else "classifiers"
+        return total + hyper["weight_decay"] * decay, ({label: total}, {})
 
     return Component(
         ("readers",),
@@ -125,34 +126,35 @@ def reading(
 
 
 def anonymize_fn(nets: MalekzadehNetworks) -> Callable:
-    """``(key, params, windows) -> windows``; nothing is random about them."""
+    """Returns ``(key, params, windows) -> windows``; the result ignores the key."""
     return lambda key, params, windows: nets.rewrite(params, windows)[1]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AnonymizerConfig:
-    """Settings of an autoencoder that readers of its windows regularise.
+    """Settings of an autoencoder that is trained against classifiers.
 
-    Those of the released programs unless said otherwise. Weights and step sizes are
-    defaults here and arrays in the state, which a sweep may vary without compiling
-    anew.
+    Defaults are the values of the authors' programs. Loss weights and learning rates
+    are hyper-parameters: the state stores them as arrays, so sweeps do not recompile.
     """
 
-    distortion: float = setting(1.0, at_least=0, help="weight of windows' change")
-    confusion: float = setting(1.0, at_least=0, help="weight of each private reader")
+    distortion: float = setting(1.0, at_least=0, help="weight of the change of windows")
+    confusion: float = setting(
+        1.0, at_least=0, help="weight of the confusion of each private classifier"
+    )
     utility: float = setting(2.0, at_least=0, help="weight of the public cross-entropy")
     weight_decay: float = setting(
-        1e-3, at_least=0, help="weight decay of the wider kernels"
+        1e-3, at_least=0, help="weight decay of kernels with more than one output"
     )
-    learning_rate: float = setting(1e-3, above=0, help="step size of the autoencoder")
+    learning_rate: float = setting(1e-3, above=0, help="autoencoder learning rate")
     classifier_learning_rate: float = setting(
-        1e-3, above=0, help="step size of the readers'"
+        1e-3, above=0, help="classifier learning rate"
     )
     batch_size: int = setting(128, at_least=1, help="windows per step")
     filters: int = setting(64, at_least=1, help="filters of the autoencoder")
-    classifier_filters: int = setting(32, at_least=1, help="filters of the readers")
+    classifier_filters: int = setting(32, at_least=1, help="filters of the classifiers")
     classifier_hidden_sizes: tuple[int, ...] = setting(
-        (128, 32), at_least=1, help="widths of the dense layers that read windows"
+        (128, 32), at_least=1, help="hidden layer widths of the window classifiers"
     )
 
     __post_init__ = check
@@ -165,34 +167,37 @@ HYPER = (
 
 
 def hyper(config: AnonymizerConfig, *more: str) -> dict[str, float]:
-    """The hyper-parameters of a config, with ``more`` fields of its own."""
+    """Returns the hyper-parameters of a config, including the fields ``more``."""
     return {name: getattr(config, name) for name in (*HYPER, *more)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MSDAConfig(AnonymizerConfig):
-    """MSDA's settings, of the version that hides who somebody is."""
+    """Settings of MSDA, the version that hides identity."""
 
-    distortion: float = setting(0.01, at_least=0, help="weight of windows' change")
+    distortion: float = setting(
+        0.01, at_least=0, help="weight of the change of windows"
+    )
     filters: int = setting(100, at_least=1, help="filters of the autoencoder")
     latent_hidden_sizes: tuple[int, ...] = setting(
-        (128, 32), at_least=1, help="widths of the dense layers that read latents"
+        (128, 32), at_least=1, help="hidden layer widths of the latent classifiers"
     )
     classifier_hidden_sizes: tuple[int, ...] = setting(
-        (256, 64), at_least=1, help="widths of the dense layers that read windows"
+        (256, 64), at_least=1, help="hidden layer widths of the window classifiers"
     )
     variant: str = setting(
         "chance",
         choices=CONFUSIONS,
-        help="of confusion; released: least where the true class is excluded "
-        "(models.confusion)",
+        help="confusion loss; official: lowest if the true class is excluded",
     )
-    warm_up: int = setting(1, at_least=0, help="first epochs, rebuilding; released: 32")
+    warm_up: int = setting(
+        1, at_least=0, help="initial epochs of reconstruction only; official: 32"
+    )
     turn: int = setting(
         0,
         at_least=0,
-        help="epochs that readers, then autoencoder play in turn; 0: both in each "
-        "round; released: 24, eight times over",
+        help="epochs per phase of alternating classifier and autoencoder training; 0: "
+        "both in each round; official: 24, eight phases",
     )
 
 
@@ -200,27 +205,23 @@ class MSDAConfig(AnonymizerConfig):
 def msda(spec, config) -> Method:
     """Builds MSDA, the anonymizing autoencoder of identity, for windows of ``spec``.
 
-    A convolutional autoencoder of windows, first of magnitudes, learns to rebuild them;
-    then readers of each private attribute learn from its latents (EncID) and from its
-    windows (DecID), a reader of the public one from its windows (ActID), and the
-    autoencoder to please the last, to confuse the others and to change little: section
-    4's regularised loss, with the released weights ``0.01 MSE + EncID + DecID + 2
-    ActID``. ``dysan_msda`` is the same idea by DySan's networks and losses; ``aae`` is
-    the version that hides gender.
+    A convolutional autoencoder first learns to reconstruct windows. Then classifiers of
+    each private attribute train on its latents (EncID) and outputs (DecID), and a
+    classifier of the public attribute trains on its outputs (ActID). The autoencoder
+    trains to keep the public attribute, confuse the private classifiers, and change
+    windows little. Its loss is that of section 4 with the authors' weights, ``0.01 MSE
+    + EncID + DecID + 2 ActID``. ``dysan_msda`` uses DySan's networks and losses
+    instead; ``aae`` is the version that hides gender.
 
-    Differences from the released program: batches are drawn with replacement; all play
-    in every round (``turn``), and nothing stops early.
+    Differences from the authors' program: batches are drawn with replacement, all
+    networks train in each round (``turn``), and there is no early stopping.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``MSDAConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
       ValueError: if a setting is out of range.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -229,7 +230,7 @@ def msda(spec, config) -> Method:
 
     References:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Mobile Sensor Data Anonymization, IoTDI
-      2019, section 4; the released program.
+      2019, section 4; the authors' program.
     """
     nets = _networks(spec, config)
 
@@ -240,12 +241,12 @@ def msda(spec, config) -> Method:
             if not config.turn:
                 return after
             length, start = config.turn * rounds, config.warm_up * rounds
-            own = lambda number: (number - start) // length % 2 == second
-            return lambda number: after(number) & own(number)
+            in_phase = lambda number: (number - start) // length % 2 == second
+            return lambda number: after(number) & in_phase(number)
 
         players = (
-            rebuilder(nets, during(rounds, 0, config.warm_up)),
-            reading(nets, turns(0)),
+            reconstruction_component(nets, during(rounds, 0, config.warm_up)),
+            classifier_component(nets, turns(0)),
             anonymizing(nets, spec, turns(1), variant=config.variant),
         )
         return central(
@@ -259,7 +260,7 @@ def msda(spec, config) -> Method:
             anonymize_fn=anonymize_fn(nets),
         )
 
-    begins = config.warm_up + config.turn  # The autoencoder's play against readers.
+    begins = config.warm_up + config.turn  # First epoch of adversarial training.
     phases = ("warm_up", "turn")
     return with_phases(by_epoch(make), min_epochs=begins + 1, phases=phases)
 
@@ -287,19 +288,19 @@ def _networks(spec, config):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AAEConfig(AnonymizerConfig):
-    """AAE's settings, of the version that hides gender."""
+    """Settings of AAE, the version that hides gender."""
 
     pretraining: int = setting(
-        5, at_least=0, help="epochs of readers on raw windows; released: 50 at most"
+        5, at_least=0, help="epochs of classifiers on raw windows; official: up to 50"
     )
-    frozen: bool = setting(True, help="readers rest after that")
+    frozen: bool = setting(True, help="freeze the classifiers after pretraining")
 
     def __post_init__(self):
         super().__post_init__()
         if self.frozen and not self.pretraining:
             raise ValueError(
-                "pretraining must be >= 1 where readers are frozen, got 0: they would "
-                "never learn; give it an epoch, or frozen=False."
+                "pretraining must be >= 1 if frozen is True, got 0; otherwise the "
+                "classifiers never train. Raise it, or set frozen=False."
             )
 
 
@@ -307,27 +308,23 @@ class AAEConfig(AnonymizerConfig):
 def aae(spec, config) -> Method:
     """Builds AAE, the anonymizing autoencoder of gender, for windows of ``spec``.
 
-    The baseline of Hajihassani et al. and of Blinder. Readers of all attributes learn
-    from raw windows; then they are frozen, and a convolutional autoencoder learns to
-    please the reader of the public attribute, to leave those of private ones at even
-    odds, and to change little: ``1 MSE + 1 binary cross-entropy against 0.5 + 2
-    cross-entropy``. Nothing reads its latents. Frozen readers are fooled more easily
-    than confused: with ``frozen=False`` they learn on, as ``msda``'s do.
+    This is the baseline of Hajihassani et al. and of Blinder. Classifiers of all
+    attributes train on raw windows and are then frozen. A convolutional autoencoder
+    trains to keep the public attribute, to bring private classifiers to even odds, and
+    to change windows little: ``1 MSE + 1 binary cross-entropy against 0.5 + 2
+    cross-entropy``. No classifier uses its latents. Frozen classifiers are easy to
+    fool; with ``frozen=False`` they keep training, as in ``msda``.
 
-    Differences from the released program: it rewrites windows as they are, not behind
-    the replacement autoencoder (that is ``rae_aae``); batches are drawn with
-    replacement; nothing stops early.
+    Differences from the authors' program: the autoencoder rewrites original windows,
+    not the output of the replacement autoencoder (see ``rae_aae``). Batches are drawn
+    with replacement, and there is no early stopping.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``AAEConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
       ValueError: if a setting is out of range.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -336,8 +333,8 @@ def aae(spec, config) -> Method:
 
     References:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Mobile Sensor Data Anonymization, IoTDI
-      2019, section 4; the released program's version for gender; Yang and Ardakanian,
-      Blinder, ACM TOSN 2023, section 7, baseline 1; Hajihassani, Ardakanian, Khazaei,
+      2019, section 4; the authors' program for gender; Yang and Ardakanian, Blinder,
+      ACM TOSN 2023, section 7, baseline 1; Hajihassani, Ardakanian, Khazaei,
       Anonymizing Sensor Data on the Edge, 2021, sections 6.3 and 7.3.
     """
     classes = {name: spec.num_classes(name) for name in attributes(spec)}
@@ -350,7 +347,7 @@ def aae(spec, config) -> Method:
             spec,
             pool.batch_source(spec, config.batch_size),
             init_fn=nets.init,
-            players=players(nets, spec, config, rounds),
+            players=aae_components(nets, spec, config, rounds),
             hyper=hyper(config),
             anonymize_fn=anonymize_fn(nets),
         )
@@ -361,7 +358,7 @@ def aae(spec, config) -> Method:
 
 
 def networks(spec, config, classes: dict[str, int]) -> malekzadeh.MalekzadehNetworks:
-    """The gender version's networks, with readers of attributes of so many classes."""
+    """Builds AAE's networks; ``classes`` maps attributes to class counts."""
     return malekzadeh.MalekzadehNetworks(
         spec.time,
         len(spec.channels),
@@ -377,20 +374,22 @@ def networks(spec, config, classes: dict[str, int]) -> malekzadeh.MalekzadehNetw
     )
 
 
-def players(nets, spec, config, rounds: int, start: int = 0, source_fn=None) -> tuple:
-    """Readers of raw windows, then autoencoder, and readers again unless frozen.
+def aae_components(
+    nets, spec, config, rounds: int, start: int = 0, source_fn=None
+) -> tuple:
+    """Returns the components of AAE: classifiers, then autoencoder.
 
     Args:
       nets: ``MalekzadehNetworks``.
       spec: ``jaxanon.datasets.Spec``.
       config: ``AAEConfig``.
-      rounds: of an epoch.
-      start: epoch in which the readers begin.
-      source_fn: as in ``anonymizing``.
+      rounds: rounds per epoch.
+      start: first epoch of classifier training.
+      source_fn: argument of ``anonymizing``.
     """
     begin = start + config.pretraining
     early, late = during(rounds, start, begin), during(rounds, begin)
-    found = (reading(nets, early, raw=True, source_fn=source_fn),)
+    classifiers = (classifier_component(nets, early, raw=True, source_fn=source_fn),)
     if not config.frozen:
-        found += (reading(nets, late, source_fn=source_fn),)
-    return (*found, anonymizing(nets, spec, late, source_fn=source_fn))
+        classifiers += (classifier_component(nets, late, source_fn=source_fn),)
+    return (*classifiers, anonymizing(nets, spec, late, source_fn=source_fn))

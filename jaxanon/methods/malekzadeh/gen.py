@@ -1,4 +1,4 @@
-"""GEN: a guardian that rewrites windows, graded by an estimator of raw ones."""
+"""GEN: a guardian trained against an estimator of raw windows."""
 
 import dataclasses
 from typing import Any
@@ -28,27 +28,33 @@ HYPER = ("utility", "confusion", "learning_rate")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GENConfig:
-    """GEN's settings; those of the released program unless said otherwise.
+    """GEN's settings, with the values of the authors' program by default.
 
-    Weights and step size are defaults here and arrays in the state, which a sweep may
-    vary without compiling anew.
+    Loss weights and the learning rate are hyper-parameters: the state stores them as
+    arrays, so sweeps do not recompile.
     """
 
     utility: float = setting(1.0, at_least=0, help="weight of the public cross-entropy")
     confusion: float = setting(
-        1.0, at_least=0, help="weight of private probabilities' distance from chance"
+        1.0,
+        at_least=0,
+        help="weight of the private probabilities' distance from chance level",
     )
-    learning_rate: float = setting(1e-3, above=0, help="step size of both networks")
+    learning_rate: float = setting(1e-3, above=0, help="learning rate of both networks")
     batch_size: int = setting(64, at_least=1, help="windows per step")
-    pretraining: int = setting(5, at_least=1, help="first epochs, of the estimator")
+    pretraining: int = setting(
+        5, at_least=1, help="initial epochs that train only the estimator"
+    )
     filters: tuple[int, ...] = setting(
         (50, 40, 20), at_least=1, lengths=(3,), help="filters of the estimator"
     )
     estimator_hidden_sizes: int = setting(
-        400, at_least=1, help="width of its dense layer"
+        400, at_least=1, help="width of the estimator's dense layer"
     )
     hidden_sizes: tuple[int, ...] | None = setting(
-        None, at_least=1, help="guardian's widths; default: halves down to 1/8 and back"
+        None,
+        at_least=1,
+        help="guardian's hidden layer widths; default: halves down to 1/8 and back",
     )
 
     __post_init__ = check
@@ -56,31 +62,27 @@ class GENConfig:
 
 @register("gen", config=GENConfig, recipes=recipes.GEN)
 def gen(spec, config) -> Method:
-    """Builds GEN, the original, for windows of ``spec``.
+    """Builds the original GEN for windows of ``spec``.
 
-    An estimator of all attributes learns from raw windows and is frozen. Then a
-    guardian, dense layers through a bottleneck, learns to rewrite windows so that the
-    estimator's cross-entropy of the public attribute is least and its probabilities of
-    private ones are those of a guess: ``CE + mean |0.5 - p|``. Nothing is paid for
-    change. ``dysan_gen`` is the same idea by DySan's networks.
+    An estimator of all attributes trains on raw windows and is then frozen. A guardian,
+    a dense network with a bottleneck, then trains to rewrite windows. Its loss ``CE +
+    mean |0.5 - p|`` is the estimator's cross-entropy of the public attribute plus the
+    distance of its private probabilities from chance level. It does not penalize
+    changes of windows. ``dysan_gen`` uses DySan's networks instead.
 
-    Where the estimator is sure of a private class, the distance of a probability has
-    next to no gradient: the longer it learns, the less is hidden.
+    If the estimator is confident about a private class, the distance term has almost no
+    gradient, so longer pretraining hides less.
 
-    Of more classes than two, ``|1 / classes - p|`` is averaged over them, which of two
-    is the published term. Batches are drawn with replacement; the activations between
-    the estimator's layers are not known, and are ReLU.
+    For more than two classes, ``|1 / classes - p|`` is averaged over the classes, which
+    equals the published term for two. Batches are drawn with replacement. The paper
+    does not specify the estimator's activations; this implementation uses ReLU.
 
     Args:
       spec: ``jaxanon.datasets.Spec``; published for 12 channels of 50 samples.
       **settings: fields of ``GENConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
-      ValueError: if a setting is out of range, or a window is too short.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, or windows are too short.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -91,11 +93,11 @@ def gen(spec, config) -> Method:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Protecting Sensory Data against Sensitive
       Inferences, W-P2DS 2018, section 3.
     """
-    spec.num_classes(spec.public)  # A number is refused.
+    spec.num_classes(spec.public)  # Raises if the public attribute is numeric.
     if spec.time < MIN_TIME:
         raise ValueError(
             f"gen's windows must have at least {MIN_TIME} samples for its three "
-            f"convolutions, got {spec.time}; take longer windows."
+            f"convolutions, got {spec.time}; use longer windows."
         )
     classes = tuple((name, spec.num_classes(name)) for name in attributes(spec))
     estimator = Estimator(classes, tuple(config.filters), config.estimator_hidden_sizes)
@@ -126,17 +128,17 @@ def gen(spec, config) -> Method:
     def guardian_loss(key, params, hyper, batch, given):
         del given
         safe = rewrite(params, batch.windows)
-        found, info = estimate(params, safe, key), {}
-        off = jnp.zeros(())
+        logits, info = estimate(params, safe, key), {}
+        distance = jnp.zeros(())
         for name in spec.private:
-            info[f"{name} off chance"] = distance_from_uniform(found[name])
-            off = off + info[f"{name} off chance"]
-        utility = _cross_entropy(found[spec.public], batch.labels[spec.public])
-        total = hyper["utility"] * utility + hyper["confusion"] * off
+            info[f"{name} off chance"] = distance_from_uniform(logits[name])
+            distance = distance + info[f"{name} off chance"]
+        utility = _cross_entropy(logits[spec.public], batch.labels[spec.public])
+        total = hyper["utility"] * utility + hyper["confusion"] * distance
         info |= {f"{spec.public} loss": utility, "guardian": total}
         return total, (info, {})
 
-    room = BatchSource(
+    source = BatchSource(
         lambda clients: pool.pool(spec, clients),
         lambda key, data, copy: pool.draw(key, data, config.batch_size),
         lambda data: pool.rounds_per_epoch(data, config.batch_size),
@@ -145,7 +147,7 @@ def gen(spec, config) -> Method:
     adam = optax.scale_by_adam(eps=1e-7)
 
     def make(rounds):
-        turns = (
+        stages = (
             ("estimator", estimator_loss, during(rounds, 0, config.pretraining)),
             ("guardian", guardian_loss, during(rounds, config.pretraining)),
         )
@@ -153,11 +155,11 @@ def gen(spec, config) -> Method:
             "gen",
             config,
             spec,
-            room,
+            source,
             init_fn=init_fn,
             players=tuple(
                 Component((group,), loss_fn, when_fn=when_fn, optimizer=adam)
-                for group, loss_fn, when_fn in turns
+                for group, loss_fn, when_fn in stages
             ),
             hyper={name: getattr(config, name) for name in HYPER},
             anonymize_fn=lambda key, params, windows: rewrite(params, windows),

@@ -1,4 +1,4 @@
-"""Replacement autoencoders, alone (RAE) and before an anonymizing one (RAE + AAE)."""
+"""RAE, the replacement autoencoder, and RAE + AAE."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -21,12 +21,20 @@ from jaxanon.methods.common.alternating import (
     with_phases,
 )
 from jaxanon.methods.malekzadeh import anonymizing
-from jaxanon.methods.malekzadeh.anonymizing import AAEConfig, hyper, networks, players
+from jaxanon.methods.malekzadeh.anonymizing import (
+    AAEConfig,
+    aae_components,
+    hyper,
+    networks,
+)
 from jaxanon.models.losses import kernel_squares
 from jaxanon.models.malekzadeh import Replacement, Replacer
 
 PUBLISHED = {
-    "motion_sense": (("jog",), ("std", "wlk")),  # The first that there is is neutral.
+    "motion_sense": (
+        ("jog",),
+        ("std", "wlk"),
+    ),  # Uses the first gray class that exists.
     "mobi_act": (("JOG",), ("STD",)),
 }
 
@@ -37,33 +45,41 @@ TARGETS = ("fresh", "kept")
 class ReplacementConfig:
     """Settings of a replacement autoencoder.
 
-    Those of the released program for MotionSense unless said otherwise; step size and
-    decay are defaults here and arrays in the state.
+    Defaults are the values of the authors' program for MotionSense. The learning rate
+    and weight decay are hyper-parameters: the state stores them as arrays.
     """
 
     black: tuple[str, ...] | None = setting(
-        None, help="public classes to replace; default: jogging, where it is known"
+        None, help="public classes to replace; default: jogging, if the data has it"
     )
     gray: tuple[str, ...] | None = setting(
         None,
-        help="neutral public classes, whose windows replace them; default: standing, "
-        "or walking where a data set is without it",
+        help="neutral public classes whose windows replace them; default: standing, or "
+        "walking if the data has no standing",
     )
     targets: str = setting(
         "fresh",
         choices=TARGETS,
-        help="neutral windows drawn anew for every batch; kept, as published: each "
-        "window has its own for good, which a network can but learn by heart",
+        help="fresh: draw new neutral windows in each batch; kept: assign one to each "
+        "window, as in the paper, which the network can only memorize",
     )
     batch_size: int = setting(128, at_least=1, help="windows per step")
     replacer_filters: tuple[int, ...] = setting(
-        (64, 32), at_least=1, help="filters of its convolutions, outermost first"
+        (64, 32),
+        at_least=1,
+        help="filters of the replacer's convolutions, outermost first",
     )
     replacer_hidden_sizes: tuple[int, ...] | None = setting(
-        None, at_least=1, help="its dense widths; default: a window and half of it"
+        None,
+        at_least=1,
+        help="dense layer widths of the replacer; default: window size and half of it",
     )
-    replacer_weight_decay: float = setting(1e-4, at_least=0, help="its weight decay")
-    replacer_learning_rate: float = setting(1e-3, above=0, help="step size of its Adam")
+    replacer_weight_decay: float = setting(
+        1e-4, at_least=0, help="weight decay of the replacer"
+    )
+    replacer_learning_rate: float = setting(
+        1e-3, above=0, help="learning rate of the replacer (Adam)"
+    )
 
     __post_init__ = check
 
@@ -72,7 +88,7 @@ HYPER = ("replacer_learning_rate", "replacer_weight_decay")
 
 
 class Classes(NamedTuple):
-    """Numbers of public classes."""
+    """Indices of the public classes by role."""
 
     black: tuple[int, ...]
     gray: tuple[int, ...]
@@ -80,16 +96,16 @@ class Classes(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """Windows on the device, and what is to become of each."""
+    """Windows on the device with their replacement targets."""
 
     weighed: pool.Weighed
-    black: jax.Array  # bool[N], whether a window is replaced
-    gray: jax.Array  # int32[M], the neutral windows
-    kept: jax.Array  # int32[N], a neutral window for each black one, itself for others
+    black: jax.Array  # bool[N], windows to replace
+    gray: jax.Array  # int32[M], indices of the neutral windows
+    fixed: jax.Array  # int32[N], fixed targets; the window itself unless black
 
 
 class ReplacementBatch(NamedTuple):
-    """``pool.PoolBatch`` with what its windows are to become."""
+    """``pool.PoolBatch`` with target windows."""
 
     windows: jax.Array
     labels: dict[str, jax.Array]
@@ -98,45 +114,45 @@ class ReplacementBatch(NamedTuple):
 
 
 def with_classes(name: str, config: Any, spec) -> tuple[Any, Classes]:
-    """``config`` with the classes that it leaves open, and the numbers of all.
+    """Fills in the default classes of ``config`` and returns all class indices.
 
     Args:
-      name: of the method, for errors.
+      name: name of the method, for errors.
       config: ``ReplacementConfig``.
       spec: ``jaxanon.datasets.Spec``.
 
     Raises:
-      ValueError: if there is no default, a class is unknown or in both lists, or a list
-        is empty.
+      ValueError: if the dataset has no default, a class is unknown or in both lists, or
+        a list is empty.
     """
-    spec.num_classes(spec.public)  # A number is refused.
+    spec.num_classes(spec.public)  # Raises if the public attribute is numeric.
     names = spec.classes[spec.public]
     black, gray = PUBLISHED.get(spec.name, ((), ()))
-    found = {
+    roles = {
         "black": tuple(one for one in black if one in names),
         "gray": tuple(one for one in gray if one in names)[:1],
     }
-    for side in found:
+    for side in roles:
         given = getattr(config, side)
-        found[side] = found[side] if given is None else tuple(given)
-        unknown = [one for one in found[side] if one not in names]
-        if not found[side] or unknown:
+        roles[side] = roles[side] if given is None else tuple(given)
+        unknown = [one for one in roles[side] if one not in names]
+        if not roles[side] or unknown:
             raise ValueError(
-                f"{name} needs black, classes of {spec.public!r} to replace, and gray, "
-                f"neutral ones in their place, out of {list(names)} of {spec.name!r}; "
-                f"got {side}={found[side]!r}."
+                f"{side} must name classes of {spec.public!r} for {name}, got "
+                f"{roles[side]!r}; choose black (classes to replace) and gray "
+                f"(neutral replacements) from {list(names)} of {spec.name!r}."
             )
-    both = sorted(set(found["black"]) & set(found["gray"]))
+    both = sorted(set(roles["black"]) & set(roles["gray"]))
     if both:
-        raise ValueError(f"black and gray must be different classes, both have {both}.")
+        raise ValueError(f"black and gray must not share classes, got {both} in both.")
     index = lambda chosen: tuple(names.index(one) for one in chosen)
-    black, gray = index(found["black"]), index(found["gray"])
+    black, gray = index(roles["black"]), index(roles["gray"])
     white = tuple(c for c in range(len(names)) if c not in (*black, *gray))
-    return dataclasses.replace(config, **found), Classes(black, gray, white)
+    return dataclasses.replace(config, **roles), Classes(black, gray, white)
 
 
 def replacement_networks(spec, config) -> Replacement:
-    """The network of a ``ReplacementConfig`` for windows of ``spec``."""
+    """Builds the network of a ``ReplacementConfig`` for windows of ``spec``."""
     hidden = config.replacer_hidden_sizes
     net = Replacer(
         tuple(config.replacer_filters), None if hidden is None else tuple(hidden)
@@ -145,19 +161,19 @@ def replacement_networks(spec, config) -> Replacement:
 
 
 def pair(spec, clients, classes: Classes, kept: tuple[int, ...] | None = None):
-    """Stacked clients' windows on the device, as ``Paired``.
+    """Pools stacked clients' windows and pairs black windows with neutral ones.
 
-    Each black window's own neutral one is taken without replacement, until all are: in
-    an order in which neighbours, of one person, lie far apart.
+    Fixed targets use each neutral window once before repeating any. Their order
+    separates neighboring windows, which come from the same person.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       clients: ``jaxanon.datasets.Clients`` of the training windows.
       classes: ``Classes``.
-      kept: as in ``pool.weigh``.
+      kept: argument of ``pool.weigh``.
 
     Raises:
-      ValueError: if no window is black, or none gray.
+      ValueError: if there are no black or no gray windows.
     """
     data = pool.weigh(spec, clients, kept)
     public = np.asarray(data.pool.labels[spec.public])
@@ -165,41 +181,41 @@ def pair(spec, clients, classes: Classes, kept: tuple[int, ...] | None = None):
         "black": np.flatnonzero(np.isin(public, classes.black)),
         "gray": np.flatnonzero(np.isin(public, classes.gray)),
     }
-    for side, found in rows.items():
-        if not len(found):
+    for side, indices in rows.items():
+        if not len(indices):
             chosen = getattr(classes, side)
-            names = [spec.classes[spec.public][number] for number in chosen]
+            names = [spec.classes[spec.public][index] for index in chosen]
             raise ValueError(
-                f"{side} must have training windows, {names} have none; choose "
-                "other classes, or other data."
+                f"{side} classes must have training windows, got none for {names}; "
+                "choose other classes or data."
             )
     black, gray = rows["black"], rows["gray"]
     golden = (np.arange(len(gray)) * (5**0.5 - 1) / 2) % 1
     order = np.argsort(golden)[np.arange(len(black)) % len(gray)]
-    own = np.arange(len(public))
-    own[black] = gray[order]
+    targets = np.arange(len(public))
+    targets[black] = gray[order]
     ints = lambda x: jnp.asarray(x, jnp.int32)
     return Paired(
-        data, jnp.asarray(np.isin(public, classes.black)), ints(gray), ints(own)
+        data, jnp.asarray(np.isin(public, classes.black)), ints(gray), ints(targets)
     )
 
 
 def draw(key, data: Paired, size: int, targets: str = "fresh") -> ReplacementBatch:
-    """``size`` windows drawn uniformly with replacement, and their targets."""
+    """Draws ``size`` windows uniformly with replacement, and their targets."""
     rows_key, gray_key = jax.random.split(key)
     batch = pool.draw_weighed(rows_key, data.weighed, size)
-    goal = data.kept[batch.index]
+    target = data.fixed[batch.index]
     if targets == "fresh":
         place = jax.random.randint(gray_key, (size,), 0, len(data.gray))
-        goal = jnp.where(data.black[batch.index], data.gray[place], batch.index)
-    goals = data.weighed.pool.windows[goal]
-    return ReplacementBatch(batch.windows, batch.labels, batch.weights, goals)
+        target = jnp.where(data.black[batch.index], data.gray[place], batch.index)
+    target_windows = data.weighed.pool.windows[target]
+    return ReplacementBatch(batch.windows, batch.labels, batch.weights, target_windows)
 
 
 def replacement_source(
     spec, config, classes: Classes, kept: tuple[int, ...] | None = None
 ) -> BatchSource:
-    """Where a system trains on batches of pairs; arguments as of ``pair``."""
+    """Returns a source of ``ReplacementBatch``; arguments as in ``pair``."""
     return BatchSource(
         lambda clients: pair(spec, clients, classes, kept),
         lambda key, data, copy: draw(key, data, config.batch_size, config.targets),
@@ -209,16 +225,16 @@ def replacement_source(
 
 
 def replacing(nets: Replacement, when_fn=None) -> Component:
-    """The replacement autoencoder, by the mean squared error against its targets."""
+    """Returns the replacer's component, trained by mean squared error."""
 
     def loss_fn(key, params, hyper, batch, given):
         del key, given
-        made, averages = nets.rewrite(params, batch.windows, train=True)
-        error = jnp.mean((made - batch.targets) ** 2)
+        rewritten, averages = nets.rewrite(params, batch.windows, train=True)
+        error = jnp.mean((rewritten - batch.targets) ** 2)
         decay = kernel_squares(params["replacer"])
-        kept = {"averages": params["averages"] | {"replacer": averages}}
+        aux = {"averages": params["averages"] | {"replacer": averages}}
         loss = error + hyper["replacer_weight_decay"] * decay
-        return loss, ({"replacement": error}, kept)
+        return loss, ({"replacement": error}, aux)
 
     return Component(
         ("replacer",),
@@ -238,26 +254,23 @@ class RAEConfig(ReplacementConfig):
 def rae(spec, config) -> Method:
     """Builds RAE, the replacement autoencoder, for windows of ``spec``.
 
-    It knows no private attribute: of the *public* classes some are sensitive
-    themselves (``black``), some neutral (``gray``), all others to be kept (white). An
-    autoencoder learns to make windows of neutral classes of the black ones, and to
-    leave the rest as they are; which is which it has to see by itself. What the kept
-    windows tell of a wearer they go on telling.
+    RAE does not use private attributes. It divides the *public* classes into sensitive
+    (``black``), neutral (``gray``) and preserved (white) classes. An autoencoder learns
+    to turn windows of black classes into windows of gray classes and to reconstruct all
+    others, without class labels as input. Preserved windows still leak private
+    attributes.
 
-    Differences from the original: the network, batch and optimizer of the program for
-    MotionSense; neutral windows drawn anew for every batch (``targets``).
+    Differences from the paper: the network, batch size and optimizer are those of the
+    authors' program for MotionSense, and each batch draws new neutral windows
+    (``targets``).
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``RAEConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
-      ValueError: if a setting is out of range, or a list of classes is missing, empty,
-        unknown, or in part the other; when data come, if one has no windows.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, or ``black`` or ``gray`` is missing,
+        empty, unknown or overlapping; in ``prepare``, if one of them has no windows.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -286,31 +299,29 @@ def rae(spec, config) -> Method:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RAEAAEConfig(AAEConfig, ReplacementConfig):
-    """Settings of both; ``batch_size`` is one for all."""
+    """Settings of RAE + AAE; both use the same ``batch_size``."""
 
-    replacing: int = setting(5, at_least=1, help="first epochs, of the replacement")
+    replacing: int = setting(
+        5, at_least=1, help="initial epochs that train only the replacer"
+    )
 
 
 @register("rae_aae", config=RAEAAEConfig, recipes=recipes.RAE_AAE)
 def rae_aae(spec, config) -> Method:
-    """Builds RAE + AAE, one autoencoder behind the other, for windows of ``spec``.
+    """Builds RAE followed by AAE for windows of ``spec``.
 
-    First ``rae``'s autoencoder learns to make neutral windows of the sensitive
-    (``black``) public classes; then ``aae``'s readers learn from what comes out of it,
-    and last its autoencoder to rewrite that. The public attribute's reader tells the
-    white classes alone, and windows of others do not count for it: of MotionSense's
-    five there are three. At run time windows go through both.
+    ``rae``'s autoencoder trains first, to turn windows of the sensitive (``black``)
+    public classes into neutral windows. ``aae``'s classifiers and then its autoencoder
+    train on the output. The public classifier distinguishes the white classes only and
+    ignores windows of the others; MotionSense has three white classes of five.
+    Anonymization applies both autoencoders.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``RAEAAEConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
-      ValueError: as ``rae``, and if fewer than two classes are white.
-      TypeError: for an unknown setting.
+      ValueError: if ``rae`` raises, or fewer than two classes are white.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -321,20 +332,22 @@ def rae_aae(spec, config) -> Method:
 
     References:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Mobile Sensor Data Anonymization, IoTDI
-      2019, section 5; the released program's version for gender.
+      2019, section 5; the authors' program for gender.
     """
     config, classes = with_classes("rae_aae", config, spec)
     white = classes.white
     if len(white) < 2:
         raise ValueError(
-            f"rae_aae must leave two classes of {spec.public!r} at least, neither "
-            f"black nor gray, that a reader can tell apart; black={config.black!r} and "
-            f"gray={config.gray!r} leave {len(white)}."
+            f"black and gray must leave at least two classes of {spec.public!r} for "
+            f"rae_aae, got black={config.black!r} and gray={config.gray!r}, which "
+            f"leave {len(white)}; list fewer classes."
         )
     private = {name: spec.num_classes(name) for name in spec.private}
     nets = networks(spec, config, {spec.public: len(white)} | private)
     replacement = replacement_networks(spec, config)
-    number = [white.index(c) if c in white else 0 for c in range(len(_names(spec)))]
+    white_index = [
+        white.index(c) if c in white else 0 for c in range(len(_names(spec)))
+    ]
 
     def init_fn(key):
         keys = jax.random.split(key)
@@ -342,11 +355,13 @@ def rae_aae(spec, config) -> Method:
         averages = first["averages"] | second["averages"]
         return first | second | {"averages": averages}
 
-    room = replacement_source(spec, config, classes, kept=white)
+    source = replacement_source(spec, config, classes, kept=white)
 
     def draw_fn(key, data, copy):
-        batch = room.draw_fn(key, data, copy)
-        public = jnp.asarray(number)[batch.labels[spec.public]]  # Among the white.
+        batch = source.draw_fn(key, data, copy)
+        public = jnp.asarray(white_index)[
+            batch.labels[spec.public]
+        ]  # Index in ``white``.
         return batch._replace(labels=batch.labels | {spec.public: public})
 
     replaced = lambda params, windows: replacement.rewrite(params, windows)[0]
@@ -354,12 +369,12 @@ def rae_aae(spec, config) -> Method:
 
     def make(rounds):
         first = replacing(replacement, during(rounds, 0, config.replacing))
-        rest = players(nets, spec, config, rounds, config.replacing, replaced)
+        rest = aae_components(nets, spec, config, rounds, config.replacing, replaced)
         return central(
             "rae_aae",
             config,
             spec,
-            room._replace(draw_fn=draw_fn),
+            source._replace(draw_fn=draw_fn),
             init_fn=init_fn,
             players=(first, *rest),
             hyper=hyper(config, *HYPER),

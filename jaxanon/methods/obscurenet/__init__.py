@@ -1,1 +1,1 @@
-"""ObscureNet and the attribute-specific autoencoders that it is compared with."""
+"""ObscureNet and its baselines, attribute-specific and conditional autoencoders."""

@@ -1,4 +1,4 @@
-"""A method of autoencoders, one for each public class or one for all."""
+"""Anonymizers built from autoencoders, one per public class or one for all."""
 
 import dataclasses
 import functools
@@ -28,17 +28,17 @@ from jaxanon.models.losses import cross_entropy
 
 
 class Design(NamedTuple):
-    """What one system of the family differs in from another."""
+    """Properties in which the systems of this family differ."""
 
     networks: ConditionalAutoencoder
-    players: tuple[Component, ...]  # on ``AutoencoderBatch``
+    components: tuple[Component, ...]  # trained on ``AutoencoderBatch``
     hyper: dict[str, float]
-    by_class: bool = True  # a model for each public class
-    last_means: bool = False  # all models move latents by the last one's means
+    by_class: bool = True  # one model per public class
+    last_means: bool = False  # all models use the last model's class means
 
 
 def networks(spec, config, **options) -> ConditionalAutoencoder:
-    """The networks of one model; ``options`` as in ``conditional_autoencoder``."""
+    """Builds one model's networks; ``options`` are ``conditional_autoencoder``'s."""
     return conditional_autoencoder(
         spec.time,
         len(spec.channels),
@@ -50,19 +50,25 @@ def networks(spec, config, **options) -> ConditionalAutoencoder:
     )
 
 
-def model_player(
+def model_component(
     nets: ConditionalAutoencoder, groups, weights_fn, variant: str
 ) -> Component:
-    """The player that learns ``groups`` by ``autoencoder_loss``.
+    """Returns the component that trains ``groups`` with ``autoencoder_loss``.
 
-    ``weights_fn(hyper)`` are the weights of the KL divergence and of the readers' loss.
+    ``weights_fn(hyper)`` returns the weights of the KL divergence and of the latent
+    classifiers' loss.
     """
 
     def loss_fn(key, params, hyper, batch, given):
         del key, given
-        beta, reading = weights_fn(hyper)
+        beta, classifier_weight = weights_fn(hyper)
         loss, info = autoencoder_loss(
-            nets, params, batch, beta=beta, classifier_weight=reading, variant=variant
+            nets,
+            params,
+            batch,
+            beta=beta,
+            classifier_weight=classifier_weight,
+            variant=variant,
         )
         return loss, (info, {})
 
@@ -70,35 +76,36 @@ def model_player(
 
 
 def autoencoders(name: str, spec, config, design: Design) -> Method:
-    """Ties a design, the classifiers it relies on and the data into a method.
+    """Builds a method from a design and its attribute classifiers.
 
-    Models train side by side, each on batches of its own public class; one that has
-    them all trains on batches of the whole pool. A window is anonymized by the model of
-    its predicted public class. All models see all windows and one result of each is
-    kept: a window's own copy of 0.6 million weights would cost more to read than the
-    other models' products cost to compute, from two windows on.
+    With one model per public class, the models train in parallel on batches of their
+    class; a single model trains on the whole pool. The model of the predicted public
+    class anonymizes each window. For two or more windows, all models process all
+    windows and one result per window is selected. This is cheaper than gathering a
+    model's weights for each window.
 
     Args:
-      name: of the method.
+      name: name of the method.
       spec: ``jaxanon.datasets.Spec``.
-      config: ``AutoencoderConfig`` whose sizes are known.
+      config: ``AutoencoderConfig`` with sizes set.
       design: ``Design``.
 
     Returns:
-      ``Method``. Its parameters are ``classifiers`` and, with a leading axis of models,
-      the networks' groups. Where the decoder is not told private classes, the latent
-      moves between them by ``means``, the ``offsets`` of ``class_means``: exact for the
-      parameters at the end of every epoch, and 0 before the first has ended.
+      ``Method``. Its parameters are ``classifiers`` and the networks' groups, which
+      have a leading axis of models. If the decoder has no private classes as input, the
+      parameters include ``means``, the ``offsets`` of ``class_means`` that shift
+      latents between classes. They are 0 in the first epoch and recomputed at the end
+      of each epoch.
 
     Raises:
-      ValueError: for ``anonymization="vector"`` where the decoder is told no class.
+      ValueError: if ``anonymization="vector"`` and the decoder has no class input.
     """
     nets, by_class = design.networks, design.by_class
     moved = not nets.decoder_classes
     if moved and config.anonymization == "vector":
         raise ValueError(
             f"anonymization must be one of {list(target_class.ANONYMIZATIONS)} for "
-            f"{name}, whose decoder is told no class, got 'vector'."
+            f"{name}, whose decoder has no class input, got 'vector'."
         )
     copies = spec.num_classes(spec.public) if by_class else 1
     hyper = {
@@ -108,7 +115,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
     hyper |= design.hyper
 
     def windows_of(data):
-        """First and number of each model's windows in ``data.order``, ``int32[]``."""
+        """Returns the start and count of each model's windows in ``data.order``."""
         if by_class:
             return data.starts, data.counts
         return jnp.zeros(1, jnp.int32), jnp.sum(data.counts, keepdims=True)
@@ -148,12 +155,12 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
             "means": class_means.at_epoch_end(state.round, rounds_of(data), renew, old)
         }
 
-    def classes_of(key, seen):
+    def classes_of(key, predicted):
         return {
             private: target_class.shown_class(
                 portable.fold_in(key, index),
                 config.anonymization,
-                seen[private],
+                predicted[private],
                 spec.num_classes(private),
                 config.flip_probability,
                 config.flip_direction,
@@ -171,28 +178,30 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
 
     def anonymize_fn(key, params, windows):
         noise_key, class_key = portable.split(key)
-        seen = predict(spec, params, windows)
+        predicted = predict(spec, params, windows)
         if config.anonymization == "vector":
-            show, told = {}, vectors_of(class_key, len(windows))
+            show, condition = {}, vectors_of(class_key, len(windows))
         else:
-            show = classes_of(class_key, seen)
-            told = _one_hots(spec, show)
+            show = classes_of(class_key, predicted)
+            condition = _one_hots(spec, show)
         noise = portable.normal(noise_key, (len(windows), config.latent_dim))
-        public, none = seen[spec.public], jnp.zeros(len(windows), jnp.int32)
+        public, zeros = predicted[spec.public], jnp.zeros(len(windows), jnp.int32)
 
         def rewritten(params):
             z = nets.draw(params, windows, noise)
             if moved:
-                row = none if by_class else public
-                z = z + class_means.transfer(spec, params["means"], row, seen, show)
-            return nets.decode(params, z, told)
+                row = zeros if by_class else public
+                z = z + class_means.transfer(
+                    spec, params["means"], row, predicted, show
+                )
+            return nets.decode(params, z, condition)
 
         models = {group: params[group] for group in params if group != GROUP}
         if design.last_means:
             means = models["means"]
             models["means"] = jnp.broadcast_to(means[-1:], means.shape)
-        which = public if by_class else none
-        if len(windows) == 1:  # By the one model whose turn it is.
+        which = public if by_class else zeros
+        if len(windows) == 1:  # Runs only the selected model.
             take = lambda number: jax.tree.map(lambda leaf: leaf[number], models)
             count = len(jax.tree.leaves(models)[0])
             turns = [functools.partial(rewritten, take(n)) for n in range(count)]
@@ -200,7 +209,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         every = jax.vmap(rewritten)(models)
         return jnp.take_along_axis(every, which[None, :, None, None], axis=0)[0]
 
-    room = BatchSource(
+    source = BatchSource(
         lambda clients: pool.pool(spec, clients, by_class=by_class),
         draw_fn,
         lambda data: int(rounds_of(data)),
@@ -211,18 +220,20 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         name,
         config,
         spec,
-        room,
+        source,
         init_fn=init_fn,
-        players=design.players,
+        players=design.components,
         hyper=hyper,
         anonymize_fn=anonymize_fn,
         finish_fn=finish_fn if moved else None,
     )
-    return train_jointly(models, judges(spec, config.classifier_batch_size, hyper))
+    return train_jointly(
+        models, attribute_classifiers(spec, config.classifier_batch_size, hyper)
+    )
 
 
 def _branch(index, branches):
-    """``jax.lax.switch`` by halves: an exported graph knows two branches at a time."""
+    """Replaces ``jax.lax.switch``, because exports support two-way branches only."""
     if len(branches) == 1:
         return branches[0]()
     half = len(branches) // 2
@@ -238,59 +249,59 @@ def _one_hots(spec, labels):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AutoencoderConfig:
-    """Settings of an autoencoder that is trained in one place.
+    """Settings shared by the centrally trained autoencoders.
 
-    Numbers in them, but for ``flip_probability``, are defaults of hyper-parameters,
-    arrays in the state that a sweep may vary without compiling anew.
+    Loss weights and learning rates are hyper-parameters: the state stores them as
+    arrays, so sweeps do not recompile.
     """
 
     latent_dim: int | None = setting(
         None, at_least=1, help="size of the latent; default: as published, or 10"
     )
     hidden_sizes: tuple[int, ...] | None = setting(
-        None, at_least=1, help="encoder's widths; default: as published"
+        None, at_least=1, help="encoder layer widths; default: as published"
     )
     batch_size: int = setting(512, at_least=1, help="windows per model and round")
-    learning_rate: float = setting(1e-3, above=0, help="step size of Adam")
+    learning_rate: float = setting(1e-3, above=0, help="learning rate (Adam)")
     initialization: str = setting(
         "official",
         choices=INITIALIZATIONS,
-        help="of all layers; lecun: variance 1 / fan-in, quicker to learn",
+        help="initialization of all layers; lecun: variance 1 / fan-in, trains faster",
     )
     classifier_batch_size: int = setting(
-        256, at_least=1, help="the classifiers' windows"
+        256, at_least=1, help="classifiers: windows per round"
     )
     classifier_learning_rate: float = setting(
-        1e-3, above=0, help="step size of their Adam"
+        1e-3, above=0, help="classifiers: learning rate (Adam)"
     )
     anonymization: str = setting(
         "stochastic",
         choices=(*ANONYMIZATIONS, "vector"),
-        help="stochastic: a random private class; deterministic: the one next to the "
-        "predicted; probabilistic: that one or the predicted; vector, of a decoder "
-        "that is told classes: random weights of them, as the released programs have "
-        "it; a trained state serves all",
+        help="target private class: stochastic: random; deterministic: the class next "
+        "to the predicted one; probabilistic: that class or the predicted one; vector, "
+        "for decoders with class inputs: random class weights, as in the authors' "
+        "programs; may change after training",
     )
     flip_direction: str = setting(
         "next",
         choices=FLIPS,
-        help="the class shown instead of the predicted: the one after it, by number; "
-        "previous, as released for MobiAct's weight: the one before it",
+        help="shift from the predicted class: next or previous index; the authors' "
+        "program uses previous for MobiAct's weight",
     )
     flip_probability: float = setting(
-        0.5, at_least=0, at_most=1, help="probabilistic: how often"
+        0.5, at_least=0, at_most=1, help="probabilistic: flip probability"
     )
 
     __post_init__ = check
 
 
 def sized(config: Any, spec, published: dict) -> Any:
-    """``config`` with the sizes that it leaves open.
+    """Fills in the sizes that ``config`` leaves as None.
 
     Args:
       config: ``AutoencoderConfig``.
-      spec: the windows' ``Spec``; its name chooses.
-      published: name of a data set, or ``""`` for all others, to latent and hidden.
+      spec: the windows' ``Spec``; its name selects the sizes.
+      published: ``(latent_dim, hidden_sizes)`` by dataset name; ``""`` is the default.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -313,19 +324,19 @@ GROUP = "classifiers"
 DROPOUT = 0.3
 
 
-def judges(
+def attribute_classifiers(
     spec, size: int, hyper: dict, learning_rate: str = "classifier_learning_rate"
 ) -> Method:
-    """A method that learns a classifier of each attribute on raw training windows.
+    """Builds a method that trains a classifier per attribute on raw windows.
 
     Args:
       spec: the windows' ``Spec``.
-      size: windows of a batch, drawn from the whole pool.
-      hyper: as in ``central``; must have ``learning_rate``.
-      learning_rate: name of the hyper-parameter.
+      size: batch size; batches are drawn from the whole pool.
+      hyper: hyper-parameters as in ``central``, including ``learning_rate``.
+      learning_rate: name of the learning-rate hyper-parameter.
 
     Returns:
-      ``Method`` whose one group is ``classifiers``; it anonymizes nothing.
+      ``Method`` with the parameter group ``classifiers``; it returns windows unchanged.
     """
     nets = _networks(spec)
 
@@ -340,25 +351,25 @@ def judges(
         info, total = {}, 0.0
         for index, (name, net) in enumerate(nets.items()):
             dropout_key = jax.random.fold_in(key, index)
-            own = {"params": params[GROUP][name]}
-            logits = net.apply(own, batch.windows, dropout_key, DROPOUT)
+            variables = {"params": params[GROUP][name]}
+            logits = net.apply(variables, batch.windows, dropout_key, DROPOUT)
             targets = jax.nn.one_hot(batch.labels[name], net.num_classes)
             loss = cross_entropy(logits, targets, jnp.ones(size))
             info[f"{name} classifier"] = loss
             total = total + loss
         return total, (info, {})
 
-    room = BatchSource(
+    source = BatchSource(
         lambda clients: pool.pool(spec, clients),
         lambda key, data, copy: pool.draw(key, data, size),
         lambda data: pool.rounds_per_epoch(data, size),
         size,
     )
     return central(
-        "judges",
+        "attribute_classifiers",
         None,
         spec,
-        room,
+        source,
         init_fn=init_fn,
         players=(Component((GROUP,), loss_fn, learning_rate=learning_rate),),
         hyper=hyper,
@@ -367,33 +378,35 @@ def judges(
 
 
 def predict(spec, params, windows) -> dict[str, jax.Array]:
-    """``int32[N]``, the class of each attribute, of standardised windows."""
-    found = {}
+    """Predicts each attribute's class (``int32[N]``) from standardised windows."""
+    classes = {}
     for name, net in _networks(spec).items():
         logits: Any = net.apply({"params": params[GROUP][name]}, windows)
-        found[name] = jnp.argmax(logits, axis=-1)
-    return found
+        classes[name] = jnp.argmax(logits, axis=-1)
+    return classes
 
 
 def train_jointly(models: Method, others: Method) -> Method:
-    """``models`` with the judges ``others`` learned in the same rounds, in one state.
+    """Combines ``models`` and the classifiers of ``others`` in one state.
 
-    Models that have a leading axis of copies share one set of classifiers this way.
-    Both must take the same data and the same hyper-parameters; all else is that of
-    ``models``, whose ``anonymize`` finds the classifiers among its parameters.
+    This lets models with a leading axis of copies share one set of classifiers. Both
+    methods must use the same data and hyper-parameters. The result is ``models`` with
+    the classifiers added to its parameters.
     """
 
     def init(key, **values):
-        model_key, judge_key = jax.random.split(key)
+        model_key, classifier_key = jax.random.split(key)
         return _joined(
-            models.init(model_key, **values), others.init(judge_key, **values)
+            models.init(model_key, **values), others.init(classifier_key, **values)
         )
 
     def update(key, state, data):
-        model_key, judge_key = jax.random.split(jax.random.fold_in(key, state.round))
+        model_key, classifier_key = jax.random.split(
+            jax.random.fold_in(key, state.round)
+        )
         model, info = models.update(model_key, _part(state, False), data)
-        judge, more = others.update(judge_key, _part(state, True), data)
-        return _joined(model, judge), info | more
+        classifiers, more = others.update(classifier_key, _part(state, True), data)
+        return _joined(model, classifiers), info | more
 
     return models._replace(init=init, update=update)
 
@@ -403,8 +416,10 @@ def _networks(spec):
     return {name: Classifier(num_classes=spec.num_classes(name)) for name in names}
 
 
-def _part(state: State, judging: bool) -> State:
-    keep = lambda groups: {g: v for g, v in groups.items() if (g == GROUP) == judging}
+def _part(state: State, is_classifier: bool) -> State:
+    keep = lambda groups: {
+        g: v for g, v in groups.items() if (g == GROUP) == is_classifier
+    }
     return state._replace(params=keep(state.params), opt_state=keep(state.opt_state))
 
 

@@ -10,7 +10,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     AutoencoderConfig,
     Design,
     autoencoders,
-    model_player,
+    model_component,
     networks,
     sized,
 )
@@ -18,8 +18,8 @@ from jaxanon.models.conditional_autoencoder import NUM_VALUES, VARIANTS
 
 MEANS = ("predicted", "last")
 
-# The released program for MotionSense has a second layer of 512, and no classification
-# layer; with 0.6 million weights a model is as large as the paper says without it.
+# The authors' program for MotionSense has a second layer of 512 and no classification
+# layer. Without the second 512 layer, a model has the paper's 0.6 million weights.
 ATTRIBUTE_VAE_SIZES = {
     "motion_sense": (10, (512, 256, 128)),
     "mobi_act": (5, (512, 512, 256, 128)),
@@ -29,30 +29,28 @@ ATTRIBUTE_VAE_SIZES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AttributeVAEConfig(AutoencoderConfig):
-    """Settings of the attribute-specific autoencoders; the paper's for MotionSense."""
+    """Settings of the attribute-specific autoencoders, as for MotionSense."""
 
     alpha: float = setting(
         150.0,
         at_least=0,
-        help="weight of the classification layer's loss: the paper's 2, for a loss 75 "
-        "times smaller as the released programs have it (MobiAct's weight: 75); "
-        "released: 0",
+        help="weight of the classification loss: 75 times the paper's 2, because the "
+        "authors' programs divide the loss by 75 (MobiAct's weight: 75); official: 0",
     )
     beta: float = setting(
         2.0,
         at_least=0,
-        help="weight of the KL divergence; paper: MobiAct 5; released: MotionSense "
-        "0.1, MobiAct 0.5",
+        help="weight of the KL divergence; paper: 5 for MobiAct; official: 0.1 for "
+        "MotionSense, 0.5 for MobiAct",
     )
     variant: str = setting(
-        "paper", choices=VARIANTS, help="loss in nats, or as released"
+        "paper", choices=VARIANTS, help="loss in nats, or of the authors' programs"
     )
     means_of: str = setting(
         "predicted",
         choices=MEANS,
-        help="whose class means a latent moves between: its predicted public class's; "
-        "last, by a slip of the released program for MotionSense: the last one's, "
-        "whatever it is",
+        help="public class whose means shift the latent: the predicted one, or last: "
+        "the last one, as in the authors' program for MotionSense (a mistake)",
     )
 
 
@@ -60,24 +58,20 @@ class AttributeVAEConfig(AutoencoderConfig):
 def attribute_vae(spec, config) -> Method:
     """Builds attribute-specific autoencoders for windows of ``spec``.
 
-    For each public class there is a variational autoencoder, with a classification
-    layer for each private attribute that is learned together with it, so that private
-    classes lie apart in the latent. A window is anonymized by moving a sample of its
-    latent from the mean of its predicted private class to the mean of another, or any.
+    Each public class has a variational autoencoder, trained jointly with a
+    classification layer per private attribute, which separates the private classes in
+    the latent. A window is anonymized by shifting a sample of its latent from the mean
+    of the predicted private class to the mean of the target class.
 
-    The classification layer makes the latent say *more* of the private class: only the
-    windows that are decoded from it may leave a device.
+    The classification layer makes the latent *more* informative about the private
+    class, so only decoded windows may leave a device.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``AttributeVAEConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
       ValueError: if a setting is out of range.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -96,7 +90,7 @@ def attribute_vae(spec, config) -> Method:
     groups = ("encoder", "decoder", "readers")
     design = Design(
         nets,
-        (model_player(nets, groups, weights, config.variant),),
+        (model_component(nets, groups, weights, config.variant),),
         {"alpha": config.alpha, "beta": config.beta},
         last_means=config.means_of == "last",
     )
@@ -112,17 +106,20 @@ GENERAL_VAE_SIZES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GeneralVAEConfig(AutoencoderConfig):
-    """Settings of the general autoencoder; the released program's for MobiAct."""
+    """Settings of the general autoencoder, as in the authors' program for MobiAct."""
 
     batch_size: int = setting(128, at_least=1, help="windows per round")
     beta: float = setting(
-        0.5, at_least=0, help="weight of the KL divergence; MotionSense: 0.1, keras"
+        0.5,
+        at_least=0,
+        help="weight of the KL divergence; MotionSense: 0.1 with variant=keras",
     )
     variant: str = setting(
         "paper",
         choices=(*VARIANTS, "keras"),
-        help="loss in nats per window; released: over 75; keras: mean error + 2 beta "
-        "KL, the program for MotionSense, whose KL weighs 512 times as much",
+        help="paper: loss in nats per window; official: divided by 75; keras: mean "
+        "error + 2 beta KL, as in the program for MotionSense, a KL weight 512 times "
+        "larger",
     )
 
 
@@ -130,20 +127,16 @@ class GeneralVAEConfig(AutoencoderConfig):
 def general_vae(spec, config) -> Method:
     """Builds the general autoencoder for windows of ``spec``.
 
-    One variational autoencoder learns the windows of all public classes. A window is
-    anonymized by moving a sample of its latent from the mean of its predicted public
-    and private class to the mean of the same public and another private class, or any.
+    One variational autoencoder is trained on all public classes. A window is anonymized
+    by shifting a sample of its latent between class means: from the predicted to the
+    target private class, within the predicted public class.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``GeneralVAEConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
       ValueError: if a setting is out of range.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -152,20 +145,20 @@ def general_vae(spec, config) -> Method:
 
     References:
       Hajihassani, Ardakanian, Khazaei, Latent Representation Learning and Manipulation
-      for Privacy-Preserving Sensor Data Analytics, SenSys-ML 2020: [14] of their
-      Anonymizing Sensor Data on the Edge, 2021, whose section 4.1 and eq. 1 give the
-      loss, section 5.3 and Algorithm 1 the move between means, and sections 5.2 and
-      6.3.1 compare the two.
+      for Privacy-Preserving Sensor Data Analytics, SenSys-ML 2020; Hajihassani,
+      Ardakanian, Khazaei, Anonymizing Sensor Data on the Edge, 2021: section 4.1 and
+      eq. 1 (loss), section 5.3 and Algorithm 1 (shift between means), sections 5.2 and
+      6.3.1 (comparison).
     """
     config = sized(config, spec, GENERAL_VAE_SIZES)
     nets = networks(spec, config)
-    # Mean error + 2 beta KL is 256 error + 512 beta KL, over 256, which Adam ignores.
+    # Mean error + 2 beta KL is (256 error + 512 beta KL) / 256; Adam ignores the 1/256.
     times = NUM_VALUES if config.variant == "keras" else 1
     variant = "paper" if config.variant == "keras" else config.variant
     weights = lambda hyper: (times * hyper["beta"], 0.0)
     design = Design(
         nets,
-        (model_player(nets, ("encoder", "decoder"), weights, variant),),
+        (model_component(nets, ("encoder", "decoder"), weights, variant),),
         {"beta": config.beta},
         by_class=False,
     )
@@ -177,13 +170,13 @@ CVAE_SIZES = {"mobi_act": (5, (512, 512, 256, 128)), "": (10, (512, 512, 256, 12
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CVAEConfig(AutoencoderConfig):
-    """Settings of the conditional autoencoders; the released ones for MotionSense."""
+    """Settings of the CVAEs, as in the authors' program for MotionSense."""
 
     beta: float = setting(
-        0.1, at_least=0, help="weight of the KL divergence, released c; MobiAct: 0.5"
+        0.1, at_least=0, help="weight of the KL divergence (official c); MobiAct: 0.5"
     )
     variant: str = setting(
-        "paper", choices=VARIANTS, help="loss in nats, or as released"
+        "paper", choices=VARIANTS, help="loss in nats, or of the authors' programs"
     )
 
 
@@ -191,20 +184,16 @@ class CVAEConfig(AutoencoderConfig):
 def cvae(spec, config) -> Method:
     """Builds conditional variational autoencoders for windows of ``spec``.
 
-    ObscureNet without an adversary: the decoder of each public class's autoencoder is
-    told the private classes, and nothing but the KL divergence keeps them out of the
-    latent.
+    This is ObscureNet without discriminators. The decoder of each public class's
+    autoencoder is conditioned on the private classes, and only the KL divergence
+    removes them from the latent.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``CVAEConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
       ValueError: if a setting is out of range.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -212,42 +201,38 @@ def cvae(spec, config) -> Method:
       5
 
     References:
-      A baseline of Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (the
-      released programs). The loss is minus eq. 1 of their Anonymizing Sensor Data on
-      the Edge, 2021, section 4.1, with ``beta`` before its KL divergence as there, and
-      a decoder that is told the private classes.
+      Baseline of Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (the authors'
+      programs). The loss is minus eq. 1 of their Anonymizing Sensor Data on the Edge,
+      2021, section 4.1, with weight ``beta`` for its KL divergence and a decoder
+      conditioned on the private classes.
     """
     config = sized(config, spec, CVAE_SIZES)
     nets = networks(spec, config, conditional=True)
     weights = lambda hyper: (hyper["beta"], 0.0)
-    player = model_player(nets, ("encoder", "decoder"), weights, config.variant)
+    component = model_component(nets, ("encoder", "decoder"), weights, config.variant)
     return autoencoders(
-        "cvae", spec, config, Design(nets, (player,), {"beta": config.beta})
+        "cvae", spec, config, Design(nets, (component,), {"beta": config.beta})
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CAEConfig(AutoencoderConfig):
-    """Settings of the conditional autoencoders, which have no weights to choose."""
+    """Settings of the conditional autoencoders, which have no loss weights."""
 
 
 @register("cae", config=CAEConfig, recipes=recipes.CAE)
 def cae(spec, config) -> Method:
     """Builds conditional autoencoders for windows of ``spec``.
 
-    The decoder of each public class's autoencoder is told the private classes; the
-    latent is a code that only the squared error shapes.
+    The decoder of each public class's autoencoder is conditioned on the private
+    classes. The latent is deterministic and trained with the squared error only.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``CAEConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
       ValueError: if a setting is out of range.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -255,11 +240,11 @@ def cae(spec, config) -> Method:
       10
 
     References:
-      A baseline of Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (the
-      released programs). The loss is what ``cvae``'s is without the KL divergence.
+      Baseline of Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (the authors'
+      programs). The loss is that of ``cvae`` without the KL divergence.
     """
     config = sized(config, spec, CVAE_SIZES)
     nets = networks(spec, config, conditional=True, random=False)
     weights = lambda hyper: (0.0, 0.0)
-    player = model_player(nets, ("encoder", "decoder"), weights, "paper")
-    return autoencoders("cae", spec, config, Design(nets, (player,), {}))
+    component = model_component(nets, ("encoder", "decoder"), weights, "paper")
+    return autoencoders("cae", spec, config, Design(nets, (component,), {}))

@@ -1,30 +1,28 @@
-"""Where the windows of each private class lie in the latent, over a whole pool."""
+"""Mean latents of the private classes over a pool of windows."""
 
 import jax
 import jax.numpy as jnp
 
 from jaxanon.methods.common.pool import Pool
 
-CHUNK = 1024  # Windows that are encoded at a time.
+CHUNK = 1024  # Windows encoded at a time.
 
 
 def offsets(mean_fn, spec, data: Pool, start, count, *, split_public: bool):
-    """How far each private class lies from the mean of its public class.
+    """Returns the offset of each private class from the mean of its public class.
 
-    With one private attribute the entry of a class is the mean latent over its training
-    windows less the mean over all of the public class, so that the difference of two
-    entries is the published transfer vector, the difference of two class means. With
-    several attributes the entries are the least-squares fit of one summand for each,
-    so that classes which go together in people are not counted twice, and no joint
-    class needs windows of its own. A class without windows lies at the mean.
+    With one private attribute, a class's offset is its mean latent minus the mean of
+    the public class, so the difference of two offsets is the published transfer vector.
+    With several attributes, the offsets are a least-squares fit with one summand per
+    attribute. This accounts for correlated attributes and does not need windows of
+    every joint class. A class without windows has offset 0.
 
     Args:
-      mean_fn: ``windows -> float[n, latent]``, the means of latents, not samples.
+      mean_fn: ``windows -> float[n, latent]``, latent means rather than samples.
       spec: the windows' ``Spec``.
       data: ``Pool``.
-      start, count: ``int32[]``; the windows ``data.order[start : start + count]``.
-      split_public: whether those are of several public classes, each with offsets of
-        its own, or of one.
+      start, count: ``int32[]``; selects windows ``data.order[start : start + count]``.
+      split_public: whether to compute separate offsets for each public class.
 
     Returns:
       ``float[public classes or 1, private classes of all attributes, latent]``.
@@ -36,13 +34,13 @@ def offsets(mean_fn, spec, data: Pool, start, count, *, split_public: bool):
     num_public = spec.num_classes(spec.public) if split_public else 1
 
     def sums(index):
-        place = index * CHUNK + jnp.arange(CHUNK)
-        rows = data.order[start + jnp.minimum(place, count - 1)]
+        position = index * CHUNK + jnp.arange(CHUNK)
+        rows = data.order[start + jnp.minimum(position, count - 1)]
         z = mean_fn(data.windows[rows])
         public = (
             data.labels[spec.public][rows] if split_public else jnp.zeros_like(rows)
         )
-        weights = jax.nn.one_hot(public, num_public) * (place < count)[:, None]
+        weights = jax.nn.one_hot(public, num_public) * (position < count)[:, None]
         hot = [
             jax.nn.one_hot(data.labels[name][rows], spec.num_classes(name))
             for name in spec.private
@@ -59,67 +57,67 @@ def offsets(mean_fn, spec, data: Pool, start, count, *, split_public: bool):
         jax.eval_shape(sums, jnp.int32(0)),
     )
     add = lambda index, total: jax.tree.map(jnp.add, total, sums(index))
-    together, latents = jax.lax.fori_loop(0, -(-count // CHUNK), add, zeros)
-    return jax.vmap(_fit)(together, latents)
+    gram, latents = jax.lax.fori_loop(0, -(-count // CHUNK), add, zeros)
+    return jax.vmap(_fit)(gram, latents)
 
 
-def _fit(together, latents):
-    """Least squares of one public class, from products summed over its windows.
+def _fit(gram, latents):
+    """Solves the least-squares problem of one public class from summed products.
 
-    ``together`` is ``float[1 + classes, 1 + classes]`` and ``latents``
-    ``float[1 + classes, latent]``; the first row and column are of a constant 1.
+    ``gram`` is ``float[1 + classes, 1 + classes]`` and ``latents`` is
+    ``float[1 + classes, latent]``; the first row and column belong to a constant 1.
     """
-    mean = latents[0] / jnp.maximum(together[0, 0], 1)
-    rest = latents[1:] - together[1:, :1] * mean[None]
-    # In units in which every class has one window, rare ones are no rounding error.
-    scale = 1 / jnp.sqrt(jnp.maximum(jnp.diag(together)[1:], 1))[:, None]
-    inverse = jnp.linalg.pinv(scale * together[1:, 1:] * scale.T, hermitian=True)
+    mean = latents[0] / jnp.maximum(gram[0, 0], 1)
+    rest = latents[1:] - gram[1:, :1] * mean[None]
+    # Scaling by the class counts avoids rounding errors for rare classes.
+    scale = 1 / jnp.sqrt(jnp.maximum(jnp.diag(gram)[1:], 1))[:, None]
+    inverse = jnp.linalg.pinv(scale * gram[1:, 1:] * scale.T, hermitian=True)
     return scale * (inverse @ (scale * rest))
 
 
-def transfer(spec, found, row, predicted: dict, shown: dict):
-    """What to add to latents so that they lie where the shown classes do.
+def transfer(spec, class_offsets, row, predicted: dict, shown: dict):
+    """Returns the shift of latents from their predicted to their target classes.
 
     Args:
       spec: the windows' ``Spec``.
-      found: of ``offsets``.
-      row: ``int32[N]``, whose offsets to take: the public class, or 0.
-      predicted: name of each private attribute to ``int32[N]``.
-      shown: likewise.
+      class_offsets: result of ``offsets``.
+      row: first index into ``class_offsets``, ``int32[N]``: the public class, or 0.
+      predicted: predicted classes by private attribute, ``int32[N]`` each.
+      shown: target classes by private attribute, ``int32[N]`` each.
 
     Returns:
       ``float[N, latent]``.
     """
     moved, first = 0.0, 0
     for name in spec.private:
-        moved = moved + found[row, first + shown[name]]
-        moved = moved - found[row, first + predicted[name]]
+        moved = moved + class_offsets[row, first + shown[name]]
+        moved = moved - class_offsets[row, first + predicted[name]]
         first += spec.num_classes(name)
     return moved
 
 
 def at_epoch_end(number, rounds_per_epoch, renew_fn, old):
-    """``renew_fn()`` in the last round of every epoch, and ``old`` in all others.
+    """Returns ``renew_fn()`` in the last round of each epoch, and ``old`` otherwise.
 
-    Runs that are trained side by side are in the same round, so the choice stays a
-    choice under ``vmap``, where a condition would otherwise pay for both branches.
+    Under ``vmap`` over runs, all runs are in the same round, so only one branch is
+    executed.
 
     Args:
-      number: ``int32[]``, of the round that ends, from 0.
+      number: index of the current round, from 0, ``int32[]``.
       rounds_per_epoch: ``int32[]``.
-      renew_fn: makes what ``old`` is a tree of.
-      old: kept otherwise.
+      renew_fn: function that returns the new value, a pytree like ``old``.
+      old: current value.
     """
-    ends = _of_all_runs((number + 1) % rounds_per_epoch == 0)
+    ends = _any_run((number + 1) % rounds_per_epoch == 0)
     return jax.lax.cond(ends, renew_fn, lambda: old)
 
 
 @jax.custom_batching.custom_vmap
-def _of_all_runs(flag):
+def _any_run(flag):
     return flag
 
 
-@_of_all_runs.def_vmap
+@_any_run.def_vmap
 def _over_runs(axis_size, in_batched, flag):
     del axis_size, in_batched
     return jnp.any(flag), False

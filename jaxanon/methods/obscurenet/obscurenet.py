@@ -1,4 +1,4 @@
-"""ObscureNet: conditional autoencoders whose latent an adversary reads in vain."""
+"""ObscureNet: conditional autoencoders with adversarially trained latents."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     AutoencoderConfig,
     Design,
     autoencoders,
-    model_player,
+    model_component,
     networks,
     sized,
 )
@@ -26,53 +26,51 @@ PUBLISHED = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ObscureNetConfig(AutoencoderConfig):
-    """ObscureNet's settings; those of the released programs unless said otherwise."""
+    """ObscureNet's settings, with the values of the authors' programs by default."""
 
     beta: float = setting(2.0, at_least=0, help="weight of the KL divergence, c")
     gamma: float = setting(
         15.0,
         at_least=0,
-        help="weight of the adversary's loss; released: 0.2, times 75 (see "
+        help="weight of the discriminators' loss; official: 0.2 times 75 (see "
         "autoencoder_loss)",
     )
     variant: str = setting(
         "paper",
         choices=VARIANTS,
-        help="loss in nats per window, or as scaled and judged by the released "
-        "programs",
+        help="loss in nats per window, or with the scale and discriminators of the "
+        "authors' programs",
     )
     discriminator_steps: int = setting(
-        20, at_least=1, help="steps of the adversary per round, on the same latents"
+        20, at_least=1, help="discriminator steps per round, on the same latents"
     )
     discriminator_learning_rate: float = setting(
-        1e-3, at_least=0, help="step size of its Adam"
+        1e-3, at_least=0, help="discriminator learning rate (Adam)"
     )
     discriminator_hidden_sizes: tuple[int, ...] = setting(
-        (128,), at_least=1, help="widths of its hidden layers"
+        (128,), at_least=1, help="hidden layer widths of the discriminators"
     )
-    accumulate: bool = setting(False, help="released: gradients add up over steps")
+    accumulate: bool = setting(
+        False, help="sum discriminator gradients over steps; official: True"
+    )
 
 
 @register("obscurenet", config=ObscureNetConfig, recipes=recipes.OBSCURENET)
 def obscurenet(spec, config) -> Method:
     """Builds ObscureNet for windows of ``spec``.
 
-    For each public class there is an autoencoder whose decoder is told the private
-    classes and whose encoder is to leave them out: for each private attribute an
-    adversary learns, several steps per batch, to read it from the latent, and the
-    autoencoder is graded by how badly that goes. A window is anonymized by decoding a
-    sample of its latent under a private class that is not the wearer's, or any.
+    Each public class has an autoencoder whose decoder is conditioned on the private
+    classes. For each private attribute, a discriminator takes several steps per batch
+    to infer it from the latent, and the autoencoder maximizes the discriminators' loss.
+    A window is anonymized by decoding a sample of its latent under the target private
+    class.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``ObscureNetConfig``.
 
-    Returns:
-      ``Method``.
-
     Raises:
       ValueError: if a setting is out of range.
-      TypeError: for an unknown setting.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -82,10 +80,9 @@ def obscurenet(spec, config) -> Method:
 
     References:
       Hajihassani, Ardakanian, Khazaei, ObscureNet: Learning Attribute-invariant Latent
-      Representation for Anonymizing Sensor Data, IoTDI 2021 (the released programs);
-      Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7, baseline 2, which tells it
-      from Blinder; the terms of the loss are those of Blinder's eqs. 2 to 4, section
-      4.2, without the public class.
+      Representation for Anonymizing Sensor Data, IoTDI 2021 (the authors' programs);
+      Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7, baseline 2. The loss terms
+      are those of Blinder's eqs. 2 to 4, section 4.2, without the public class.
     """
     config = sized(config, spec, PUBLISHED)
     nets = networks(
@@ -99,27 +96,27 @@ def obscurenet(spec, config) -> Method:
         del key, hyper
         return nets.draw(params, batch.windows, batch.noise)
 
-    def adversary_loss(key, params, hyper, batch, given):
+    def discriminator_loss(key, params, hyper, batch, given):
         del key, hyper
         loss = classifier_loss(
             nets, params, given, batch.private, variant=config.variant
         )
-        return loss, ({}, {})  # What it comes to is told by the player that follows.
+        return loss, ({}, {})  # The model component reports this loss.
 
-    adversary = Component(
+    discriminators = Component(
         ("readers",),
-        adversary_loss,
+        discriminator_loss,
         steps=config.discriminator_steps,
         given_fn=latents,
         learning_rate="discriminator_learning_rate",
         accumulate=config.accumulate,
     )
     weights = lambda hyper: (hyper["beta"], -hyper["gamma"])
-    model = model_player(nets, ("encoder", "decoder"), weights, config.variant)
+    model = model_component(nets, ("encoder", "decoder"), weights, config.variant)
     names = ("beta", "gamma", "discriminator_learning_rate")
     design = Design(
         nets,
-        (adversary, model),
+        (discriminators, model),
         {name: getattr(config, name) for name in names},
     )
     return autoencoders("obscurenet", spec, config, design)

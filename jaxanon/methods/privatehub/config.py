@@ -1,4 +1,4 @@
-"""Settings of PrivateHub, and of its noise, which check themselves."""
+"""Settings of PrivateHub and its privacy guarantee."""
 
 import dataclasses
 from typing import Any
@@ -12,7 +12,7 @@ from jaxanon.privacy.guarantee import DIGEST, SCALES, SEED, Guarantee, multiplie
 
 HYPER = ("learning_rate", "classifier_learning_rate", "condition_dropout", "ema_decay")
 
-# The last where there are classes to hide.
+# The last applies only with classes to hide.
 AT_RELEASE = ("guidance_scale", "negative_guidance_scale", "hide_threshold")
 
 HYPER += AT_RELEASE
@@ -26,120 +26,130 @@ GRADIENTS = ("one_step", "last_steps")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrivateHubConfig(DiffusionConfig):
-    """PrivateHub's settings; the paper gives steps, betas, batch and epochs alone.
+    """Settings of PrivateHub; the paper gives only steps, betas, batch size and epochs.
 
-    Step sizes, rates and weights of guidance are defaults here and arrays in the state,
-    which a sweep may vary without compiling anew.
+    Learning rates, other rates and guidance weights are arrays in the state, so a sweep
+    can vary them without recompiling.
     """
 
     strength: float = setting(
         0.6,
         at_least=0,
         at_most=1,
-        help="share of the steps that a window is noised by before it is rewritten; 1: "
-        "all; 0, with classes to hide: windows of others stay as they are",
+        help="fraction of the diffusion steps by which a window is noised before "
+        "denoising; 1: all steps; 0, with classes_to_hide: keep windows of "
+        "other classes unchanged",
     )
     classes_to_hide: tuple[str, ...] = setting(
-        (), help="public classes to conceal by others"
+        (), help="public classes to conceal as other classes"
     )
     hide_threshold: float = setting(
         0.5,
         at_least=0,
         below=1,
-        help="a window is made anew where the probabilities of the classes to hide, as "
-        "the classifier has them, together are above this: fewer windows are lost by "
-        "more of it, and more are overlooked",
+        help="a window is regenerated if the predicted probabilities of "
+        "classes_to_hide sum to more than this; a higher value regenerates "
+        "fewer other windows and misses more hidden ones",
     )
     smoothing: bool = setting(
         False,
-        help="windows made anew are smoothed, each measured channel until it is no "
-        "rougher than training windows of their class; for sensors of what changes "
-        "slowly, whose channels of a few values categories name",
+        help="smooth each measured channel of a regenerated window until it is at "
+        "most as rough as training windows of its class; for slowly changing "
+        "sensors, with all channels of few values in categories",
     )
     classifier_filters: tuple[int, ...] = setting(
-        (64, 64, 64, 64), at_least=1, help="filters of the raw windows' classifiers"
+        (64, 64, 64, 64), at_least=1, help="filters of the raw-data classifiers"
     )
     classifier_features: int = setting(
-        256, at_least=1, help="features of a window that fine-tuning compares"
+        256, at_least=1, help="number of features that fine-tuning compares"
     )
     classifier_learning_rate: float = setting(
-        1e-3, above=0, help="step size of Adam, for these classifiers"
+        1e-3, above=0, help="learning rate of Adam, for the raw-data classifiers"
     )
 
     patience: int = setting(
         0,
         at_least=0,
-        help="epochs of pre-training that do no better on held-out windows before it "
-        "stops, and goes back to the best; 0: it never does; the paper's: 30",
+        help="epochs of pre-training without a lower loss on held-out windows before "
+        "it stops and restores the best weights; 0: never stop; paper: 30",
     )
     validation_fraction: float = setting(
-        0.1, above=0, below=1, help="share of training windows held out for patience"
+        0.1, above=0, below=1, help="fraction of training windows held out for patience"
     )
-    pretraining: int = setting(150, at_least=1, help="epochs before any fine-tuning")
+    pretraining: int = setting(150, at_least=1, help="epochs before fine-tuning")
     finetune_learning_rate: float = setting(
-        1e-4, above=0, help="step size in fine-tuning"
+        1e-4, above=0, help="learning rate in fine-tuning"
     )
     confidence_threshold: float = setting(
-        0.5, at_least=0, below=1, help="G: least probability"
+        0.5, at_least=0, below=1, help="G: minimum probability of the requested class"
     )
-    margin: float = setting(0.2, at_least=0, help="of the triplet loss")
+    margin: float = setting(0.2, at_least=0, help="margin of the triplet loss")
     triplet: str = setting(
         "hinge",
         choices=TRIPLETS,
-        help="hinge: on features of length 1; paper: no hinge, no length, no lower "
-        "bound",
+        help="hinge: on features of length 1; paper: no hinge, unnormalised "
+        "features, no lower bound",
     )
     gradient: str = setting(
         "one_step",
         choices=GRADIENTS,
-        help="what fine-tuning is graded on: one_step: clean windows as the denoiser "
-        "sees them in noised ones, at a random step; last_steps: windows sampled from "
-        "noise, of which the last gradient_steps learn",
+        help="windows in the fine-tuning loss. one_step: the denoiser's estimates of "
+        "clean windows at a random step; last_steps: windows sampled from "
+        "noise, with gradients through the last gradient_steps",
     )
-    gradient_steps: int = setting(2, at_least=1, help="steps that learn (last_steps)")
+    gradient_steps: int = setting(
+        2, at_least=1, help="sampling steps with gradients (last_steps)"
+    )
     replay: float = setting(
-        1.0, at_least=0, help="weight of the first loss in fine-tuning; paper: 0"
+        1.0, at_least=0, help="weight of the pre-training loss in fine-tuning; paper: 0"
     )
 
     epsilon: float = setting(
         0.0,
         at_least=0,
-        help="ε of a training window in max_private_epochs; 0: no noise",
+        help="ε per training window over max_private_epochs; 0: no noise",
     )
-    noise_multiplier: float = setting(0.0, at_least=0, help="noise over max_norm")
-    delta: float = setting(1e-5, above=0, below=1, help="δ, below 1 / records")
+    noise_multiplier: float = setting(
+        0.0, at_least=0, help="noise std divided by clip_norm"
+    )
+    delta: float = setting(1e-5, above=0, below=1, help="δ, below 1 / max_examples")
     clip_norm: float = setting(1.0, above=0, help="clip norm of a window's gradient")
     max_examples: int | None = setting(
-        None, at_least=1, help="most training windows, in public; noise needs it"
+        None,
+        at_least=1,
+        help="public upper bound on the number of training windows; required with "
+        "noise",
     )
     max_private_epochs: int = setting(
-        20, at_least=1, help="epochs that epsilon pays for; training stops after them"
+        20,
+        at_least=1,
+        help="number of epochs that epsilon covers; training stops after them",
     )
 
     @property
     def noisy(self) -> bool:
-        """Whether it trains behind noise."""
+        """Whether training adds noise."""
         return self.epsilon > 0 or self.noise_multiplier > 0
 
     def __post_init__(self):
         super().__post_init__()
         if self.strength == 0 and not self.classes_to_hide:
             raise ValueError(
-                f"strength must be > 0 without classes to hide, got {self.strength!r}."
+                "strength must be > 0 without classes_to_hide, got "
+                f"{self.strength!r}; raise it."
             )
         check_noise(self)
         if self.smoothing and (self.noisy or not self.classes_to_hide):
             raise ValueError(
-                "smoothing is of windows made anew, and as smooth as training windows "
-                "were, which noise does not tell; name classes to hide, and no noise, "
-                "or leave it out."
+                "smoothing requires classes_to_hide and no noise, because it uses the "
+                "roughness of training windows; set classes_to_hide and omit epsilon "
+                "and noise_multiplier, or omit smoothing."
             )
         learning = self.gradient_steps if self.gradient == "last_steps" else 0
         if learning > self.num_inference_steps:
             raise ValueError(
                 "gradient_steps must be <= num_inference_steps, "
-                f"{self.num_inference_steps}, got "
-                f"{self.gradient_steps!r}."
+                f"{self.num_inference_steps}, got {self.gradient_steps!r}; lower it."
             )
 
 
@@ -148,34 +158,32 @@ UNIT = "a training window with its labels"
 NOT_COVERED = (
     SEED,
     DIGEST,
-    "losses and shares that were clipped, in metrics.jsonl, are of training windows",
+    "metrics.jsonl has losses and clipped fractions of training windows, without noise",
     SCALES,
     "a person, who has many windows, and a moment that several windows share",
 )
 
 
 def check_noise(config: Any) -> None:
-    """Refuses noise that says too little, and what no noise would cover.
+    """Checks the settings of the noise and settings that the noise does not cover.
 
     Args:
       config: ``PrivateHubConfig``.
 
     Raises:
-      ValueError: for settings that do not go together.
+      ValueError: if settings are incompatible.
     """
     if not config.noisy:
         return
     if config.epsilon and config.noise_multiplier:
         raise Incompatible(
-            f"epsilon {config.epsilon:g} buys noise, and noise_multiplier "
-            f"{config.noise_multiplier:g} names it; give one of them."
+            "only one of epsilon and noise_multiplier may be set, got "
+            f"{config.epsilon:g} and {config.noise_multiplier:g}; omit one."
         )
     if config.max_examples is None:
         raise ValueError(
-            "max_examples must be given where there is noise: the most training "
-            "windows "
-            "that there may be, a number that tells of nobody, such as 10000 for some "
-            "9000 of them."
+            "max_examples must be set with noise, got None; set it to a public upper "
+            "bound on the number of training windows, such as 10000 for about 9000."
         )
     if config.batch_size > config.max_examples:
         raise ValueError(
@@ -184,61 +192,64 @@ def check_noise(config: Any) -> None:
         )
     if config.classes_to_hide:
         raise Incompatible(
-            "hide and noise do not go together: fine-tuning compares a window with "
-            "others, which noise for one window does not cover; leave hide out, or "
-            "epsilon and noise_multiplier."
+            "classes_to_hide cannot be combined with noise: fine-tuning compares "
+            "windows with each other, which noise for single windows does not cover; "
+            "omit classes_to_hide, or epsilon and noise_multiplier."
         )
     if config.patience:
         raise Incompatible(
-            "patience and noise do not go together: losses of held-out windows, which "
-            "have no noise, would choose what is kept; set patience to 0, and "
-            "max_private_epochs to what you want."
+            "patience cannot be combined with noise: held-out losses without noise "
+            "would select the weights; set patience to 0 and choose "
+            "max_private_epochs."
         )
 
 
 def check_records(config: Any, windows: int) -> None:
-    """Refuses more training windows than noise was counted for.
+    """Checks that there are at most ``max_examples`` training windows.
 
     Args:
       config: ``PrivateHubConfig`` with noise.
-      windows: how many there are.
+      windows: number of training windows.
 
     Raises:
-      ValueError: if they are more than ``max_examples``.
+      ValueError: if there are more than ``max_examples``.
     """
     if windows > config.max_examples:
         raise ValueError(
-            f"there are {windows} training windows, and what noise hides was counted "
-            f"for {config.max_examples} at most; set records to {windows} or more."
+            f"the number of training windows must be at most max_examples, "
+            f"{config.max_examples}, got {windows}; set max_examples to {windows} or "
+            "more."
         )
 
 
 def lots_per_epoch(lots: PoissonSampling) -> int:
-    """How many count as an epoch, however many windows there are: that is private.
+    """Returns the batches per epoch; independent of the private number of windows.
 
     Example:
-      >>> lots_per_epoch(
-      ...     PoissonSampling(sampling_probability=0.1, expected_batch_size=20.0,
-      max_examples=200) ... )
+      >>> sampling = PoissonSampling(
+      ...     sampling_probability=0.1, expected_batch_size=20.0, max_examples=200
+      ... )
+      >>> lots_per_epoch(sampling)
       10
     """
     return max(1, round(1 / lots.sampling_probability))
 
 
 def guarantee_of(config: Any) -> Guarantee | None:
-    """The guarantee that a config's noise gives; None without noise.
+    """Returns the guarantee of a config's noise; None without noise.
 
-    Warns of a δ that allows for giving a window away, and of an ε that says little.
+    Warns if δ is large enough to release a whole window, and if ε is large.
 
     Args:
       config: ``PrivateHubConfig``.
 
     Example:
       >>> from jaxanon.methods.privatehub.config import PrivateHubConfig
-      >>> config = PrivateHubConfig(epsilon=4.0, max_examples=1280,
-      max_private_epochs=2)
-      >>> found = guarantee_of(config)
-      >>> found.rounds, 3.9 < found.epsilon(20) <= 4.0
+      >>> config = PrivateHubConfig(
+      ...     epsilon=4.0, max_examples=1280, max_private_epochs=2
+      ... )
+      >>> guarantee = guarantee_of(config)
+      >>> guarantee.rounds, 3.9 < guarantee.epsilon(20) <= 4.0
       (20, True)
     """
     if not config.noisy:

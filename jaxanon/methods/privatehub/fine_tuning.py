@@ -1,4 +1,4 @@
-"""App-aware fine-tuning: what is made of classes to show leaves those to hide."""
+"""App-aware fine-tuning: moves generated windows away from classes to hide."""
 
 import jax
 import jax.numpy as jnp
@@ -12,33 +12,33 @@ from jaxanon.methods.privatehub.networks import PrivateHubNetworks
 from jaxanon.models.classifiers import unit
 from jaxanon.models.conditions import Condition
 
-FILTERED = "all filtered"  # Of an info: the share of rounds that kept nothing.
+FILTERED = "all filtered"  # Info key: fraction of rounds that filtered every window.
 
-PATIENT = 50  # Rounds in a row that may.
+PATIENT = 50  # Maximum number of such rounds in a row.
 
 
 def discriminating(nets: PrivateHubNetworks, when_fn) -> Component:
-    """The denoiser, by the triplet loss of what it makes of classes to show.
+    """Returns the denoiser's component with a triplet loss on generated windows.
 
-    The anchor is a window made of such a class, kept if the classifier gives its class
-    more than ``confidence_threshold``; the positive is a real window of that class, the
-    negative one made of a class to hide, through which no gradient goes. All three are
-    compared by the classifier's features. A round that keeps nothing learns by
-    ``replay`` alone.
+    The anchor is a generated window of a class that is not hidden. It is used if the
+    classifier assigns its class a probability above ``confidence_threshold``. The
+    positive is a real window of that class. The negative is a generated window of a
+    class to hide, without gradients. The loss compares the classifier's features. A
+    round without an anchor has only the ``replay`` loss.
     """
     public = nets.spec.public
 
     def loss_fn(key, params, hyper, batch: PrivateHubBatch, given):
         del given
         keys = jax.random.split(key, 3)
-        made = make(nets, keys[0], params[DENOISER], batch)
-        secret = make(nets, keys[1], params[DENOISER], batch.negatives)
-        windows = made, batch.positives, secret
-        loss, info = apart(
+        anchors = make(nets, keys[0], params[DENOISER], batch)
+        negatives = make(nets, keys[1], params[DENOISER], batch.negatives)
+        windows = anchors, batch.positives, negatives
+        loss, info = filtered_triplet_loss(
             nets, params, windows, batch.labels[public], hyper, nets.config.triplet
         )
-        own = hyper["condition_dropout"], batch
-        rest = denoising_loss(nets, keys[2], params[DENOISER], *own)
+        dropout = hyper["condition_dropout"]
+        rest = denoising_loss(nets, keys[2], params[DENOISER], dropout, batch)
         return loss + hyper["replay"] * rest, (info, {})
 
     return Component(
@@ -46,112 +46,116 @@ def discriminating(nets: PrivateHubNetworks, when_fn) -> Component:
     )
 
 
-def apart(nets: Judging, params, windows, labels, hyper, variant: str = "hinge"):
-    """The triplet loss of windows that were made, of those that the classifier passes.
+def filtered_triplet_loss(
+    nets: Judging, params, windows, labels, hyper, variant: str = "hinge"
+):
+    """Returns the triplet loss of windows that pass the classifier's threshold.
 
     Args:
-      nets: with ``spec``, ``config`` and ``classifiers``.
-      params: with the classifiers'.
-      windows: made of classes ``labels``, real ones of those, and made of classes to
-        hide; ``float[batch, time, d]`` each.
+      nets: networks with ``spec``, ``config`` and ``classifiers``.
+      params: parameters, with the classifiers'.
+      windows: generated windows of classes ``labels``, real windows of these classes,
+        and generated windows of classes to hide; ``float[batch, time, d]`` each.
       labels: ``int32[batch]``.
-      hyper: with ``confidence_threshold`` and ``margin``.
-      variant: as in ``triplet``.
+      hyper: hyper-parameters with ``confidence_threshold`` and ``margin``.
+      variant: variant of ``triplet``.
 
     Returns:
-      ``float[]``, and what there is to tell: the share that was kept, and whether none
-      was.
+      ``float[]``, and an info dict: the loss, the fraction of windows that passed, and
+      whether none did.
     """
-    made, real, secret = windows
-    read = lambda windows: classify(nets, params, nets.spec.public, windows)
-    logits, anchors = read(made)
-    positives = read(real)[1]
-    negatives = read(jax.lax.stop_gradient(secret))[1]
+    generated, real, hidden = windows
+    predict = lambda windows: classify(nets, params, nets.spec.public, windows)
+    logits, anchors = predict(generated)
+    positives = predict(real)[1]
+    negatives = predict(jax.lax.stop_gradient(hidden))[1]
     shown = ~is_hidden(nets)[labels]
-    kept = shown & passes(logits, labels, hyper["confidence_threshold"])
-    kept = jax.lax.stop_gradient(kept.astype(jnp.float32))
+    mask = shown & passes(logits, labels, hyper["confidence_threshold"])
+    mask = jax.lax.stop_gradient(mask.astype(jnp.float32))
     losses = triplet(anchors, positives, negatives, hyper["margin"], variant)
-    number = jnp.sum(kept)
-    loss = jnp.sum(kept * losses) / jnp.maximum(number, 1)
+    count = jnp.sum(mask)
+    loss = jnp.sum(mask * losses) / jnp.maximum(count, 1)
     info = {
         "triplet": loss,
-        "kept": number / jnp.maximum(jnp.sum(shown), 1),
-        FILTERED: (number == 0).astype(jnp.float32),
+        "kept": count / jnp.maximum(jnp.sum(shown), 1),
+        FILTERED: (count == 0).astype(jnp.float32),
     }
     return loss, info
 
 
 def make(nets: PrivateHubNetworks, key, denoiser, batch: PrivateHubBatch):
-    """Windows of a batch's public classes, as bits, with gradients to the denoiser.
+    """Generates encoded windows of a batch's public classes, with gradients.
 
-    They are told their statistics too, and nothing of other attributes. ``one_step``
-    begins at a random step of the batch's own windows, ``last_steps`` in pure noise.
+    The condition holds the public class and the statistics, but no other attribute.
+    ``one_step`` starts from the batch's windows at a random step, ``last_steps`` from
+    pure noise.
 
     Returns:
       ``float[batch, time, d]``.
     """
     null, public = nets.nothing(len(batch.windows)), nets.spec.public
     classes = null.classes | {public: batch.labels[public]}
-    told = Condition(classes, batch.condition.features, batch.condition.known)
+    condition = Condition(classes, batch.condition.features, batch.condition.known)
     prediction, schedule = nets.config.prediction_type, nets.schedule
     if nets.config.gradient == "last_steps":
-        return sampled(nets, key, denoiser, batch.windows.shape, told)
+        return sampled(nets, key, denoiser, batch.windows.shape, condition)
     step_key, noise_key = jax.random.split(key)
     t = drawn_steps(nets, step_key, len(batch.windows))
     noise = jax.random.normal(noise_key, batch.windows.shape)
     x_t = kernels.diffuse(schedule, batch.windows, noise, t)
-    found = nets.denoise(denoiser, x_t, t, told)
-    return kernels.convert_denoiser_output(schedule, x_t, found, t, prediction, "x0")
+    output = nets.denoise(denoiser, x_t, t, condition)
+    return kernels.convert_denoiser_output(schedule, x_t, output, t, prediction, "x0")
 
 
-def sampled(nets: PrivateHubNetworks, key, denoiser, shape, told: Condition):
-    """Windows from pure noise by DDIM; gradients pass through the last steps alone.
+def sampled(nets: PrivateHubNetworks, key, denoiser, shape, condition: Condition):
+    """Samples windows from pure noise with DDIM; gradients pass through the last steps.
 
-    What those steps computed is computed again on the way back, not kept.
+    The backward pass recomputes these steps to save memory.
     """
     config = nets.config
     noise_key, sample_key = jax.random.split(key)
-    denoise_fn = lambda x, t: nets.denoise(denoiser, x, t, told)
+    denoise_fn = lambda x, t: nets.denoise(denoiser, x, t, condition)
     steps = kernels.diffusion_steps(
         config.num_train_timesteps, config.num_inference_steps
     )
     first = config.num_inference_steps - config.gradient_steps
     x = jax.random.normal(noise_key, shape)
-    given = {"prediction": config.prediction_type}
-    rest = sample_key, nets.schedule
-    x = kernels.ddim_sample(denoise_fn, *rest, x, steps[: first + 1], **given)
+    options = {"prediction": config.prediction_type}
+    args = sample_key, nets.schedule
+    x = kernels.ddim_sample(denoise_fn, *args, x, steps[: first + 1], **options)
     x = jax.lax.stop_gradient(x)
-    again = jax.checkpoint(denoise_fn)
-    return kernels.ddim_sample(again, *rest, x, steps[first:], **given)
+    recomputed = jax.checkpoint(denoise_fn)
+    return kernels.ddim_sample(recomputed, *args, x, steps[first:], **options)
 
 
 def passes(logits, labels, threshold):
-    """``bool[batch]``, whether the class that was asked for is more likely than that.
+    """Returns ``bool[batch]``: whether the requested class exceeds the threshold.
 
     Example:
       >>> passes(jnp.log(jnp.array([[0.75, 0.25], [0.5, 0.5]])), jnp.array([0, 1]), 0.6)
       Array([ True, False], dtype=bool)
 
     References:
-      PrivateHub, equation 4.8, where the score is not defined.
+      PrivateHub, equation 4.8, which does not define the score.
     """
-    chances = jax.nn.softmax(logits)
-    own = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
-    return own > threshold
+    probabilities = jax.nn.softmax(logits)
+    requested = jnp.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
+    return requested > threshold
 
 
 def triplet(anchors, positives, negatives, margin, variant: str = "hinge"):
-    """How much nearer anchors are to negatives than to positives, plus the margin.
+    """Returns the triplet loss of each anchor, in squared distances.
 
     Args:
       anchors, positives, negatives: ``float[batch, d]``, features.
       margin: ``float[]``.
-      variant: "hinge", of features of length 1, at least 0; "paper": of features as
-        they are, without a lower bound, so that the margin has no effect on what is
-        learned.
+      variant: "hinge", for features scaled to length 1 and a loss of at least 0;
+        "paper", for unscaled features and no lower bound, so that the margin has no
+        effect on the gradient.
 
     Returns:
-      ``float32[batch]``, squared distances' difference plus the margin.
+      ``float32[batch]``: distance to the positive, minus distance to the negative, plus
+      the margin.
 
     Example:
       >>> one, other = jnp.array([[2.0, 0.0]]), jnp.array([[0.0, 1.0]])
@@ -172,17 +176,18 @@ def triplet(anchors, positives, negatives, margin, variant: str = "hinge"):
 
 
 def check_kept(history: list, *, ended: bool) -> None:
-    """Refuses to go on where the threshold filters everything.
+    """Raises if the confidence threshold filters out every generated window.
 
-    A round may keep nothing by chance. ``PATIENT`` rounds in a row may not, nor, once
-    training has ended, every round of fine-tuning that there was.
+    A single round may filter all windows by chance. The check fails after ``PATIENT``
+    such rounds in a row, or if all rounds of fine-tuning were such rounds when training
+    ends.
 
     Args:
-      history: rows as ``Run.history`` has them, from the first on; one at least.
-      ended: whether there are no more rounds to come.
+      history: rows of ``Run.history`` from the first; at least one.
+      ended: whether training has ended.
 
     Raises:
-      ValueError: naming how many rounds in a row have kept nothing.
+      ValueError: with the number of such rounds in a row.
 
     Example:
       >>> row = lambda round, share: {"round": round, "losses": {"all filtered": share}}
@@ -190,7 +195,7 @@ def check_kept(history: list, *, ended: bool) -> None:
       >>> check_kept([row(40, 0.9), row(80, 1.0)], ended=True)
     """
     in_a_row = tuned = 0
-    # A state may begin at a round of its own: of the first row one round is sure.
+    # A resumed state starts at a later round; the first row covers at least one round.
     before = history[0]["round"] - 1
     for row in history:
         num, losses = row["round"] - before, row["losses"]
@@ -199,8 +204,8 @@ def check_kept(history: list, *, ended: bool) -> None:
         tuned += num if filtered or losses.get("kept", 0) else 0
     if in_a_row >= PATIENT or (ended and in_a_row and in_a_row == tuned):
         raise ValueError(
-            "threshold filters everything: the classifier gave none of the windows "
-            f"that were made more than it, in {in_a_row} rounds or more in a "
-            "row, so fine-tuning learns nothing; train anew, in another folder, with a "
-            "lower threshold, or with more epochs of pre-training (pretraining)."
+            "confidence_threshold must be below the classifier's probability for some "
+            f"generated windows, got none in {in_a_row} rounds or more in a row, so "
+            "fine-tuning learns nothing; retrain in another folder with a lower "
+            "confidence_threshold or a longer pretraining."
         )

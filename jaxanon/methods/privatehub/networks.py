@@ -1,4 +1,4 @@
-"""The networks of PrivateHub: a denoiser of windows and classifiers of raw ones."""
+"""Networks of PrivateHub: a denoiser and classifiers of raw windows."""
 
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ STATISTICS = "statistics"
 
 
 class PrivateHubNetworks(NamedTuple):
-    """What all of PrivateHub shares; windows are standardised, their values as bits."""
+    """Networks of PrivateHub, for standardised windows encoded as bits."""
 
     spec: Any
     config: PrivateHubConfig
@@ -34,15 +34,15 @@ class PrivateHubNetworks(NamedTuple):
 
     @property
     def num_features(self) -> int:
-        """Of the statistics that a condition has."""
+        """Number of statistics in a condition."""
         return 3 * self.bits.channels
 
     def init(self, key):
-        """Parameters of both; the statistics are empty until there are data."""
+        """Returns all parameters; the statistics are zero until the first round."""
         window = jnp.zeros((1, self.spec.time, self.bits.channels))
         key, unet_key = jax.random.split(key)
-        step, told = jnp.ones(1, jnp.int32), self.nothing(1)
-        denoiser = self.unet.init(unet_key, window, step, told)["params"]
+        step, condition = jnp.ones(1, jnp.int32), self.nothing(1)
+        denoiser = self.unet.init(unet_key, window, step, condition)["params"]
         keys = jax.random.split(key, len(self.classifiers))
         classes, d = self.sizes[self.spec.public], self.bits.channels
         measured = len(self.bits.values)
@@ -60,25 +60,25 @@ class PrivateHubNetworks(NamedTuple):
         }
 
     def denoise(self, denoiser, x, t, condition):
-        """What the U-Net of those parameters predicts, in the shape of ``x``."""
+        """Returns the output of the U-Net, in the shape of ``x``."""
         return apply(self.unet, denoiser, x, t, condition)
 
     def nothing(self, batch: int) -> Condition:
-        """The condition that says nothing."""
+        """Returns the null condition."""
         return null_condition(self.sizes, self.num_features, batch)
 
 
 def networks(spec, config: PrivateHubConfig) -> PrivateHubNetworks:
-    """The networks for windows of ``spec``.
+    """Returns the networks for windows of ``spec``.
 
     Raises:
-      ValueError: for a public attribute that is a number, a window that cannot be
-        halved, categories that name no channel, classes to hide that there are not, or
-        all of them.
+      ValueError: if the public attribute is a number, the window length cannot be
+        halved, categories name no channel, or ``classes_to_hide`` names an unknown
+        class or all classes.
     """
     sizes, values = attributes_and_values(spec, config)
     check_halved(spec.time, len(config.widths))
-    read = tuple(config.classifier_filters), config.classifier_features
+    classifier_args = tuple(config.classifier_filters), config.classifier_features
     return PrivateHubNetworks(
         spec=spec,
         config=config,
@@ -92,5 +92,7 @@ def networks(spec, config: PrivateHubConfig) -> PrivateHubNetworks:
             config.heads,
             config.dtype,
         ),
-        classifiers={name: WindowClassifier(n, *read) for name, n in sizes.items()},
+        classifiers={
+            name: WindowClassifier(n, *classifier_args) for name, n in sizes.items()
+        },
     )

@@ -1,4 +1,4 @@
-"""PrivateHub: synthetic windows of many sensors that keep some classes secret."""
+"""PrivateHub: generates windows of many sensors and conceals some classes."""
 
 import functools
 
@@ -30,38 +30,42 @@ from jaxanon.models import conditions
 def privatehub(spec, config) -> Method:
     """Builds PrivateHub for windows of ``spec``.
 
-    App-conditioned pre-training: a U-Net learns to take noise off windows, told their
-    classes and statistics, and a classifier of each attribute learns from raw windows.
-    What samples is a running mean of the U-Net's weights.
+    App-conditioned pre-training: a U-Net learns to denoise windows, conditioned on
+    their classes and statistics. A classifier of each attribute trains on raw windows.
+    Sampling uses a running mean of the U-Net's weights.
 
-    App-aware fine-tuning, after ``pretraining`` epochs, where there are classes in
-    ``classes_to_hide``: windows made of classes to show, if the classifier is sure
-    enough of them, learn to lie nearer to real ones of their class than to those made
-    of classes to hide, by the classifier's features. The classifiers rest. Who judges
-    the result must have a classifier of his own.
+    App-aware fine-tuning follows after ``pretraining`` epochs if ``classes_to_hide``
+    names classes. It applies to generated windows of the other classes that the
+    classifier recognises with enough confidence. Their features move closer to those of
+    real windows of their class and away from those of generated windows of hidden
+    classes. The classifiers are frozen, so evaluate the result with separate ones.
 
-    ``sample`` makes windows of classes that one names. ``anonymize`` rewrites windows:
-    noised part of the way (``strength``), they are led back to their public class and
-    away from their private ones, as the classifiers see them. Those of a class in
-    ``classes_to_hide`` are made from nothing, as windows of other classes.
+    ``sample`` generates windows of the requested classes. ``anonymize`` adds part of
+    the noise (``strength``) and denoises towards the predicted public class and away
+    from the predicted private classes. Windows of ``classes_to_hide`` are generated
+    from pure noise as windows of other classes.
 
-    Corrected, with the published form as an option: the schedule leaves no signal at
-    its last step, from which sampling starts (``schedule="paper"``,
-    ``prediction_type="noise"``); the z-score told is that of a window's mean among its
-    class's, for one of every sample would tell the window; the triplet loss has a hinge
-    (``triplet="paper"``), and pre-training's loss is replayed beside it (``replay``).
-    Widths are our own.
+    Corrections to the paper, each with the published form as an option:
 
-    With ``patience`` (published: 30) the loss of held-out windows, of the running mean,
-    is taken after each epoch of pre-training. Where it has not fallen for so many, the
-    denoiser and the classifiers learn no more, and rounds that are left cost next to
-    nothing. The weights of the best epoch sample. Fine-tuning begins when it would have
-    (after ``pretraining`` epochs), from those weights, and does not stop early.
+    - The schedule leaves no signal at its last step, where sampling starts
+      (``schedule="paper"``, ``prediction_type="noise"``).
+    - The z-score in the condition is that of the window's mean among windows of its
+      class, because a z-score of every sample would reveal the window.
+    - The triplet loss has a hinge (``triplet="paper"``).
+    - Fine-tuning also uses the pre-training loss (``replay``).
 
-    With ``epsilon`` or ``noise_multiplier``, denoiser and classifiers learn by DP-SGD
-    from lots of about ``batch_size`` windows, and statistics are not told; averaging
-    weights costs nothing. What is guaranteed is of one training window:
-    ``method.guarantee`` and the run's ``privacy.json`` say what is not covered.
+    Widths are jaxanon's own.
+
+    With ``patience`` (paper: 30), each epoch of pre-training evaluates the running mean
+    on held-out windows. After that many epochs without a lower loss, denoiser and
+    classifiers stop training, and the remaining rounds cost almost nothing. Sampling
+    uses the weights of the best epoch. Fine-tuning starts from those weights after
+    ``pretraining`` epochs and does not stop early.
+
+    With ``epsilon`` or ``noise_multiplier``, denoiser and classifiers train with DP-SGD
+    on Poisson-sampled batches of about ``batch_size`` windows, and the condition has no
+    statistics. The guarantee is for one training window. ``method.guarantee`` and the
+    run's ``privacy.json`` list what it does not cover.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -71,15 +75,14 @@ def privatehub(spec, config) -> Method:
       ``Method``, with ``sample``.
 
     Raises:
-      ValueError: if a setting is out of range, windows cannot be halved, or
-        ``classes_to_hide`` names no class, or all. Training raises it where the
-        threshold filters all.
-      TypeError: for an unknown setting.
+      ValueError: if a setting is out of range, the window length cannot be halved, or
+        ``classes_to_hide`` names an unknown class or all classes. Training raises it if
+        the confidence threshold filters out all windows.
 
     Example:
       >>> from jaxanon.datasets import load
       >>> method = privatehub(load("smartwatch").spec, num_inference_steps=10)
-      >>> method.config.schedule, method.config.num_steps
+      >>> method.config.schedule, method.config.num_train_timesteps
       ('cosine', 100)
 
     References:
@@ -98,19 +101,19 @@ def privatehub(spec, config) -> Method:
         params = nets.init(key)
         return params | early_stopping.groups(watch_key, params)
 
-    of_noise = dp_sgd.hyper_of(config, guarantee)
+    noise_hyper = dp_sgd.hyper_of(config, guarantee)
 
     def finish_fn(key, state, data):
         del key
-        renewed = {average: diffusion.running_mean(state, average)}
-        return renewed if config.noisy else renewed | {STATISTICS: data.statistics}
+        updates = {average: diffusion.running_mean(state, average)}
+        return updates if config.noisy else updates | {STATISTICS: data.statistics}
 
     def make(rounds):
         before = after = None
         if config.classes_to_hide:
             before = during(rounds, 0, config.pretraining)
             after = during(rounds, config.pretraining)
-        players = (
+        components = (
             diffusion.denoising(nets, before)._replace(rest_fn=rest_fn),
             *(
                 [fine_tuning.discriminating(nets, after)]
@@ -120,15 +123,15 @@ def privatehub(spec, config) -> Method:
             generator.classifying(nets, before)._replace(rest_fn=rest_fn),
         )
         if lots is not None:
-            players = (dp_sgd.learning(nets, lots),)
+            components = (dp_sgd.learning(nets, lots),)
         method = central(
             "privatehub",
             config,
             spec,
             batch_source(nets, lots),
             init_fn=init_fn,
-            players=players,
-            hyper={name: getattr(config, name) for name in HYPER} | of_noise,
+            players=components,
+            hyper={name: getattr(config, name) for name in HYPER} | noise_hyper,
             finish_fn=finish_fn,
         )
         if config.patience:
@@ -162,86 +165,85 @@ def privatehub(spec, config) -> Method:
 
 
 def _anonymize(nets: PrivateHubNetworks):
-    """Of a ``Method``: ``(key, state, windows) -> windows``."""
+    """Returns ``anonymize`` of the method: ``(key, state, windows) -> windows``."""
 
     def anonymize(key, state, windows):
         standard = generator.standardised(nets, windows)
-        given = state.params, state.hyper, standard
-        made = sampling.rewrite(nets, key, *given)
-        return generator.physical(nets, made)
+        result = sampling.rewrite(nets, key, state.params, state.hyper, standard)
+        return generator.physical(nets, result)
 
     return anonymize
 
 
 def _sample(nets: PrivateHubNetworks):
-    """Of a ``Method``, as ``Generation.sample`` has it."""
+    """Returns ``Generation.sample`` of the method."""
 
     def sample(key, state, classes, samples=None, avoid=None):
         typed_key(key)
         full = generator.every(nets, classes)
         if samples is not None and samples != nets.spec.time:
             return sampling.stream(nets, key, state, full, samples, avoid=avoid)
-        given = state.params, state.hyper, full, avoid
-        return generator.physical(nets, sampling.synthesise(nets, key, *given))
+        windows = sampling.synthesise(nets, key, state.params, state.hyper, full, avoid)
+        return generator.physical(nets, windows)
 
     return sample
 
 
 def _learned(nets: PrivateHubNetworks):
-    """Of a ``Method``: all windows but those that patience holds out."""
+    """Returns ``Generation.learned``: marks all windows except held-out ones."""
     if not nets.config.patience:
         return None
-    share = nets.config.validation_fraction
-    return lambda clients: pool.hold_out(nets.spec, clients, share)[0].mask
+    fraction = nets.config.validation_fraction
+    return lambda clients: pool.hold_out(nets.spec, clients, fraction)[0].mask
 
 
 def _check_sample(nets: PrivateHubNetworks):
-    """Of a ``Method``: refuses public classes of which no window was ever seen.
+    """Returns ``Generation.check``: rejects public classes without training windows.
 
-    By the state: what was trained by ``update`` has no config, which tells a ``Run``.
+    Uses only the state, because a state from ``update`` has no record of its data.
     """
 
     def check_sample(state, classes):
-        if nets.config.noisy:  # Statistics would tell of windows.
+        if nets.config.noisy:  # The state has no statistics to check.
             return
         public = nets.spec.public
         mean = np.asarray(state.params[STATISTICS]["mean"])
         seen = np.any(mean != 0, axis=1)
-        asked = np.unique(np.asarray(classes.get(public, ()), int))
+        requested = np.unique(np.asarray(classes.get(public, ()), int))
         names = nets.spec.classes[public]
         if not seen.any():
-            raise ValueError("this run has seen no training window; train it first.")
-        if lacking := [names[c] for c in asked if not seen[c]]:
+            raise ValueError("the run has no training windows yet; train it first.")
+        if missing := [names[c] for c in requested if not seen[c]]:
             raise ValueError(
-                f"of {lacking} this run has seen no training window, so it cannot make "
-                f"any; ask for {[names[c] for c in np.flatnonzero(seen)]}, or train on "
-                "data that have it."
+                f"{public} must be one of "
+                f"{[names[c] for c in np.flatnonzero(seen)]}, got {missing}, of which "
+                "the run had no training windows; request another class, or train on "
+                "data that contain it."
             )
 
     return check_sample
 
 
-SHARES = (0.1, 0.2, 0.4)  # Of the diffusion: near the end all windows are alike.
+STEP_FRACTIONS = (0.1, 0.2, 0.4)  # Early steps; at late steps all windows look alike.
 
-DRAWS = 4  # Of noise, whose losses are averaged.
+DRAWS = 4  # Noise draws whose losses are averaged.
 
 
 def window_losses(nets: PrivateHubNetworks, key, state, windows, labels) -> dict:
-    """Mean squared errors of what is predicted of windows that are noised.
+    """Returns the denoising losses of windows, for a membership inference attack.
 
-    Of the weights that sample, told all that training tells. What a denoiser was
-    trained on it takes noise off better than off other windows, most so at early steps.
+    Uses the weights that sample and the full condition of training. A denoiser has
+    lower losses on its training windows than on others, most clearly at early steps.
 
     Args:
       nets: ``PrivateHubNetworks``.
       key: typed PRNG key of the noise.
-      state: of PrivateHub.
+      state: state of PrivateHub.
       windows: ``float[batch, time, channels]``, in physical units.
-      labels: ``int[batch]`` of each attribute; others than the spec's are of no
-        account.
+      labels: ``int[batch]`` of each attribute; attributes outside the spec are ignored.
 
     Returns:
-      ``float32[batch]`` by name of the step.
+      ``float32[batch]`` mean squared errors, by name of the step.
 
     References:
       Carlini et al., Extracting training data from diffusion models, USENIX Security
@@ -251,18 +253,19 @@ def window_losses(nets: PrivateHubNetworks, key, state, windows, labels) -> dict
     x0 = nets.bits.encode(generator.standardised(nets, windows))
     labels = {name: jnp.asarray(labels[name], jnp.int32) for name in nets.sizes}
     moments = conditions.moments(x0)
-    told = described(nets, state.params[STATISTICS], labels, moments)
+    condition = described(nets, state.params[STATISTICS], labels, moments)
     last = nets.config.num_train_timesteps
-    steps = sorted({max(1, round(share * last)) for share in SHARES})
+    steps = sorted({max(1, round(fraction * last)) for fraction in STEP_FRACTIONS})
 
-    def draw(given):
-        number, step = given
+    def draw(args):
+        number, step = args
         t = jnp.broadcast_to(step, len(x0))
-        own_key = jax.random.fold_in(key, number)
-        x_t, wanted = diffusion.noised(nets, own_key, x0, t)
-        return diffusion.errors(nets, state.params[AVERAGE], x_t, wanted, t, told)
+        noise_key = jax.random.fold_in(key, number)
+        x_t, target = diffusion.noised(nets, noise_key, x0, t)
+        average = state.params[AVERAGE]
+        return diffusion.errors(nets, average, x_t, target, t, condition)
 
     every = jnp.repeat(jnp.array(steps, jnp.int32), DRAWS)
-    found = jax.lax.map(draw, (jnp.arange(len(every)), every))
-    means = found.reshape(len(steps), DRAWS, -1).mean(axis=1)
+    losses = jax.lax.map(draw, (jnp.arange(len(every)), every))
+    means = losses.reshape(len(steps), DRAWS, -1).mean(axis=1)
     return {f"step {step} of {last}": means[i] for i, step in enumerate(steps)}

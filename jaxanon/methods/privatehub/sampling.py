@@ -1,4 +1,4 @@
-"""PrivateHub at work: windows from nothing, and windows rewritten."""
+"""PrivateHub's sampling: generates windows and streams, and anonymizes windows."""
 
 import jax
 import jax.numpy as jnp
@@ -23,26 +23,26 @@ from jaxanon.models.conditions import Condition
 
 
 def synthesise(nets: PrivateHubNetworks, key, params, hyper, classes, avoid=None):
-    """Windows from pure noise, of given classes.
+    """Generates windows of given classes from pure noise.
 
-    Statistics are drawn from the Gaussian of the public class's training windows, so no
-    single window of those is asked for, unless it is the only one of its class. Noise
-    is all they begin with, also by a schedule that leaves some signal at its end.
+    Statistics are drawn from a Gaussian fitted to the public class's training windows,
+    so no single window is reproduced on purpose, unless its class has only one.
+    Sampling starts from pure noise even if the schedule leaves some signal at its end.
 
     Args:
       nets: ``PrivateHubNetworks``.
       key: typed PRNG key.
-      params: of them.
-      hyper: as in ``guided``.
-      classes: ``int32[batch]`` of each attribute; one that has its number of classes
-        is not known.
-      avoid: likewise, classes to get away from; None where there are none.
+      params: parameters of the networks.
+      hyper: hyper-parameters as in ``guided``.
+      classes: ``int32[batch]`` of each attribute; the number of classes stands for an
+        unknown class.
+      avoid: classes to guide away from, in the same form; None for none.
 
     Returns:
       ``float32[batch, time, channels]``, standardised.
     """
-    noise_key, told_key, sample_key = jax.random.split(key, 3)
-    positive = draw_conditions(nets, told_key, params, classes)
+    noise_key, condition_key, sample_key = jax.random.split(key, 3)
+    positive = draw_conditions(nets, condition_key, params, classes)
     shape = len(positive.known), nets.spec.time, nets.bits.channels
     x = jax.random.normal(noise_key, shape)
     negative = avoided(nets, avoid)
@@ -52,13 +52,13 @@ def synthesise(nets: PrivateHubNetworks, key, params, hyper, classes, avoid=None
 
 
 def draw_conditions(nets: PrivateHubNetworks, key, params, classes) -> Condition:
-    """Classes, and statistics of windows of them, where the networks know any.
+    """Returns conditions of classes, with drawn statistics unless training had noise.
 
     Args:
       nets: ``PrivateHubNetworks``.
       key: typed PRNG key.
-      params: of them.
-      classes: as ``synthesise`` takes them.
+      params: parameters of the networks.
+      classes: classes as in ``synthesise``.
     """
     public = classes[nets.spec.public]
     if nets.config.noisy:
@@ -68,7 +68,7 @@ def draw_conditions(nets: PrivateHubNetworks, key, params, classes) -> Condition
 
 
 def avoided(nets: PrivateHubNetworks, classes) -> Condition | None:
-    """Classes to get away from, and nothing else; None where there are none."""
+    """Returns the condition of classes to guide away from; None without classes."""
     if not classes:
         return None
     full = filled(nets, classes)
@@ -76,19 +76,19 @@ def avoided(nets: PrivateHubNetworks, classes) -> Condition | None:
 
 
 def rewrite(nets: PrivateHubNetworks, key, params, hyper, windows):
-    """Windows noised part of the way, and taken back another way.
+    """Anonymizes windows: adds part of the noise and denoises with guidance.
 
-    Each is told its public class and led away from its private ones, all as the
-    classifiers see them; its statistics are not told. A window of a class to hide, as
-    ``suspected``, is made from pure noise as one of another class, drawn evenly, so
-    that nothing is left of it. With a strength of 0 all others stay as they are, with
-    ``smoothing`` what is made from noise is smoothed.
+    Guidance leads towards the predicted public class and away from the predicted
+    private classes; the condition has no statistics. A window of a class to hide, as
+    classified by ``suspected``, is generated from pure noise as another class, chosen
+    uniformly, so that nothing of it remains. With strength 0, all other windows stay
+    unchanged. With ``smoothing``, windows generated from pure noise are smoothed.
 
     Args:
       nets: ``PrivateHubNetworks``.
       key: typed PRNG key.
-      params: of them.
-      hyper: as in ``guided``, and ``hide_threshold``, ``float[]``.
+      params: parameters of the networks.
+      hyper: hyper-parameters as in ``guided``, and ``hide_threshold``, ``float[]``.
       windows: ``float32[batch, time, channels]``, standardised.
 
     Returns:
@@ -100,13 +100,13 @@ def rewrite(nets: PrivateHubNetworks, key, params, hyper, windows):
     """
     class_key, noise_key, sample_key = portable.split(key, 3)
     x0 = nets.bits.encode(windows)
-    positive, negative, hidden = _wanted(nets, class_key, params, hyper, x0)
+    positive, negative, hidden = _conditions(nets, class_key, params, hyper, x0)
     denoise_fn = guided(nets, params, positive, negative, hyper)
     noise = portable.normal(noise_key, x0.shape)
     start, last = first_step(nets.config), nets.config.num_train_timesteps
-    anew = lambda: denoised(nets, sample_key, denoise_fn, noise, last)
+    generate = lambda: denoised(nets, sample_key, denoise_fn, noise, last)
 
-    def part():
+    def denoise_part():
         if not start:
             return x0
         x = kernels.diffuse(nets.schedule, x0, noise, start)
@@ -115,57 +115,57 @@ def rewrite(nets: PrivateHubNetworks, key, params, hyper, windows):
         return denoised(nets, sample_key, denoise_fn, x, start)
 
     if not nets.config.classes_to_hide or start == last:
-        made = part()
-    elif len(x0) == 1:  # By the one way that it goes.
-        made = jax.lax.cond(hidden[0], anew, part)
+        x = denoise_part()
+    elif len(x0) == 1:  # Runs only the branch that the window needs.
+        x = jax.lax.cond(hidden[0], generate, denoise_part)
     else:
-        both = lambda: jnp.where(hidden[:, None, None], anew(), part())
-        made = jax.lax.cond(jnp.any(hidden), both, part)
-    made = nets.bits.decode(made)
-    fresh = hidden | (start == last)
+        both = lambda: jnp.where(hidden[:, None, None], generate(), denoise_part())
+        x = jax.lax.cond(jnp.any(hidden), both, denoise_part)
+    result = nets.bits.decode(x)
+    generated = hidden | (start == last)
     if nets.config.smoothing:
         most = params[STATISTICS]["roughness"][positive.classes[nets.spec.public]]
         measured = np.array(nets.bits.values)[None, None] == 0
-        smooth = data.smoothed(made, most)
-        made = jnp.where(fresh[:, None, None] & measured, smooth, made)
-    return made if start else jnp.where(fresh[:, None, None], made, windows)
+        smooth = data.smoothed(result, most)
+        result = jnp.where(generated[:, None, None] & measured, smooth, result)
+    return result if start else jnp.where(generated[:, None, None], result, windows)
 
 
-def _wanted(nets, key, params, hyper, x0):
-    """What to make of windows, what not, and ``bool[batch]``: which are to hide."""
+def _conditions(nets, key, params, hyper, x0):
+    """Returns positive and negative conditions and ``bool[batch]``, classes to hide."""
     public = nets.spec.public
-    told = {name: classify(nets, params, name, x0)[0] for name in nets.sizes}
-    found = {name: jnp.argmax(each, axis=-1) for name, each in told.items()}
-    found[public] = suspected(nets, told[public], hyper["hide_threshold"])
-    found = {name: each.astype(jnp.int32) for name, each in found.items()}
+    logits = {name: classify(nets, params, name, x0)[0] for name in nets.sizes}
+    predicted = {name: jnp.argmax(each, axis=-1) for name, each in logits.items()}
+    predicted[public] = suspected(nets, logits[public], hyper["hide_threshold"])
+    predicted = {name: each.astype(jnp.int32) for name, each in predicted.items()}
     null = nets.nothing(len(x0))
-    wanted, hidden = shown_classes(nets, key, found[public])
-    avoided = jnp.where(hidden, found[public], nets.sizes[public])
-    positive = null._replace(classes=null.classes | {public: wanted})
-    negative = null._replace(classes=found | {public: avoided})
+    shown, hidden = shown_classes(nets, key, predicted[public])
+    avoided = jnp.where(hidden, predicted[public], nets.sizes[public])
+    positive = null._replace(classes=null.classes | {public: shown})
+    negative = null._replace(classes=predicted | {public: avoided})
     return positive, negative, hidden
 
 
 def suspected(nets: Judging, logits, hide_threshold):
-    """Public classes of windows, ``int32[batch]``, as they are to be treated.
+    """Predicts public classes, ``int32[batch]``, with a threshold for hidden ones.
 
-    One to hide where the probabilities of those together are above ``hide_threshold``,
-    the likeliest of them, and else the likeliest of the others.
+    If the probabilities of the classes to hide sum to more than ``hide_threshold``,
+    returns the likeliest of these; otherwise the likeliest of the others.
 
     Args:
-      nets: with classes to hide, or none.
-      logits: ``float[batch, classes]``, of their classifier.
+      nets: networks, with or without classes to hide.
+      logits: ``float[batch, classes]`` of the classifier.
       hide_threshold: ``float[]`` in [0, 1).
     """
-    secret = is_hidden(nets)
+    to_hide = is_hidden(nets)
     hidden = (
-        jnp.sum(jax.nn.softmax(logits), axis=-1, where=secret[None]) > hide_threshold
+        jnp.sum(jax.nn.softmax(logits), axis=-1, where=to_hide[None]) > hide_threshold
     )
-    apart = jnp.where(secret[None] == hidden[:, None], logits, -jnp.inf)
-    return jnp.argmax(apart, axis=-1).astype(jnp.int32)
+    masked = jnp.where(to_hide[None] == hidden[:, None], logits, -jnp.inf)
+    return jnp.argmax(masked, axis=-1).astype(jnp.int32)
 
 
-PART = 2048  # Windows that the denoiser sees at a time; a stream may have any number.
+PART = 2048  # Windows per call of the denoiser; a stream may have any number.
 
 
 def stream(
@@ -178,29 +178,30 @@ def stream(
     stride=None,
     avoid=None,
 ):
-    """One stream of each class that was asked for, of any length.
+    """Generates one stream of any length for each requested class.
 
-    The noise that sampling starts from is the stream's. At every step each window of it
-    is denoised by itself, and where windows overlap the mean of what they say is taken,
-    with weights that fall to its ends; so neighbours agree from the first step on, and
-    there are no seams to hide. All windows of a stream share their statistics. A stream
-    as long as a window is what ``synthesise`` makes.
+    Sampling starts from noise of the whole stream. Each step denoises every window of
+    the stream separately and averages the outputs where windows overlap, with weights
+    that fall towards the window's ends. Adjacent windows therefore agree from the first
+    step on and leave no seams. All windows of a stream share their statistics. A stream
+    of one window equals the result of ``synthesise``.
 
     Args:
       nets: ``PrivateHubNetworks``.
       key: typed PRNG key.
-      state: of PrivateHub, trained.
-      classes: ``int32[n]`` of each attribute, of ``generator.every``.
-      samples: how many a stream has, a window's at least.
-      stride: samples from window to window, at most a window's; default: half of one.
-      avoid: as ``synthesise`` takes it.
+      state: trained state of PrivateHub.
+      classes: ``int32[n]`` of each attribute, from ``generator.every``.
+      samples: length of a stream, at least that of a window.
+      stride: samples from window to window, at most a window's length; default: half of
+        it.
+      avoid: classes as in ``synthesise``.
 
     Returns:
       ``float32[n, samples, channels]``, in physical units.
 
     Raises:
-      TypeError: for numbers that are not whole.
-      ValueError: for a stream shorter than a window, or a stride beyond one.
+      TypeError: if samples or stride is not a whole number.
+      ValueError: if the stream is shorter than a window, or the stride longer.
 
     References:
       Bar-Tal et al., MultiDiffusion, ICML 2023.
@@ -210,30 +211,29 @@ def stream(
     stride = max(1, time // 2) if stride is None else whole("stride", stride, least=1)
     if samples < time:
         raise ValueError(
-            f"samples must be a window's at least, {time}, got {samples}; make "
-            "windows, and cut them."
+            f"samples must be at least {time}, the length of a window, got {samples}; "
+            "generate windows and cut them."
         )
     if stride > time:
         raise ValueError(
-            f"stride must be <= {time}, a window's samples, so that none is left out; "
-            f"got {stride}."
+            f"stride must be <= {time}, the length of a window, got {stride}; lower it."
         )
     public = classes[nets.spec.public]
-    noise_key, told_key, sample_key = jax.random.split(key, 3)
-    told = draw_conditions(nets, told_key, state.params, classes)
-    cut = starts(samples, time, stride)
-    negative = avoided(nets, avoid)
-    many, other = jax.tree.map(
-        lambda leaf: jnp.repeat(leaf, len(cut), axis=0), (told, negative)
+    noise_key, condition_key, sample_key = jax.random.split(key, 3)
+    positive = draw_conditions(nets, condition_key, state.params, classes)
+    first_samples = starts(samples, time, stride)
+    positives, negatives = jax.tree.map(
+        lambda leaf: jnp.repeat(leaf, len(first_samples), axis=0),
+        (positive, avoided(nets, avoid)),
     )
 
-    def of_windows(x, t):
+    def denoise_windows(x, t):
         denoise = lambda x, positive, negative: diffusion.guided(
             nets, state.params, positive, negative, state.hyper
         )(x, t)
-        return in_parts(denoise, (x, many, other), PART)
+        return in_parts(denoise, (x, positives, negatives), PART)
 
-    denoise_fn = overlapping(of_windows, samples, time, cut)
+    denoise_fn = overlapping(denoise_windows, samples, time, first_samples)
     x = jax.random.normal(noise_key, (len(public), samples, nets.bits.channels))
     x = diffusion.denoised(
         nets, sample_key, denoise_fn, x, nets.config.num_train_timesteps
@@ -242,32 +242,32 @@ def stream(
 
 
 def in_parts(fn, rows, size: int):
-    """``fn`` of so many rows at a time, so that memory is bounded.
+    """Applies ``fn`` to at most ``size`` rows at a time, to bound memory.
 
     Args:
-      fn: ``(*rows) -> rows``, each row's by itself.
+      fn: ``(*rows) -> rows``, independent for each row.
       rows: tuple of trees of arrays, n rows each.
-      size: rows of a call, at most.
+      size: maximum number of rows per call.
 
     Returns:
-      What ``fn`` says of all rows.
+      The outputs of ``fn`` for all rows.
 
     Example:
       >>> in_parts(lambda x: 2 * x, (jnp.arange(5),), 2)
       Array([0, 2, 4, 6, 8], dtype=int32)
     """
-    number = len(jax.tree.leaves(rows)[0])
-    if number <= size:
+    count = len(jax.tree.leaves(rows)[0])
+    if count <= size:
         return fn(*rows)
-    parts = -(-number // size)
-    place = jnp.arange(parts * size).reshape(parts, size) % number
-    part = lambda place: fn(*jax.tree.map(lambda leaf: leaf[place], rows))
-    made = jax.lax.map(part, place)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:number], made)
+    num_parts = -(-count // size)
+    indices = jnp.arange(num_parts * size).reshape(num_parts, size) % count
+    apply_part = lambda index: fn(*jax.tree.map(lambda leaf: leaf[index], rows))
+    outputs = jax.lax.map(apply_part, indices)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], outputs)
 
 
 def starts(samples: int, time: int, stride: int) -> list[int]:
-    """Where windows begin that cover a stream; the last ends with it.
+    """Returns the first samples of windows that cover a stream; the last ends with it.
 
     Example:
       >>> starts(10, 4, 2), starts(11, 4, 3), starts(4, 4, 2)
@@ -276,37 +276,37 @@ def starts(samples: int, time: int, stride: int) -> list[int]:
     return [*range(0, samples - time, stride), samples - time]
 
 
-def overlapping(denoise_fn, samples: int, time: int, cut: list[int]):
-    """A denoiser of streams made of one of windows.
+def overlapping(denoise_fn, samples: int, time: int, first_samples: list[int]):
+    """Returns a denoiser of streams from a denoiser of windows.
 
     Args:
-      denoise_fn: ``(x, t) -> output`` of ``float[n * windows, time, d]``, the windows
-        of a stream one after another.
-      samples: of a stream.
-      time: samples of a window.
-      cut: where windows begin, of ``starts``.
+      denoise_fn: ``(x, t) -> output`` of ``float[n * windows, time, d]``, with the
+        windows of a stream one after another.
+      samples: number of samples in a stream.
+      time: number of samples in a window.
+      first_samples: first sample of each window, from ``starts``.
 
     Returns:
-      ``(x, t) -> output`` of ``float[n, samples, d]``: the mean of what windows say,
-      each with a weight that rises to its middle. Rows of noise, of x0 and of v are
-      averaged alike, for each is linear in the others.
+      ``(x, t) -> output`` of ``float[n, samples, d]``: the weighted mean of the
+      windows' outputs, with weights that rise to a window's middle. Averaging works for
+      noise, x0 and v alike, because each is linear in the others.
 
     Example:
       >>> double = overlapping(lambda x, t: 2 * x, 3, 2, [0, 1])
       >>> double(jnp.array([[[1.0], [2.0], [3.0]]]), 7)[0, :, 0]
       Array([2., 4., 6.], dtype=float32)
     """
-    places = jnp.array(cut)[:, None] + jnp.arange(time)[None]
-    # A triangle: 1, 2, ..., 2, 1.
-    middle = jnp.minimum(jnp.arange(time), jnp.arange(time)[::-1]) + 1.0
-    total = jnp.zeros(samples).at[places].add(jnp.broadcast_to(middle, places.shape))
+    indices = jnp.array(first_samples)[:, None] + jnp.arange(time)[None]
+    # Triangular weights: 1, 2, ..., 2, 1.
+    weights = jnp.minimum(jnp.arange(time), jnp.arange(time)[::-1]) + 1.0
+    total = jnp.zeros(samples).at[indices].add(jnp.broadcast_to(weights, indices.shape))
 
-    def of_stream(x, t):
-        number, _, d = x.shape
-        windows = x[:, places].reshape(-1, time, d)
-        said = denoise_fn(windows, t).reshape(number, len(cut), time, d)
-        said = said * middle[None, None, :, None].astype(said.dtype)
-        both = jnp.zeros_like(x).at[:, places].add(said)
-        return both / total[None, :, None].astype(x.dtype)
+    def denoise_stream(x, t):
+        count, _, d = x.shape
+        windows = x[:, indices].reshape(-1, time, d)
+        outputs = denoise_fn(windows, t).reshape(count, len(first_samples), time, d)
+        outputs = outputs * weights[None, None, :, None].astype(outputs.dtype)
+        summed = jnp.zeros_like(x).at[:, indices].add(outputs)
+        return summed / total[None, :, None].astype(x.dtype)
 
-    return of_stream
+    return denoise_stream

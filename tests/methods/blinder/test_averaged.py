@@ -1,4 +1,4 @@
-"""Averaged systems from end to end: trained, resumed, swept, made to anonymize."""
+"""End-to-end tests of the federated-averaging variants of Blinder."""
 
 import jax
 import numpy as np
@@ -38,7 +38,7 @@ def test_trains_learns_and_goes_on_where_it_was(data, name, tmp_path):
     assert set(late) == names
     safe = run.anonymize(jax.random.key(1), data.test.windows[:9])
     assert safe.shape == (9, 16, 2) and safe.dtype == np.float32
-    # In the units of the data, whose mean is 10.
+    # In the units of the data; their mean is 10.
     np.testing.assert_allclose(safe.mean(), 10, atol=1)
 
 
@@ -62,4 +62,4 @@ def test_runs_side_by_side_keep_to_themselves(data):
         np.testing.assert_array_equal(mine, again)
     encoders = [member(results, i)["encoder"] for results, i in ((one, 0), (two, 1))]
     weighed = [jax.tree.leaves(encoder)[1] for encoder in encoders]
-    assert np.any(weighed[0] != weighed[1])  # Of one seed, under another gamma.
+    assert np.any(weighed[0] != weighed[1])  # Same seed, other gamma.

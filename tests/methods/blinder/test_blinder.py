@@ -1,4 +1,4 @@
-"""Blinder as a method: draws, padding, sweeps, anonymization, personalisation."""
+"""Tests of Blinder: draws, padding, sweeps, anonymization, personalisation."""
 
 import chex
 import jax
@@ -41,7 +41,7 @@ def prepared(method, data):
 
 @pytest.fixture(scope="module")
 def update(method):
-    # Compiled once for the whole module; the counter proves it.
+    # Compiled once per module; the counter checks it.
     return jax.jit(chex.assert_max_traces(method.update, n=1))
 
 
@@ -68,7 +68,7 @@ def test_same_key_same_round_and_another_key_another(method, prepared, update):
 
 
 def test_hyper_parameters_count_and_compile_nothing(method, prepared, update):
-    # ``update`` has been traced for this shape; its trace counter would object.
+    # ``update`` was traced for this shape; the counter detects another trace.
     default = method.init(jax.random.key(0))
     tuned = method.init(jax.random.key(0), gamma=5.0, server_learning_rate=0.01)
     one, _ = update(jax.random.key(1), default, prepared)
@@ -176,7 +176,7 @@ def test_stochastic_shows_every_class_and_deterministic_does_not_change(data):
 
 @pytest.mark.slow
 def test_windows_come_back_in_their_own_units(data, method):
-    # A decoder that says 0 everywhere stands for the training mean.
+    # A decoder that returns 0 gives the training mean.
     state = method.init(jax.random.key(0))
     silent = jax.tree.map(jnp.zeros_like, state.params["decoder"])
     state = state._replace(params=state.params | {"decoder": silent})
@@ -192,11 +192,11 @@ def test_guided_adversaries_see_the_true_class_and_the_judge_the_public_one(data
     state = method.init(jax.random.key(0), discriminator_learning_rate=0.0)
     assert set(state.hyper) >= {"utility", "output_discriminator_weight"}
     after, info = jax.jit(method.update)(jax.random.key(1), state, prepared)
-    # Adversaries whose steps have no length stay; the others are led by them.
+    # Discriminators with learning rate 0 do not move; the others train against them.
     for group in ("discriminators", "critics"):
         chex.assert_trees_all_equal(after.params[group], state.params[group])
     assert {"utility", "critic"} <= set(info)
-    # The windows are anonymized by the running mean of the parameters.
+    # Anonymization uses the averaged parameters.
     windows = data.test.windows[:4]
     by_mean = method.anonymize(jax.random.key(2), after, windows)
     other = after._replace(average=after.params)
@@ -250,7 +250,7 @@ def test_guided_terms_by_hand():
     utility, seen = entropy(judged, batch.public), entropy(seen, batch.private[0])
     np.testing.assert_allclose(total, base + 7 * utility - 11 * seen + seen, rtol=1e-5)
     np.testing.assert_allclose(info["utility"], utility, rtol=1e-5)
-    # The critic learns to see; encoder and decoder learn that it does not.
+    # The critic trains to infer the class, the autoencoder to prevent it.
     chex.assert_trees_all_close(grads["critics"], own["critics"], rtol=1e-4, atol=1e-7)
     assert not any(jnp.any(leaf) for leaf in jax.tree.leaves(own["decoder"]))
 
@@ -259,7 +259,7 @@ def test_guided_terms_by_hand():
 def test_personalisation_trains_on_from_the_shared_state(data, method):
     alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(data.train))
     state = method.init(jax.random.key(0))
-    # Other numbers of rounds wait for no compiler.
+    # Another number of rounds does not recompile.
     method = method._replace(update=chex.assert_max_traces(method.update, n=1))
     own, info = methods.personalise(
         method, jax.random.key(1), state, alone, num_rounds=60

@@ -1,4 +1,4 @@
-"""What Blinder shows of a window, and what its clients tell of theirs."""
+"""Tests of Blinder's target classes and of leakage from its clients' updates."""
 
 import dataclasses
 import types
@@ -24,7 +24,7 @@ def data():
 
 
 def test_a_share_of_windows_shows_another_class_than_the_predicted(data):
-    """Everybody is taken for the second gender, which the decoder repeats."""
+    """The classifier always predicts the second gender; the decoder repeats it."""
     settings = {"anonymization": "probabilistic", "flip_probability": 0.75}
     config = methods.BlinderConfig(**settings)
     says = lambda logits: types.SimpleNamespace(
@@ -69,9 +69,9 @@ def test_what_can_be_rebuilt_from_is_the_public_classifier_s_gradient(data, buil
         assert float(loss) == pytest.approx(float(by_hand), rel=1e-5)
     window = jax.random.normal(jax.random.key(1), (16, 2))
     sent = jax.grad(loss_fn)(params, window, jax.nn.one_hot(1, 3))
-    rebuilt = attacks.dense_input(sent, 32).reshape(2, 16)  # Channel after channel.
+    rebuilt = attacks.dense_input(sent, 32).reshape(2, 16)  # By channel.
     np.testing.assert_allclose(rebuilt.T, window, atol=1e-4)
     alone = dataclasses.replace(run, method=methods.orf(data.spec))
-    assert alone.client_loss is None  # Nothing is sent by who trains in one place.
+    assert alone.client_loss is None  # Central training sends nothing.
     with pytest.raises(ValueError, match=r"'inversion' needs a run .* and 'orf' has"):
         checks.check_hooks(alone, ("inversion",))

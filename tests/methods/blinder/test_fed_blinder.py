@@ -1,4 +1,4 @@
-"""FedBlinder against plain loops; layouts, padding, settings, what is refused."""
+"""Tests FedBlinder against plain loops, and its layouts, padding and errors."""
 
 import jax
 import numpy as np
@@ -7,7 +7,7 @@ import pytest
 
 from jaxanon import datasets
 from jaxanon.federated import Layout
-from jaxanon.methods.blinder.averaged import system_of
+from jaxanon.methods.blinder.averaged import build_system
 from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, build, fed_blinder
 
 pytestmark = pytest.mark.slow
@@ -24,15 +24,15 @@ def test_rounds_agree_with_plain_loops_over_clients(data, chunk, settings):
     config = FedBlinderConfig(**plain.SETTINGS, **settings)
     method = build(spec, config, Layout(chunk_size=chunk))
     update, key = jax.jit(method.update), jax.random.key(1)
-    jax.clear_caches()  # Else a full cache forgets what is counted below.
-    losses = plain.Losses(system_of(spec, method.config))
-    # Other hyper-parameters compile nothing, and are what the loops go by.
+    jax.clear_caches()  # A full cache would change the counts below.
+    losses = plain.Losses(build_system(spec, method.config))
+    # Other hyper-parameters do not recompile and agree with the loops.
     for values in ({}, {"gamma": 3.0, "learning_rate": 0.02, "beta": 0.5}):
         state = method.init(jax.random.key(0), **values)
         for number in range(2):
             expected = plain.one_round(losses, method.config, key, state, population)
             moved = plain.apart(state.params, expected)
-            assert min(moved.values()) > 1  # Steps, of which several were taken.
+            assert min(moved.values()) > 1  # More than one step.
             state, info = update(key, state, population)
             assert max(plain.apart(state.params, expected).values()) < 0.02
             assert int(state.round) == number + 1

@@ -1,4 +1,4 @@
-"""KD-Blinder against plain loops, with each of BalanceFL's ingredients and without."""
+"""Tests KD-Blinder against plain loops, with and without BalanceFL's parts."""
 
 import jax
 import jax.numpy as jnp
@@ -6,21 +6,21 @@ import plain_rounds as plain
 import pytest
 
 from jaxanon.federated import Population
-from jaxanon.methods.blinder.averaged import system_of
+from jaxanon.methods.blinder.averaged import build_system
 from jaxanon.methods.blinder.kd_blinder import KDBlinderConfig, kd_blinder
 
 pytestmark = pytest.mark.slow
 
 
-# Heavier than published, so that each of them is seen after a round.
+# Larger than published, so that each term has an effect after one round.
 SETTINGS = plain.SETTINGS | {"smoothing": 0.5, "distillation": 3.0, "augmentation": 2.0}
-SETTINGS |= {"variant": "official"}  # Of the autoencoder alone.
+SETTINGS |= {"variant": "official"}  # Applies to the autoencoder only.
 
 
 @pytest.fixture(scope="module")
 def losses(data):
     spec = plain.moody(data.spec)
-    return plain.Losses(system_of(spec, KDBlinderConfig(**SETTINGS)))
+    return plain.Losses(build_system(spec, KDBlinderConfig(**SETTINGS)))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_a_round_agrees_with_plain_loops_over_clients(losses, rounds):
     ],
 )
 def test_each_ingredient_is_in_the_round(losses, rounds, ingredient, groups):
-    # Without it the loops, which are right with it, come to something else.
+    # Without the part, the loops give another result.
     without = _loops(losses, rounds, without=(ingredient,))
     apart = plain.apart(rounds[3].params, without)
     assert all(apart[group] > 0.1 for group in groups), apart
@@ -75,7 +75,7 @@ def test_each_ingredient_is_in_the_round(losses, rounds, ingredient, groups):
 
 def test_discriminators_of_clients_of_one_class_rest(rounds, update):
     _, population, first, _ = rounds
-    # All but one client are padding, and that one has one mood of four.
+    # All clients but one are padding; that one has one mood of four.
     own = population.rows
     labels = own.labels | {"mood": jnp.full_like(own.labels["mood"], 2)}
     alone = population.mask & (jnp.arange(5) == 1)[:, None]

@@ -1,4 +1,4 @@
-"""Players' turns by hand arithmetic: what they see, when, how far they step."""
+"""Tests of component updates against hand arithmetic: inputs, order, step sizes."""
 
 import dataclasses
 import functools
@@ -23,7 +23,7 @@ SGD = {"optimizer": optax.identity()}
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Settings of no consequence."""
+    """Settings that have no effect."""
 
     learning_rate: float = 0.5
 
@@ -52,7 +52,7 @@ def _round(method, data=None, rounds=1):
 
 
 def _towards(group, goal_fn):
-    """A player that goes towards ``goal_fn(params, batch, given)``."""
+    """Returns a component that moves to ``goal_fn(params, batch, given)``."""
 
     def loss_fn(key, params, hyper, batch, given):
         del key, hyper
@@ -62,18 +62,18 @@ def _towards(group, goal_fn):
     return functools.partial(Component, (group,), loss_fn, **SGD)
 
 
-def test_players_take_turns_and_see_what_those_before_them_learned(data):
+def test_components_see_the_updates_of_earlier_ones(data):
     first = _towards("a", lambda params, batch, given: batch)()
     second = _towards("b", lambda params, batch, given: params["a"])
     state, info = _round(_method(data, (first, second(learning_rate="other"))))
-    # a goes half the way from 1 to 3, then b a quarter of the way from 0 to a = 2.
+    # a moves halfway from 1 to 3, then b a quarter of the way from 0 to a = 2.
     assert state.params == {"a": 2.0, "b": 0.5}
     assert info == {"a error": -2.0, "b error": -2.0}
     assert int(state.round) == 1
 
 
-def test_a_player_moves_nothing_but_its_own_groups(data):
-    # Its loss depends on b as well, and b stays where it is.
+def test_a_component_updates_only_its_groups(data):
+    # The loss also depends on b, which does not change.
     loss = lambda key, params, hyper, batch, given: (
         params["a"] + params["b"],
         ({}, {}),
@@ -86,7 +86,7 @@ def test_steps_start_from_where_the_last_one_ended(data):
     player = _towards("a", lambda params, batch, given: batch)(steps=3)
     state, info = _round(_method(data, (player,)))
     assert state.params["a"] == 3 - 2 / 2**3
-    assert info["a error"] == -2 / 2**2  # Of the last step.
+    assert info["a error"] == -2 / 2**2  # The last step.
 
 
 def test_an_optimizer_sees_a_group_as_one_vector_and_steps_as_it_would_by_leaves(data):
@@ -115,20 +115,20 @@ def test_an_optimizer_sees_a_group_as_one_vector_and_steps_as_it_would_by_leaves
     chex.assert_trees_all_close(state.params, params, rtol=1e-6)
 
 
-def test_gradients_add_up_where_they_are_told_to(data):
+def test_accumulate_sums_gradients(data):
     player = _towards("a", lambda params, batch, given: batch)(steps=2, accumulate=True)
     state, _ = _round(_method(data, (player,)))
-    # -2 first, to 2; then -2 + -1, half of which leads to 3.5.
+    # First -2, to 2; then half of -2 + -1, to 3.5.
     assert state.params["a"] == 3.5
 
 
-def test_what_is_given_stays_the_same_over_the_steps(data):
+def test_given_is_computed_once_per_round(data):
     goal = lambda params, batch, given: given
     player = _towards("a", goal)(
         steps=2, given_fn=lambda key, params, hyper, batch: params["a"] + 4
     )
     state, _ = _round(_method(data, (player,)))
-    assert state.params["a"] == 5 - 4 / 2**2  # The goal is 5, and not one that flees.
+    assert state.params["a"] == 5 - 4 / 2**2  # The goal stays at 5.
 
 
 def test_fresh_batches_differ_and_stale_ones_do_not(data):
@@ -149,7 +149,7 @@ def test_fresh_batches_differ_and_stale_ones_do_not(data):
     assert last != before > 0
 
 
-def test_a_player_rests_until_its_round(data):
+def test_a_component_is_inactive_before_its_round(data):
     late = _towards("a", lambda params, batch, given: batch)(
         when_fn=lambda number: number >= 2
     )
@@ -166,7 +166,7 @@ def test_copies_train_side_by_side_on_draws_of_their_own(data):
     assert info["a error"] == 1 - 10.0
 
 
-def test_the_end_of_a_round_may_renew_a_group(data):
+def test_finish_fn_updates_a_group(data):
     player = _towards("a", lambda params, batch, given: batch)()
     finish = lambda key, state, data: {"b": state.params["a"] * 2}
     state, _ = _round(_method(data, (player,), finish_fn=finish))
@@ -186,7 +186,7 @@ def test_a_learning_rate_must_be_known(data):
         _method(data, (player,))
 
 
-def test_a_run_is_told_in_windows(data):
+def test_progress_counts_windows(data):
     player = _towards("a", lambda params, batch, given: batch)()
     method = _method(data, (player,))
     assert (method.schedule.work_per_round(None), method.schedule.unit) == (
@@ -210,7 +210,7 @@ def test_pool_draws_each_class_from_its_own(data):
         )
         assert set(batch.labels[public].tolist()) == {label}
         own = np.flatnonzero(np.asarray(seen.labels[public]) == label)
-        # 200 draws of a few dozen windows: nearly all of them are seen.
+        # 200 draws cover nearly all of a few dozen windows.
         assert len(np.unique(batch.index)) > 0.8 * len(own) * (
             1 - np.exp(-200 / len(own))
         )
@@ -222,7 +222,7 @@ def test_pool_draws_each_class_from_its_own(data):
 
 
 def _left(clients, public, count):
-    """``clients``: so many windows of public class 1, two of 2, the others of 0."""
+    """Gives public class 1 ``count`` windows, class 2 two, and class 0 the rest."""
     labels = np.zeros_like(clients.labels[public])
     labels.flat[np.flatnonzero(clients.mask)[:count]] = 1
     labels.flat[np.flatnonzero(clients.mask)[count : count + 2]] = 2
@@ -234,7 +234,7 @@ def test_a_class_with_fewer_than_two_windows_is_refused(data, count):
     public = data.spec.public
     clients = _left(datasets.by_client(data.train), public, count)
     name = data.spec.classes[public][1]
-    message = rf"two training windows at least, .*; \['{name}'\] have fewer"
+    message = rf"at least two training windows .*, but \['{name}'\] have fewer"
     with pytest.raises(ValueError, match=message):
         pool.pool(data.spec, clients, by_class=True)
     assert pool.pool(data.spec, clients).counts[1] == count
@@ -261,5 +261,5 @@ def test_a_run_that_diverges_names_its_own_learning_rate(data):
         )
 
 
-def test_what_only_makes_windows_anonymizes_none(data):
+def test_a_generator_has_no_anonymize(data):
     assert _method(data, (), anonymize_fn=None).anonymize is None

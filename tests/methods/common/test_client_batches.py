@@ -1,4 +1,4 @@
-"""What is drawn for a client, what a window is shown, what the rounds are told."""
+"""Tests of client batches, target classes and the settings passed to rounds."""
 
 import dataclasses
 import importlib
@@ -51,21 +51,21 @@ def test_shadows_are_other_classes_and_shown_ones_any_class_at_all(data):
         bound = 4.5 * np.sqrt(1000 / num * (1 - 1 / num))
         counts = np.bincount(shown, minlength=num)
         np.testing.assert_allclose(counts, 1000 / num, atol=bound)
-        # One says nothing of the other.
+        # They are independent.
         assert abs(np.sum(shown == shadow) - 1000 / num) < bound
 
 
 class Net:
-    """Tells by the windows it rebuilds what it was shown: latent, classes."""
+    """Rebuilds windows that encode the decoder's inputs: latent, classes."""
 
     def encode(self, params, x):
-        """Mean 3, standard deviation 1/2."""
+        """Returns mean 3 and standard deviation 1/2."""
         del params
         z = jnp.full((len(x), 1), 3.0)
         return z, jnp.full_like(z, 2 * np.log(0.5))
 
     def decode(self, params, z, private, public):
-        """One row of the window for each of them."""
+        """Writes each input to one row of the window."""
         del params
         classes = [jnp.argmax(hot, -1) for hot in (*private, public)]
         rows = jnp.stack([z[:, 0], *classes], axis=1)
@@ -74,13 +74,13 @@ class Net:
 
 
 class Judge:
-    """Predicts what its parameters say."""
+    """Predicts the classes in its parameters."""
 
     def __init__(self, num_classes):
         self.num_classes = num_classes
 
     def apply(self, params, x):
-        """Logits."""
+        """Returns logits."""
         del x
         return jax.nn.one_hot(params["params"], self.num_classes)
 
@@ -96,7 +96,7 @@ def show(data, monkeypatch):
         row = jnp.arange(2000)
         predicted = {"activity": row % 3, "gender": row % 2, "subject": row % 5}
         state = types.SimpleNamespace(params={"classifiers": predicted}, average=None)
-        # What the wearer is, nobody has to know.
+        # These kinds need no classifier of the attribute.
         for name in {
             "stochastic": ("gender", "subject"),
             "automatic": ("subject",),
@@ -128,7 +128,7 @@ def test_stochastic_samples_latents_and_shows_any_class(show):
         bound = 4.5 * np.sqrt(2000 / num * (1 - 1 / num))
         counts = np.bincount(shown[name], minlength=num)
         np.testing.assert_allclose(counts, 2000 / num, atol=bound)
-    # Each window has a latent of its own, under the same class too.
+    # Windows of one class have different latents.
     assert len(np.unique(latents)) > 1900
     np.testing.assert_allclose(np.mean(latents), 3, atol=4.5 * 0.5 / 2000**0.5)
     np.testing.assert_allclose(np.std(latents), 0.5, rtol=0.08)
@@ -161,7 +161,7 @@ def test_settings_reach_the_rounds(data, monkeypatch):
     for second_order in (True, False):
         methods.blinder(data.spec, **settings, second_order=second_order)
         assert told["second_order"] is second_order
-    # A cohort stays for an epoch: 3 activities of 20 windows, 7 a round.
+    # A cohort lasts an epoch: 3 activities of 20 windows, 7 per round.
     assert told["rounds_per_cohort"] == 60 // 7
     assert told["cohort_size_fn"](5) == 3
     assert (told["averaging"], told["alone_rounds"]) == (0.9, 4)
@@ -194,8 +194,7 @@ def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
     gradient = jnp.array([3.0, -0.5])
     step, _ = plain.update(gradient, plain.init(gradient))
     np.testing.assert_array_equal(step, -gradient)
-    # Of a list the windows to adapt on, to be graded on and to tell classes by have
-    # keys of their own.
+    # The support, query and extra windows of a list use separate keys.
     prepared = method.prepare(datasets.by_client(data.train))
     drawn = []
     monkeypatch.setattr(
@@ -212,6 +211,6 @@ def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
 
 
 class Weighed:
-    """A batch, as far as it is asked here."""
+    """A batch with the fields needed here."""
 
     weights = jnp.ones(2)

@@ -1,4 +1,4 @@
-"""A loop that stops early, step by step."""
+"""Tests of the early-stopping loop, step by step."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxanon.methods.common import early_stopping
 
 
 def _turns(losses, length):
-    """Which steps of scripted losses are taken, and what is known at the end."""
+    """Returns the steps taken on scripted losses, and the final state."""
 
     def step(seen, loss):
         given = (lambda: (loss, jnp.float32(1)), jnp.float32(0))
@@ -44,7 +44,7 @@ def test_at_the_bound_is_not_below_it():
 
 
 def test_the_next_turn_begins_anew_but_for_the_first_loss_ever():
-    # 30 steps a turn: the second turn is low from its start, and takes 21 all the same.
+    # Turns have 30 steps; the second is low from its start and still takes 21.
     taken, seen = _turns([1.0] + [0.05] * 59, 30)
     assert taken == [*range(21), *range(30, 51)]
     assert float(seen.first) == 1.0
@@ -56,9 +56,9 @@ def test_nothing_is_learned_after_the_end():
     params = {"a": jnp.ones(2), "b": jnp.zeros(1)}
     state = adam.init(params)
     _, state = adam.update({"a": jnp.ones(2), "b": jnp.zeros(1)}, state)
-    assert int(state.count) == 1  # Some of it moves, so all of it steps.
+    assert int(state.count) == 1  # One nonzero gradient updates all leaves.
     steps, after = jax.jit(adam.update)(jax.tree.map(jnp.zeros_like, params), state)
-    # Adam itself would have gone on by what it remembers.
+    # Plain Adam would move, because of its momentum.
     assert all(not leaf.any() for leaf in jax.tree.leaves(steps))
     for one, two in zip(jax.tree.leaves(state), jax.tree.leaves(after), strict=True):
         np.testing.assert_array_equal(one, two)

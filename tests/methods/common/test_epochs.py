@@ -1,4 +1,4 @@
-"""Methods of phases: what begins when, and who is told that it never will."""
+"""Tests of phase start epochs, and of warnings for phases that never start."""
 
 import importlib
 import pkgutil
@@ -34,7 +34,7 @@ def build(name, **settings):
 
 @pytest.fixture
 def begun(monkeypatch):
-    """The epochs in which phases begin, of what is built from then on."""
+    """Records the epochs in which phases of new methods begin."""
     found = []
 
     def seen(rounds, first, end=None):
@@ -80,20 +80,28 @@ def test_phases_in_rounds_ask_for_as_many_epochs_as_hold_them():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_epochs(method, 4, 3)
-        warn_of_epochs(method, 1)  # Nobody knows yet how many an epoch has.
+        warn_of_epochs(method, 1)  # The rounds per epoch are not known yet.
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "refused"),
     [
-        ("aae", {"pretraining": 0}, "pretraining must be >= 1 where readers are fro"),
-        ("rae_aae", {"pretraining": 0}, "pretraining must be >= 1 where readers are"),
+        (
+            "aae",
+            {"pretraining": 0},
+            "pretraining must be >= 1 if frozen is True, got 0",
+        ),
+        (
+            "rae_aae",
+            {"pretraining": 0},
+            "pretraining must be >= 1 if frozen is True, got 0",
+        ),
     ],
 )
-def test_what_rests_for_good_must_have_learned_before(name, settings, refused):
+def test_frozen_classifiers_need_pretraining(name, settings, refused):
     with pytest.raises(ValueError, match=refused):
         build(name, **settings)
 
 
-def test_readers_that_learn_on_need_no_epochs_before():
+def test_unfrozen_classifiers_need_no_pretraining():
     assert build("aae", pretraining=0, frozen=False).schedule.min_epochs == 1

@@ -1,4 +1,4 @@
-"""What a client draws: its own windows alone, in turn or evenly by class."""
+"""Tests of draws from a client's own windows, in order or balanced by class."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ def test_balanced_classes_are_equally_frequent_and_rows_within_them(evenly):
     index, real = evenly(LABELS, MASK)
     assert np.all(real)
     counts = np.bincount(np.ravel(index), minlength=12)
-    assert not counts[10:].any()  # Padding, of a rare class too.
+    assert not counts[10:].any()  # Padding is never drawn, even for a rare class.
     # One row of each of the classes 0 and 1, eight of class 2; class 3 has none.
     bound = 4.5 * np.sqrt(4000 / 3 * 2 / 3)
     of_class = np.bincount(LABELS[:10], counts[:10])

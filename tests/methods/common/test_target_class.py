@@ -1,4 +1,4 @@
-"""The class that a window shows: next, any, or either, in the promised shares."""
+"""Tests of target classes: next, random, or either, with their probabilities."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ PREDICTED = jnp.tile(jnp.arange(3), 2000)
 
 
 def _shares(kind, flip=0.5, flip_direction="next"):
-    """``float[3, 3]``: for each predicted class, how often each class is shown."""
+    """Returns target-class frequencies by predicted class, ``float[3, 3]``."""
     shown = shown_class(jax.random.key(0), kind, PREDICTED, 3, flip, flip_direction)
     assert shown.dtype == jnp.int32
     pairs = np.zeros((3, 3))
@@ -24,7 +24,7 @@ def test_the_next_class_comes_round():
 
 
 def test_or_the_one_before():
-    # As the released program maps MobiAct's weight: 0 to 2, 1 to 0, 2 to 1.
+    # The authors' program for MobiAct's weight maps 0 to 2, 1 to 0 and 2 to 1.
     before = _shares("deterministic", flip_direction="previous")
     np.testing.assert_allclose(before, np.eye(3)[[2, 0, 1]])
     moved = _shares("probabilistic", 0.2, "previous")
@@ -49,7 +49,7 @@ def test_a_vector_is_of_random_weights(classes):
     assert rows.shape == (20_000, classes) and rows.min() >= 0
     np.testing.assert_allclose(rows.sum(1), 1, rtol=1e-6)
     np.testing.assert_allclose(rows.mean(0), 1 / classes, atol=0.01)
-    # Of r uniform in [0, 1], or of u / (u + v + w) by the midpoints of 60 slices.
+    # r is uniform in [0, 1]; u / (u + v + w) uses the midpoints of 60 slices.
     slices = (np.arange(60) + 0.5) / 60
     u, v, w = np.meshgrid(slices, slices, slices)
     deviation = 12**-0.5 if classes == 2 else np.std(u / (u + v + w))

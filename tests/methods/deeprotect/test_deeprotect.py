@@ -1,4 +1,4 @@
-"""DEEProtect: how it learns, what its modes say, and that its features serve."""
+"""Tests of DEEProtect: training, modes and utility of the features."""
 
 import dataclasses
 import math
@@ -24,7 +24,7 @@ PUBLISHED = {"curve": "sigmoid", "training": "greedy", "inference": "ridge"}
 
 
 def with_(run, **settings):
-    """The run with a release of other settings."""
+    """Returns the run with other release settings."""
     config = dataclasses.asdict(run.method.config) | settings
     method = methods.deeprotect(run.spec, **config)
     return dataclasses.replace(run, method=method)
@@ -53,7 +53,7 @@ def test_training_leaves_orthonormal_rows_and_features_that_serve(trained, data)
         trained.anonymize(key, data.train.windows),
         trained.anonymize(jax.random.key(2), data.test.windows),
     )
-    # 4 numbers of 32 still tell the activity.
+    # 4 of 32 values still predict the activity.
     assert forest(data, *safe, "activity") > 0.8
 
 
@@ -79,7 +79,7 @@ def test_less_privacy_is_less_noise_and_windows_stay_in_range(trained, data):
 
 @pytest.mark.slow
 def test_named_neighbours_are_bounded_and_others_are_not(data):
-    """What mode "named" says, and what it does not say."""
+    """Tests the guarantee of mode "named" and its limits."""
     method = methods.deeprotect(data.spec, **SMALL, mode="named", mechanism="none")
     run = trainer.train(method, data, epochs=10, progress=False)
     named = run.state.params["named"]
@@ -87,7 +87,7 @@ def test_named_neighbours_are_bounded_and_others_are_not(data):
     directions = np.asarray(named.directions, np.float64)
     exact = kernels.relaxed_span_sensitivity(directions, 1.0)
     assert float(apart.l2) == pytest.approx(exact.l2, rel=1e-5)
-    assert float(apart.l2) < math.sqrt(32) * 0.999  # Less than of any two windows.
+    assert float(apart.l2) < math.sqrt(32) * 0.999  # Less than for any two windows.
     told = releasing.sensitivities(method.config, 2, 32, apart)
     encode = lambda x: deeprotect.encode(layers_of(run), np.float32(x)[None], "linear")[
         0
@@ -100,7 +100,7 @@ def test_named_neighbours_are_bounded_and_others_are_not(data):
 
 @pytest.mark.slow
 def test_a_private_class_that_is_not_linear_is_read_from_a_named_release(data):
-    """Gender is an amplitude here: no direction tells it, and nothing hides it."""
+    """The gender is an amplitude here, so no direction predicts or hides it."""
     settings = SMALL | {"mode": "named", "mechanism": "span", "epsilon": 0.5}
     run = trainer.train(
         methods.deeprotect(data.spec, **settings), data, epochs=60, progress=False
@@ -189,7 +189,7 @@ def test_the_loss_by_hand(data, given_to_central):
         (
             {"low": (0.0,)},
             ValueError,
-            "low must be a number for each of the 2 channels",
+            "low must have one value for each of the 2 channels",
         ),
         (
             {"low": (0.0, 30.0)},
@@ -199,27 +199,27 @@ def test_the_loss_by_hand(data, given_to_central):
         (
             {"mode": "named", "mechanism": "grid"},
             Incompatible,
-            "mechanism 'grid' must know the sensitivity",
+            "mechanism 'grid' needs the sensitivity",
         ),
         (
             {"sensitivity": "published", "radius": 0.5},
             Incompatible,
-            "sensitivity 'published' knows of no radius",
+            "radius must be None for sensitivity 'published'",
         ),
         (
             {"mode": "named", "mechanism": "privunit"},
             Incompatible,
-            "mode 'named' has none without a radius",
+            "'privunit' needs a radius in mode 'named'",
         ),
         (
             {"mechanism": "privunit", "radius": 0.5, "epsilon": 60.0},
             ValueError,
-            "epsilon must leave a chance .* got 60",
+            "epsilon must give the cap .* got 60",
         ),
         (
             {"sensitivity": "published", "mechanism": "l2"},
             Incompatible,
-            "sensitivity 'published' is the paper's, of Laplace noise alone",
+            "sensitivity 'published' applies only to Laplace noise",
         ),
     ],
 )
@@ -230,6 +230,6 @@ def test_says_what_was_wrong(data, settings, error, message):
 
 def test_a_unit_without_a_public_range(data):
     odd = dataclasses.replace(data.spec, units=("g", "hPa"))
-    with pytest.raises(ValueError, match="the unit 'hPa' has no public range"):
+    with pytest.raises(ValueError, match="the unit 'hPa' has no default public range"):
         methods.deeprotect(odd)
     assert methods.deeprotect(data.spec).config.high == (2.0, 2.0)

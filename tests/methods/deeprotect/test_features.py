@@ -1,4 +1,4 @@
-"""DEEProtect's features by extractors, and the directions of named inferences."""
+"""Tests of DEEProtect's feature extractors and of the directions of mode "named"."""
 
 import dataclasses
 
@@ -25,12 +25,12 @@ def trained(data, epochs=20, **settings):
 
 
 def unit(data):
-    """Training windows as numbers of the public range, ``float64[N, 32]``."""
+    """Returns training windows in the public range, ``float64[N, 32]``."""
     return np.clip(data.train.windows / 20.0, 0, 1).reshape(len(data.train.windows), -1)
 
 
 def lost(data, run):
-    """Squared error of training windows rebuilt, in the public range's unit."""
+    """Returns the squared reconstruction error in the public range."""
     safe = run.anonymize(jax.random.key(0), data.train.windows)
     return np.sum((safe - np.clip(data.train.windows, 0, 20)) ** 2, (1, 2)).mean() / 400
 
@@ -58,7 +58,7 @@ def test_every_extractor_rebuilds_from_as_many_features(data, runs):
 
 @pytest.mark.slow
 def test_windows_themselves_with_laplace_noise_are_the_baseline(data):
-    """Scale d / ε of numbers in a range of width 1, each for itself."""
+    """Estimates the scale d / ε of values in a range of width 1, each by itself."""
     run = trained(data, epochs=1, features="window")
     np.testing.assert_allclose(
         run.anonymize(jax.random.key(0), data.test.windows),
@@ -76,7 +76,7 @@ def test_windows_themselves_with_laplace_noise_are_the_baseline(data):
 
 @pytest.mark.slow
 def test_a_dictionary_is_as_good_as_scikit_learn_s(data, runs):
-    """By the subspace of its atoms, from which windows are rebuilt."""
+    """Compares the subspace of the atoms, which determines reconstructed windows."""
     x = unit(data) - unit(data).mean(0)
     found = DictionaryLearning(4, alpha=0.05, max_iter=100, random_state=0).fit(x)
     atoms = found.components_
@@ -88,7 +88,7 @@ def test_a_dictionary_is_as_good_as_scikit_learn_s(data, runs):
 
 @pytest.mark.slow
 def test_named_directions_are_those_of_a_ridge_classifier(data):
-    slope = np.linspace(0, 1, 16)[None, :, None]  # Genders are told by a trend.
+    slope = np.linspace(0, 1, 16)[None, :, None]  # A trend distinguishes the genders.
     trend = [
         part._replace(
             windows=part.windows + slope * part.labels["gender"][:, None, None]
@@ -126,13 +126,13 @@ def test_noise_in_the_span_leaves_everything_else_as_it_was(data, radius, epsilo
     along /= np.linalg.norm(along)
     across = moved - (moved @ along)[:, None] * along
     assert np.abs(across).max() < 1e-3 * np.abs(moved @ along).max()
-    if radius is not None:  # It comes near the mean window, there and nowhere else.
+    if radius is not None:  # Only there is it close to the mean window.
         usual = np.tile(data.spec.mean, 16).astype(np.float32)
         away = lambda x: (x.reshape(500, -1) - usual) / 20 @ kernel.T @ along
         assert np.abs(away(exact)).min() > 1.5 * radius
         assert np.abs(away(sent)).max() < 1.05 * radius
         return
-    # Laplace noise of one number, of scale L2 / ε.
+    # Laplace noise of one value, with scale L2 / ε.
     scale = float(params["named"].apart.l2) / epsilon
     assert np.median(np.abs(moved @ along)) == pytest.approx(np.log(2) * scale, rel=0.2)
 
@@ -165,14 +165,14 @@ def test_says_what_does_not_fit():
     from jaxanon.methods import DEEProtectConfig
 
     for settings, message in [
-        ({"mechanism": "span"}, "holds for mode='named', got 'everything'"),
+        ({"mechanism": "span"}, "requires mode='named', got 'everything'"),
         (
             {"mechanism": "span", "mode": "named", "curve": "sigmoid"},
-            "holds for curve='linear', got 'sigmoid'",
+            "requires curve='linear', got 'sigmoid'",
         ),
         (
             {"features": "dct", "curve": "sigmoid"},
-            "features 'dct' are linear in the window",
+            "must be 'linear' for features 'dct'",
         ),
     ]:
         with pytest.raises(Incompatible, match=message):
@@ -180,7 +180,7 @@ def test_says_what_does_not_fit():
 
 
 def test_windows_are_in_range(data):
-    """``unit`` above is what the method sees."""
+    """Checks that ``unit`` above equals the method's input."""
     standard = (data.train.windows - np.float32(data.spec.mean)) / np.float32(
         data.spec.std
     )

@@ -1,4 +1,4 @@
-"""DEEProtect's release: how far features can be apart, and what their noise hides."""
+"""Tests of DEEProtect's release: sensitivities, and the noise that hides them."""
 
 import functools
 import math
@@ -37,7 +37,7 @@ def config(**settings):
 
 
 def test_sensitivities_by_hand():
-    """The corrected ones of 30 numbers and 7 features, and the published."""
+    """Compares corrected and published values for 30 inputs and 7 features."""
 
     def told(count, l2=30**0.5, **settings):
         apart = releasing.NeighborDistance(l2, 1.0)
@@ -51,14 +51,14 @@ def test_sensitivities_by_hand():
     assert told(2, curve="sigmoid") == {"l1": 0.906, "l2": 0.342, "linf": 0.342}
     assert told(1) == {"l1": 14.492, "l2": 5.477}
     assert told(1, radius=0.5) == {"l1": 2.646, "l2": 1.0}
-    # Features in (0, 1) are no more than 7 apart.
+    # Features in (0, 1) are at most 7 apart.
     assert told(1, 99.0, curve="sigmoid")["l1"] == 7.0
     assert told(1, sensitivity="published") == {"l1": 79.373}  # √7 x 30.
 
 
 @functools.cache
 def features_of_pairs(curve, radius):
-    """``(key of the weights, two windows) -> features``, and how far they may be."""
+    """Returns ``(key, two windows) -> features``, and a bound on their distance."""
     own = config(curve=curve, radius=radius, mechanism="none")
     apart = releasing.anything(32)
 
@@ -77,7 +77,7 @@ def features_of_pairs(curve, radius):
 @hypothesis.given(st.integers(0, 2**16), st.booleans())
 def test_no_two_windows_have_features_further_apart_than_it_is_said(curve, seed, bold):
     pair = np.random.default_rng(seed).uniform(size=(2, 32))
-    pair = np.float32(np.round(pair) if bold else pair)  # Corners are furthest apart.
+    pair = np.float32(np.round(pair) if bold else pair)  # Corners are most distant.
     for radius in (None, 0.3):
         features, told = features_of_pairs(curve, radius)
         sent = features(jax.random.key(seed), pair)
@@ -88,7 +88,7 @@ def test_no_two_windows_have_features_further_apart_than_it_is_said(curve, seed,
 
 
 def released(unit, count, **settings):
-    """Features of one window, released so many times."""
+    """Returns features of one window, released repeatedly."""
     own, apart = config(**settings), releasing.anything(len(unit))
     windows = jnp.broadcast_to(jnp.asarray(unit)[None], (count, len(unit)))
     usual = jnp.full((1, len(unit)), 0.4)
@@ -101,7 +101,7 @@ def standard(data, windows):
 
 
 def test_noise_follows_its_law_and_a_tenth_less_does_not():
-    """Of a million features with Laplace noise, by Kolmogorov and Smirnov's test."""
+    """Compares a million features with Laplace noise by a Kolmogorov-Smirnov test."""
     far = np.float32(np.arange(32) % 2)
     exact = deeprotect.encode(layers(), jnp.asarray(far)[None], "linear")[0]
     told = releasing.sensitivities(config(), 2, 32, releasing.anything(32))
@@ -113,7 +113,7 @@ def test_noise_follows_its_law_and_a_tenth_less_does_not():
 
 @pytest.mark.parametrize("mechanism", ["laplace", "grid", "l2", "linf", "privunit"])
 def test_every_mechanism_sends_features_that_are_right_on_average(mechanism):
-    """Within four standard errors; the noise of no window is another's."""
+    """Checks within four standard errors that noise is independent across windows."""
     unit = np.full(32, 0.6, np.float32)
     exact = released(unit, 1, mechanism="none")[0]
     settings = {"mechanism": mechanism, "epsilon": 20.0, "radius": 1.0}
@@ -164,10 +164,10 @@ DRAWS = {"laplace": 1_000_000, "privunit": 300_000}
 
 @functools.cache
 def pair_released(name, l2, epsilon=1.5):
-    """Many features of each of two neighbours, seen along their difference.
+    """Returns features of two neighbours, projected on their difference.
 
-    They differ along one direction, by all that the range allows; ``l2`` is how far
-    apart the noise is told that they are.
+    The neighbours differ along one direction, by the full width of the range. ``l2`` is
+    the distance for which the noise is calibrated.
     """
     own = config(**AUDITED[name], epsilon=epsilon)
     product = np.asarray(layers()[1].kernel @ layers()[0].kernel)
@@ -190,7 +190,7 @@ def pair_released(name, l2, epsilon=1.5):
 
 
 def most_told(sent):
-    """The largest log ratio of counts, less four of its standard errors."""
+    """Returns the largest log ratio of counts, less four of its standard errors."""
     edges = np.quantile(np.concatenate(sent), np.linspace(0, 1, 41))
     edges = np.unique(edges)
     one, other = (np.histogram(each, edges)[0] for each in sent)
@@ -199,7 +199,7 @@ def most_told(sent):
     return float(np.max(np.abs(np.log(one[many] / other[many])) - 4 * error))
 
 
-ROOT = math.sqrt(32)  # How far any two windows of 32 numbers are apart.
+ROOT = math.sqrt(32)  # Maximum distance of two windows of 32 values.
 
 
 @pytest.mark.parametrize("name", sorted(AUDITED))
@@ -218,7 +218,7 @@ def test_counts_find_a_larger_epsilon(name):
 
 
 def test_counts_find_a_sensitivity_that_is_estimated_from_data(data):
-    """The paper's: how far windows that were seen are apart, and others are further."""
+    """Uses the paper's estimate from observed windows, which other windows exceed."""
     unit = in_range(
         data.spec, config(), jnp.asarray(standard(data, data.train.windows))
     )
@@ -228,7 +228,7 @@ def test_counts_find_a_sensitivity_that_is_estimated_from_data(data):
 
 
 def test_the_baseline_near_the_mean_may_be_stretched_in_l1():
-    """Numbers of a window that are brought into a ball, of neighbours along one."""
+    """Checks clipping to a radius, which may increase the L1 distance of neighbours."""
     settings = {"features": "window", "hidden_sizes": (30,), "mode": "named"}
     apart = releasing.along(jnp.eye(30)[:1])
     near = config(**settings, radius=0.5)
@@ -253,17 +253,17 @@ print(*map(float, told))
 
 
 def test_long_windows_are_reckoned_with_on_one_core():
-    """Their directions are 120 kB, for whose copy the only thread would be waited."""
+    """Checks that copying 120 kB of directions does not deadlock one thread."""
     words = [sys.executable, "-P", "-c", ONE_CORE]
     env = os.environ | {"NPROC": "1"}
     said = subprocess.check_output(words, env=env, text=True, timeout=120)
     l2, per_input = map(float, said.split())
-    assert l2 == pytest.approx(math.sqrt(1.25))  # From side to side, half along two.
+    assert l2 == pytest.approx(math.sqrt(1.25))  # Side to side, half along two.
     assert per_input == pytest.approx(1.5 / 30_000)
 
 
 def test_a_window_that_is_clipped_is_no_neighbour():
-    """What lies across the span leaves as it is, and clipping has moved that."""
+    """Checks that the component across the span is released as clipped."""
     own = config(**AUDITED["l2 within the span"])
     direction = jnp.ones((1, 32))
     within = jnp.full((1, 32), 0.5).at[0, 0].set(0.9)

@@ -1,4 +1,4 @@
-"""DySan's online phase: trials against the networks by hand, scores, choices."""
+"""Tests of DySan's online phase: model outputs by hand, scores and choices."""
 
 import jax
 import numpy as np
@@ -31,7 +31,7 @@ def test_each_model_is_tried_by_its_own_networks(data, standardized):
     update = jax.jit(method.update)
     states = []
     for seed in range(2):
-        # A round, so that the averages of the batches are not those of the start.
+        # One round, so that the running averages differ from their initial values.
         start = method.init(jax.random.key(seed))
         states.append(update(jax.random.key(10 + seed), start, prepared)[0])
     windows, public = data.test.windows[:6], data.test.labels["activity"][:6]
@@ -40,7 +40,7 @@ def test_each_model_is_tried_by_its_own_networks(data, standardized):
     nets = sanitizers.networks(spec, method.config)
     mean, std = (np.float32(x) for x in (spec.mean, spec.std))
     for number, state in enumerate(states):
-        # The windows are those of the method itself, given the same key.
+        # The method itself gives the same windows for the same key.
         own = jax.random.split(jax.random.key(3), 2)[number]
         shown = np.asarray(jax.jit(method.anonymize)(own, state, windows))
         np.testing.assert_allclose(tried.windows[number], shown, rtol=1e-4, atol=1e-4)
@@ -65,7 +65,7 @@ def test_large_weights_in_half_precision_change_windows_little(data, monkeypatch
     moved = np.abs(halved - whole) / std
     assert 0 < moved.max() < 5e-3
 
-    # Weights beyond what half precision holds stay as they are.
+    # Weights outside the range of half precision stay unchanged.
     huge = jax.tree.map(lambda leaf: leaf * 1e6, state.params["predictor"])
     state = state._replace(params=state.params | {"predictor": huge})
     again = online_selection.trier(method, [state])(key(), windows, public)
@@ -88,8 +88,8 @@ def _tried(public, private):
 
 
 def test_scores_by_hand():
-    # Five windows, the public class 1 throughout, the wearer's private one 0. Model 0
-    # reads the activity of 4 of 5 and the private class of all; model 1 of 3 and of 2.
+    # Five windows of public class 1 and private class 0. Model 0 predicts the activity
+    # of 4 of 5 and the private class of all; model 1 that of 3 and of 2.
     tried = _tried(
         [[1, 1, 1, 1, 0], [1, 1, 1, 0, 0]], [[[0, 0, 0, 0, 0]], [[0, 0, 1, 1, 1]]]
     )
@@ -100,7 +100,7 @@ def test_scores_by_hand():
         tried, zeros, zeros + 1, zeros[None], [2], utility=0.8, privacy=0.2
     )
     np.testing.assert_allclose(found[:, 0], [0.64 + 0.2 * 0.5, 0.48 + 0.2 * 0.9])
-    # Of four classes 2 of 5 is 0.15 from chance; groups are scored one by one.
+    # With four classes, 2 of 5 is 0.15 from chance; each group has its own score.
     found = online_selection.scores(tried, [0, 0, 1, 1, 1], zeros + 1, zeros[None], [4])
     np.testing.assert_allclose(
         found[1], [0.1 + 0.9 * 0.25, 0.1 / 3 + 0.9 * 0.75], rtol=1e-9
@@ -130,10 +130,11 @@ def test_a_run_is_rewritten_by_what_was_best_before_it():
     found = rng.uniform(size=(4, 5))
     choice = online_selection.choose(found, groups, subject, prior=[0.1, 0.2, 0.9, 0.3])
     best = found.argmax(0)
-    # Runs 0 to 2 are subject 0's, 3 and 4 those of 1; a first run has the prior's best.
+    # Runs 0 to 2 are of subject 0, runs 3 and 4 of subject 1; a first run uses the
+    # prior.
     expected = [2, best[0], best[1], 2, best[3]]
     assert choice.tolist() == np.repeat(expected, 5).tolist()
-    # What a run looks like has no part in the choice for it.
+    # The scores of a run do not affect the choice for it.
     other = found.copy()
     other[:, [2, 4]] = rng.uniform(size=(4, 2))
     np.testing.assert_array_equal(
@@ -155,8 +156,8 @@ def test_of_equals_the_better_one_on_the_calibration():
 
 
 def test_the_published_score_is_one_half_by_choice_alone():
-    # 36 discriminators that always find the wearer out in 9 of 10 windows: the choice
-    # by the run itself reports less than two thirds, the one before what is true.
+    # 36 discriminators that are right in 9 of 10 windows: the score of the same run
+    # reports less than two thirds, the score of the previous run the true value.
     rng = np.random.default_rng(1)
     right = rng.random((36, 1, 2000)) < 0.9
     tried = _tried(np.zeros((36, 2000), int), 1 - right.astype(int))

@@ -1,4 +1,4 @@
-"""What DySan's networks may be told of a wearer beside a window."""
+"""Tests of DySan's networks with attributes of the wearer as further inputs."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ SMALL = small_dysan.SMALL | {"physiology": ("subject",)}
 
 @pytest.fixture(scope="module")
 def trained(data):
-    """The method, its data on the device, the state after a round, what it told."""
+    """Returns the method, its prepared data, the state after a round and the info."""
     method = dysan(data.spec, **SMALL)
     prepared = method.prepare(datasets.by_client(data.train))
     state = method.init(jax.random.key(0), alpha=0.2, lambda_=0.5)
@@ -31,13 +31,13 @@ def test_its_change_is_paid_for_as_that_of_each_channel_is(trained):
     info = trained[3]
     others = 0.5 * info["activity error"] + 0.2 * abs(0.5 - info["gender error"])
     paid = info["sanitizer"] - others - 0.3 * 2 * info["change"]
-    # What is told of 5 people is in [-1, 1], 0.6 on average; what comes out is near 0.
+    # Inputs of 5 people are in [-1, 1], 0.6 on average; outputs are near 0.
     assert 0.3 * 0.4 < paid < 0.3 * 0.8
 
 
 def test_classes_are_told_from_minus_one_to_one(data, trained):
     method, prepared, _, _ = trained
-    told = sanitizers.sides_of(data.spec, method.config, prepared)
+    told = sanitizers.side_inputs(data.spec, method.config, prepared)
     subjects = np.asarray(prepared.labels["subject"])
     np.testing.assert_allclose(told[:, 0], subjects / 2 - 1)
 
@@ -78,9 +78,9 @@ def test_judges_are_told_what_the_sanitizer_makes_of_it(data, trained, monkeypat
     params = state.params | {"scale": jnp.ones(())}
     _, one = online_selection.once(method)
     one(jax.random.key(0), (None, params), data.test.windows[:4], np.zeros(4, int))
-    # So they learn, too.
+    # They train, too.
     nets = sanitizers.networks(data.spec, method.config)
-    players = sanitizers._judges(data.spec, nets, method.config, raw=False)
+    players = sanitizers._classifiers(data.spec, nets, method.config, raw=False)
     batch = pool.draw(jax.random.key(1), trained[1], 4)
     players.loss_fn(jax.random.key(2), params, {}, batch, None)
     assert len(seen) == 4
@@ -100,7 +100,7 @@ def test_in_the_released_turns_each_side_has_one_of_its_own(data, monkeypatch):
         )[1],
     )
     dysan(data.spec, **SMALL, optimization="vector")
-    # Activity, gender, two channels, what was told; and the judges.
+    # Activity, gender, two channels, the side input; and the classifiers.
     assert counted == [1 + 1 + 2 + 1 + 1]
 
 
@@ -114,5 +114,5 @@ def test_windows_leave_without_it(data, trained):
 @pytest.mark.parametrize("name", ["height", "gender", "activity", "alone"])
 def test_what_nobody_recorded_or_tells_nothing_is_refused(data, name):
     spec = dataclasses.replace(data.spec, classes=data.spec.classes | {"alone": ("a",)})
-    with pytest.raises(ValueError, match=f"physiology must be .* got .*{name}"):
+    with pytest.raises(ValueError, match=f"physiology .*must .* got .*{name}"):
         dysan(spec, **SMALL | {"physiology": ("subject", name)})

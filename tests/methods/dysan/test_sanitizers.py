@@ -1,4 +1,4 @@
-"""DySan and its re-implementations: what is paid for, and who learns when."""
+"""Tests of DySan and its variants: the losses, and which networks train when."""
 
 import functools
 
@@ -26,7 +26,7 @@ GROUPS = ("sanitizer", "predictor", "discriminators", "averages")
 
 @functools.cache
 def _built(build, **settings):
-    """A method for the toy data, its data on the device, its compiled round."""
+    """Returns a method for the toy data, its prepared data and compiled round."""
     data = toy.data()
     method = build(data.spec, **SMALL | settings)
     prepared = method.prepare(datasets.by_client(data.train))
@@ -34,7 +34,7 @@ def _built(build, **settings):
 
 
 def _round(build, rounds=1, hyper=None, params=None, **settings):
-    """State before and after, and the last info."""
+    """Returns the states before and after, and the last info."""
     method, prepared, update = _built(build, **settings)
     state = method.init(jax.random.key(0), **(hyper or {}))
     first = state = state._replace(params=state.params | (params or {}))
@@ -45,7 +45,7 @@ def _round(build, rounds=1, hyper=None, params=None, **settings):
 
 
 def _moved(before, after):
-    """The groups of parameters that a round changed."""
+    """Returns the parameter groups that a round changed."""
     differs = lambda one, two: bool(np.any(one != two))
     moved = jax.tree.map(differs, before.params, after.params)
     return {group for group in GROUPS if any(jax.tree.leaves(moved[group]))}
@@ -62,7 +62,7 @@ def test_what_the_sanitizer_pays_for():
 
 
 def _lengths(before, after):
-    """How far every weight of the sanitizer went."""
+    """Returns the change of every weight of the sanitizer."""
     pair = before.params["sanitizer"], after.params["sanitizer"]
     change = jax.tree.map(lambda one, two: abs(two - one).ravel(), *pair)
     return np.concatenate(jax.tree.leaves(change))
@@ -73,9 +73,8 @@ def test_olympus_changes_for_free_and_the_vector_takes_a_step_for_every_term():
     _, _, info = _round(olympus, hyper=HYPER, **vector)
     expected = 0.5 * info["activity error"] + 0.2 * abs(0.5 - info["gender error"])
     np.testing.assert_allclose(info["sanitizer"], expected, rtol=1e-5)
-    # Adam's first step has the step size. Nothing is asked of the discriminator: the
-    # second step is what the moments of the first leave, 0.09 / 0.19 over the root of
-    # 0.000999 / 0.001999.
+    # Adam's first step equals the learning rate. With a zero loss, the second step uses
+    # the moments of the first: 0.09 / 0.19 over the root of 0.000999 / 0.001999.
     quiet = {"alpha": 0.0, "learning_rate": 1e-3}
     before, after, _ = _round(olympus, hyper=quiet, **vector)
     second = (0.09 / 0.19) / (0.000999 / 0.001999) ** 0.5
@@ -95,8 +94,8 @@ def test_msda_is_one_of_dysans_models(data):
 
 
 def test_a_run_in_released_forms(data):
-    # A discriminator that is wrong beyond chance is a reward; the predictor's error is
-    # averaged over genders, and the networks see physical units.
+    # A discriminator below chance lowers the loss; the predictor's error is averaged
+    # over genders, and the networks see physical units.
     settings = {"goal": "published", "errors": "official", "standardized": False}
     method = dysan(data.spec, **SMALL, **settings)
     run = trainer.train(method, data, epochs=1, progress=False, hyper=HYPER)
@@ -110,7 +109,7 @@ def test_a_run_in_released_forms(data):
     shown = run.anonymize(key, windows)
     assert shown.shape == windows.shape and shown.dtype == np.float32
     assert abs(shown.mean()) < 2
-    # Whatever follows a window changes nothing about it; the noise does.
+    # Padding after a window does not change it; the noise does.
     np.testing.assert_allclose(run.anonymize(key, windows[:5]), shown[:5], rtol=1e-5)
     assert np.abs(run.anonymize(jax.random.key(3), windows) - shown).max() > 1e-5
 
@@ -121,9 +120,9 @@ def test_units_there_and_back(data):
     for standardized in (True, False):
         config = dysan(data.spec, **SMALL, standardized=standardized).config
         given = (windows - mean) / std
-        inside = sanitizers.seen(data.spec, config, given)
+        inside = sanitizers.scale_windows(data.spec, config, given)
         np.testing.assert_allclose(inside, given if standardized else windows, 1e-4)
-        back = sanitizers.seen(data.spec, config, inside, back=True)
+        back = sanitizers.scale_windows(data.spec, config, inside, back=True)
         np.testing.assert_allclose(back, given, rtol=1e-4, atol=1e-4)
 
 
@@ -144,7 +143,7 @@ def test_phases_go_on_for_one_client_where_training_left_them():
     assert int(own.round) == 3 and _moved(state, own) == {"sanitizer"}
 
 
-@pytest.mark.filterwarnings("error")  # Else they would go on, and compile for long.
+@pytest.mark.filterwarnings("error")  # Stops before a slow compilation.
 def test_training_warns_where_gens_sanitizer_never_begins():
     data = toy.data()
     method = dysan_gen(data.spec, **SMALL, pretraining=300)
@@ -155,7 +154,8 @@ def test_training_warns_where_gens_sanitizer_never_begins():
 
 
 def test_gens_frozen_judges_normalise_by_their_averages():
-    # Other averages, other errors; in training a batch is normalised by its own.
+    # Running averages change the errors; training normalises a batch by its own
+    # statistics.
     for build, settings in [(dysan_gen, {"pretraining": 2}), (dysan, {})]:
         method, prepared, update = _built(build, **settings)
         state = method.init(jax.random.key(0))._replace(round=jnp.int32(2))
@@ -172,7 +172,7 @@ def test_gens_frozen_judges_normalise_by_their_averages():
     ("build", "settings"), [(dysan_gen, {"pretraining": 2}), (dysan, {})]
 )
 def test_gens_judges_see_raw_windows_and_dysans_do_not(build, settings):
-    # Of another sanitizer those of GEN learn the same.
+    # GEN's classifiers learn the same with another sanitizer.
     plain = _round(build, **settings)
     other = jax.tree.map(lambda leaf: leaf + 0.1, plain[0].params["sanitizer"])
     moved = _round(build, params={"sanitizer": other}, **settings)
@@ -185,8 +185,8 @@ def test_gens_judges_see_raw_windows_and_dysans_do_not(build, settings):
 
 
 def test_the_released_loops_take_many_steps_and_stop_early():
-    # No loss is a tenth of the first in one turn of 25: all steps are taken; with a
-    # first loss of 100 on record, 21 are.
+    # No loss falls to a tenth of the first in one turn of 25, so all steps run; with a
+    # recorded first loss of 100, 21 run.
     settings = {"inner_steps": 25, "early_stop": True}
     watch = _round(dysan, 0, **settings)[0].params["watch"]
     high = {"predictor": watch["predictor"]._replace(first=jnp.float32(100.0))}
@@ -203,7 +203,7 @@ def test_the_released_loops_take_many_steps_and_stop_early():
 
 
 def _plain():
-    """The toy data with waves that all begin alike, easy to rebuild."""
+    """Returns toy data with waves of equal phase, which are easy to reconstruct."""
     data = toy.data()
 
     def part(windows):
@@ -219,9 +219,9 @@ def _plain():
 
 @functools.cache
 def _grid():
-    """Rounds of three models as one program: ``(states, data, num) -> (states, info)``,
+    """Returns rounds of three models as one program.
 
-    the info of the last round.
+    The program maps ``(states, data, num)`` to the states and the last info.
     """
     update = jax.vmap(_built(dysan)[0].update, (None, 0, None))
 
@@ -244,8 +244,7 @@ def _start(alpha, lambda_):
 
 
 def test_privacy_and_utility_are_what_their_weights_ask_for():
-    # Nothing is asked for but little change; the activity instead; the activity, and
-    # nothing of the gender.
+    # Losses for little change alone; for the activity; for the activity and no gender.
     asked = jnp.array([[0.0, 0.0], [0.0, 0.9], [0.6, 0.3]])
     prepared = _built(dysan)[0].prepare(datasets.by_client(_plain().train))
     states = jax.vmap(_start)(*asked.T)

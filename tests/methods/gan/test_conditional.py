@@ -1,4 +1,4 @@
-"""Conditional GANs: what they learn to make, what they conceal, what they refuse."""
+"""Tests of conditional GANs: samples, concealed classes and errors."""
 
 import dataclasses
 import functools
@@ -24,14 +24,14 @@ STEPS = {"learning_rate": 1e-3, "discriminator_learning_rate": 1e-3}
 
 
 def frequency(windows):
-    """The class that a window's spectrum tells."""
+    """Returns the class by the spectrum of a window."""
     power = np.abs(np.fft.rfft(windows, axis=1)[:, 1:4]) ** 2
     return power.sum(-1).argmax(-1)
 
 
 @functools.cache
 def program(name, hide):
-    """Method, its data and what trains it for some rounds of the toy data."""
+    """Returns the method, its data and a function that trains it on the toy data."""
     method = methods.build(name, DATA.spec, **SMALL, classes_to_hide=hide)
     data = method.prepare(datasets.by_client(DATA.train))
 
@@ -45,13 +45,13 @@ def program(name, hide):
 
 @functools.cache
 def trained(name, hide=(), **hyper):
-    """Method, state and what each round told."""
+    """Returns the method, the state and the info of each round."""
     method, data, train = program(name, hide)
     return method, *train(method.init(jax.random.key(0), **STEPS, **hyper), data)
 
 
 def made_of(name, hide=(), **hyper):
-    """How often windows asked for are of their class, class by class."""
+    """Returns the fraction of generated windows of the requested class, by class."""
     method, state, _ = trained(name, hide, **hyper)
     wanted = np.repeat(np.arange(3), 60)
     made = np.asarray(
@@ -67,7 +67,7 @@ def test_it_makes_windows_of_the_class_that_was_asked_for():
     assert np.mean(right) > 0.8
     assert abs(made.mean() - 10) < 1  # In physical units.
     spread = made.reshape(3, 60, -1).std(axis=1).mean()
-    assert spread > 1  # Not one window again and again.
+    assert spread > 1  # The windows differ from each other.
 
 
 def test_classes_to_hide_are_not_made_and_others_are():
@@ -76,7 +76,7 @@ def test_classes_to_hide_are_not_made_and_others_are():
 
 
 def test_a_classifier_cannot_tell_classes_to_hide_if_that_weighs():
-    """At ln 3 it holds all three classes for as likely."""
+    """At ln 3 the classifier finds all three classes equally likely."""
     unsure, sure = (
         np.mean(trained("occupancy_gan", ("c",), privacy=weight)[2]["concealed"][-100:])
         for weight in (5.0, 0.0)
@@ -106,14 +106,14 @@ def nets_of(config):
 
 
 class Says:
-    """A network whose answer is given."""
+    """A network with a fixed output."""
 
     def __init__(self, answer_fn):
         self.apply = lambda variables, *inputs: answer_fn(*inputs)
 
 
 def test_the_critic_s_loss_by_hand():
-    """It says 2 of windows of ones and -1 of others, whatever their class."""
+    """Outputs 2 for windows of ones and -1 for others, whatever their class."""
     nets, params = nets_of(CGANConfig(**SMALL, classes_to_hide=("c",)))
     judge = Says(lambda x, classes: jnp.where(x[:, 0, 0] == 1, 2.0, -1.0))
     make = Says(lambda noise, classes: jnp.zeros((len(noise), 16, 2)))
@@ -139,7 +139,7 @@ def test_what_the_two_classifiers_say_by_hand():
     labels, hyper = jnp.array([0, 2]), {"utility": 2.0, "privacy": 3.0}
     module = importlib.import_module("jaxanon.methods.gan.conditional")
     told = lambda variant: float(
-        module.told_by_classifiers(
+        module.classifier_losses(
             nets, params, jnp.zeros((2, 16, 2)), labels, hyper, variant
         )[0]
     )
@@ -165,7 +165,7 @@ def test_what_the_two_classifiers_say_by_hand():
         (
             "occupancy_gan",
             {},
-            "classes_to_hide must name a class at least: .* cgan conceals",
+            "classes_to_hide must name at least one class .* train cgan",
         ),
     ],
 )
@@ -179,20 +179,20 @@ def test_what_cannot_be_sampled():
     sample = lambda classes, *more: method.generate.sample(
         jax.random.key(0), state, classes, *more
     )
-    with pytest.raises(ValueError, match="makes windows of 16 samples, .* got 32; "):
+    with pytest.raises(ValueError, match="samples must be 16 for a GAN, .* got 32; "):
         sample({"activity": [0]}, 32)
-    with pytest.raises(ValueError, match=r"told 'activity' alone, got \['gender'\] as"):
+    with pytest.raises(ValueError, match=r"of 'activity' only, got \['gender'\]"):
         sample({"activity": [0], "gender": [1]})
     with pytest.raises(ValueError, match=r"of \['activity', 'gender'\], got \['age'\]"):
         sample({"activity": [0], "age": [1]})
     with pytest.raises(ValueError, match=r"'activity' must lie in \[0, 3\), got 3; "):
         sample({"activity": [3]})
-    with pytest.raises(ValueError, match="led away from nothing; leave avoid out"):
+    with pytest.raises(ValueError, match="no guidance; omit avoid"):
         sample({"activity": [0]}, None, {"gender": [0]})
 
 
 def test_doors_are_made_as_open_as_their_class_has_them():
-    """Categories: one channel is 0 or 1, on in a tenth, half and nine tenths."""
+    """Tests a categorical channel that is 1 in a tenth, half and nine tenths."""
     rng, shares = np.random.default_rng(0), np.array([0.1, 0.5, 0.9])
 
     def with_doors(side):
@@ -228,17 +228,17 @@ def test_doors_are_made_as_open_as_their_class_has_them():
 @pytest.mark.parametrize(
     ("name", "settings", "match"),
     [
-        ("cgan", {}, "a training window at least, for the generator is told any"),
+        ("cgan", {}, "at least one training window because the generator"),
         (
             "occupancy_gan",
             {"classes_to_hide": ("c",)},
-            r"\['b'\] have fewer. Record more",
+            r"\['b'\] have fewer; record more",
         ),
-        ("timegan", {}, "a training window at least, for the generator is told any"),
+        ("timegan", {}, "at least one training window because the generator"),
         (
             "timegan",
             {"classes_to_hide": ("c",)},
-            "two training windows at least, to be compared",
+            "at least two training windows because other classes",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""TimeGAN: its losses by hand, who learns when, what it makes."""
+"""Tests of TimeGAN: losses by hand, training order and samples."""
 
 import functools
 import importlib
@@ -40,7 +40,7 @@ LEARNING = {
 
 @functools.cache
 def method_of():
-    """Method, data, and a jitted round."""
+    """Returns the method, the data and a jitted round."""
     method = methods.timegan(DATA.spec, **SMALL)
     data = method.prepare(datasets.by_client(DATA.train))
     step = jax.jit(lambda state, data: method.update(jax.random.key(1), state, data))
@@ -48,14 +48,14 @@ def method_of():
 
 
 def after(epochs):
-    """The state as an epoch begins."""
+    """Returns the state at the start of an epoch."""
     method, data, _ = method_of()
     rounds = epochs * method.schedule.rounds_per_epoch(data)
     return method.init(jax.random.key(0))._replace(round=jnp.int32(rounds))
 
 
 def drawn(nets, data):
-    """A batch for the losses."""
+    """Returns a batch for the losses."""
     draw = jax.jit(timegan_networks.batch_source(nets).draw_fn)
     return draw(jax.random.key(7), data, 0)
 
@@ -76,7 +76,7 @@ def test_who_learns_when(epoch, phase):
     } - {"range"}
     assert moved == LEARNING[phase]
     assert (float(info["triplet"]) > 0) == (phase == "fine")
-    if phase == "joint":  # Generator and embedder step twice for a step of the critic.
+    if phase == "joint":  # Generator and embedder step twice as often.
         counts = {name: int(new.opt_state[name].count) for name in moved}
         assert counts.pop("critic") == counts.pop("classifiers") == 1
         assert counts == dict.fromkeys(moved - {"critic", "classifiers"}, 2)
@@ -84,7 +84,7 @@ def test_who_learns_when(epoch, phase):
 
 
 def test_the_generator_s_loss_by_its_published_weights():
-    """Against NumPy, of what networks say; weights as the authors' paper has them."""
+    """Compares with NumPy on the networks' outputs, with the authors' weights."""
     _, data, _ = method_of()
     config = TimeGANConfig(**SMALL)
     nets = timegan_networks.networks(DATA.spec, config)
@@ -97,7 +97,7 @@ def test_the_generator_s_loss_by_its_published_weights():
         own, _ = MODULE.generator_loss(nets, same, params, hyper, part)
         first, foreseen = nets.imagine(key, params, labels)
         latent = nets.run(params, "embedder", part.windows)
-        judged = [nets.judge(params, x, labels) for x in (foreseen, first)]
+        judged = [nets.discriminate(params, x, labels) for x in (foreseen, first)]
         told = nets.run(params, "supervisor", latent)
         return own, nets.run(params, "recovery", foreseen), latent, told, judged
 
@@ -138,7 +138,7 @@ def test_the_embedder_s_second_loss_by_its_published_weights():
 
 
 class Spectrum:
-    """Features are a window's first two samples; of every class it is as sure."""
+    """Features are a window's first two samples; all classes are equally likely."""
 
     def apply(self, variables, x, key, dropout):
         del variables, key, dropout
@@ -166,7 +166,7 @@ def test_fine_tuning_s_loss_is_the_triplet_s_and_its_own():
     hyper = {"gamma": 1.0, "confidence_threshold": 0.2, "margin": 0.5}
     both = lambda: (jax.random.key(4), jax.random.key(4))
     loss, made, secret, rest = said(*both(), params, hyper | {"replay": 0.25})
-    assert (np.asarray(batch.negatives) == 2).all()  # Class c is to hide.
+    assert (np.asarray(batch.negatives) == 2).all()  # Class c is hidden.
     np.testing.assert_array_equal(batch.positives.labels["activity"], labels)
     unit = lambda x: x[:, :2, 0] / np.linalg.norm(x[:, :2, 0], axis=1, keepdims=True)
     sides = made, batch.positives.windows, secret
@@ -187,7 +187,7 @@ def test_a_critic_that_is_good_enough_rests(monkeypatch):
     batch, apply = drawn(nets, data), layers.apply
 
     def critic_says(answers):
-        """One after the other; the other networks say what they do."""
+        """Runs one after the other; the other networks have fixed outputs."""
 
         def said(net, params, x):
             if net is nets.recurrent["critic"]:
@@ -197,7 +197,7 @@ def test_a_critic_that_is_good_enough_rests(monkeypatch):
         monkeypatch.setattr(timegan_networks, "apply", said)
 
     for sure, learns in ((9.0, False), (1.0, True)):
-        # Of what is embedded, and the opposite of what is made.
+        # Real for embedded windows, synthetic for generated ones.
         critic_says(iter([sure, -sure, -sure]))
         player = MODULE.judging(nets, None)
         loss, (info, _) = player.loss_fn(
@@ -205,7 +205,7 @@ def test_a_critic_that_is_good_enough_rests(monkeypatch):
         )
         assert float(info["critic"]) == pytest.approx(3 * np.log1p(np.exp(-sure)), 1e-4)
         assert (float(loss) > 0) == learns
-    # Nor does it drift on by what it learned before, as Adam would.
+    # Adam's momentum does not move it either.
     zeros = {"w": jnp.zeros(2)}
     _, moved = player.optimizer.update({"w": jnp.ones(2)}, player.optimizer.init(zeros))
     steps, still = player.optimizer.update(zeros, moved)

@@ -1,4 +1,4 @@
-"""Cloak: its latent windows, its contrasts, what it keeps, loses and refuses."""
+"""Tests of Cloak: latent windows, contrastive losses, utility, privacy and errors."""
 
 import functools
 import importlib
@@ -21,26 +21,26 @@ SMALL = {"widths": (8, 16), "heads": 2, "batch_size": 64, "num_train_timesteps":
 SMALL |= {"num_inference_steps": 10, "pretraining": 30, "autoencoder_widths": (16,)}
 SMALL |= {"channels": 4, "latent_dim": 32, "projection": 16}
 METHOD = methods.cloak(DATA.spec, **SMALL)
-# The module of that name is hidden by its function.
+# The function hides the module of the same name.
 MODULE = importlib.import_module("jaxanon.methods.guided_diffusion.cloak")
 NETS = MODULE.networks(DATA.spec, CloakConfig(**SMALL))
 WINDOWS = (DATA.test.windows - np.float32(DATA.spec.mean)) / np.float32(DATA.spec.std)
 
 
 def frequency(windows):
-    """The class that a window's spectrum tells, of the sum of its channels' powers."""
+    """Returns the class by the spectrum of the sum of a window's channels."""
     power = np.abs(np.fft.rfft(windows, axis=1)[:, 1:4]) ** 2
     return power.sum(-1).argmax(-1)
 
 
 def loud(windows):
-    """The gender that a window's amplitude tells."""
+    """Returns the gender by the amplitude of a window."""
     return (np.std(windows, axis=(1, 2)) > 1.5 * 3 / np.sqrt(2)).astype(int)
 
 
 @functools.cache
 def trained():
-    """The state after 90 epochs of the toy data."""
+    """Returns the state after 90 epochs on the toy data."""
     prepared = METHOD.prepare(datasets.by_client(DATA.train))
     rounds = 90 * METHOD.schedule.rounds_per_epoch(prepared)
 
@@ -62,13 +62,13 @@ TRACED = []
 
 @jax.jit
 def anonymize(key, state, windows):
-    """Counts how often it is compiled."""
+    """Counts the compilations."""
     TRACED.append(windows.shape)
     return METHOD.anonymize(key, state, windows)
 
 
 def scores(**hyper):
-    """How many test windows show their activity, and their gender, when rewritten."""
+    """Returns the accuracy of activity and gender on anonymized test windows."""
     state = trained()
     hyper = {name: jnp.float32(value) for name, value in hyper.items()}
     state = state._replace(hyper=state.hyper | hyper)
@@ -88,7 +88,7 @@ def test_latent_windows_are_shorter_standard_and_can_be_decoded():
     np.testing.assert_allclose(z.mean((0, 1)), 0, atol=0.15)
     np.testing.assert_allclose(z.std((0, 1)), 1, atol=0.15)
     rebuilt = NETS.expand(params, MODULE.unscaled(params, z))
-    assert np.mean((rebuilt - WINDOWS) ** 2) < 0.1  # Of a variance of 1.
+    assert np.mean((rebuilt - WINDOWS) ** 2) < 0.1  # With a variance of 1.
 
 
 def test_features_tell_their_own_attribute():
@@ -99,26 +99,26 @@ def test_features_tell_their_own_attribute():
 
 
 def test_rewriting_keeps_the_public_class_and_loses_the_private():
-    shown, told = scores(strength=0.8, guidance=1.5, negative_guidance=1.0)
+    shown, told = scores(strength=0.8, guidance_scale=1.5, negative_guidance_scale=1.0)
     assert shown > 0.8 and told < 0.65
 
 
 def test_negative_guidance_is_what_loses_it():
-    _, told = scores(strength=0.7, guidance=1.5, negative_guidance=0.0)
-    _, less = scores(strength=0.7, guidance=1.5, negative_guidance=4.0)
+    _, told = scores(strength=0.7, guidance_scale=1.5, negative_guidance_scale=0.0)
+    _, less = scores(strength=0.7, guidance_scale=1.5, negative_guidance_scale=4.0)
     assert told > 0.65 and less < told - 0.15
 
 
 def test_guidance_is_what_keeps_the_public_class():
-    shown, _ = scores(strength=1.0, guidance=1.5, negative_guidance=0.0)
+    shown, _ = scores(strength=1.0, guidance_scale=1.5, negative_guidance_scale=0.0)
     compiled = len(TRACED)
-    guessed, _ = scores(strength=1.0, guidance=0.0, negative_guidance=0.0)
+    guessed, _ = scores(strength=1.0, guidance_scale=0.0, negative_guidance_scale=0.0)
     assert shown > 0.8 and guessed < 0.55
-    assert len(TRACED) == compiled  # Weights may be chosen without compiling anew.
+    assert len(TRACED) == compiled  # Weights change without recompiling.
 
 
 class Says:
-    """A network that answers the same, whatever it is asked."""
+    """A network with a constant output."""
 
     def __init__(self, answer):
         self.apply = lambda variables, *inputs: answer
@@ -129,7 +129,7 @@ PARAMS["scale"] = {"mean": jnp.array([2.0, 0.0]), "std": jnp.array([4.0, 1.0])}
 
 
 def test_the_autoencoder_s_loss_and_the_scale_by_hand():
-    """Latents have means 4 and 0 and next to no deviation; rebuilt are 2s, of 1s."""
+    """Latents have means 4 and 0 and a std near 0; 1s are reconstructed as 2s."""
     mean = jnp.broadcast_to(jnp.array([[[4.0, 0.0]]]), (3, 8, 2))
     nets = NETS._replace(
         compressor=Says((mean, jnp.zeros_like(mean))),
@@ -139,7 +139,7 @@ def test_the_autoencoder_s_loss_and_the_scale_by_hand():
     loss, (info, kept) = MODULE.embedding(nets, None).loss_fn(
         jax.random.key(0), PARAMS, {"kl": 0.25}, batch, None
     )
-    # An error of 1, and 4^2 / 2 nats of the one channel, of 2 channels.
+    # An error of 1, and 4^2 / 2 nats in one of 2 channels.
     assert float(info["reconstruction"]) == 1 and float(info["kl"]) == 4
     assert float(loss) == 2
     # 95 % of the old and 5 % of the batch's.
@@ -164,7 +164,7 @@ def test_scaling_is_undone():
 
 
 def test_contrasts_add_up_over_attributes_by_hand():
-    """All features alike: each attribute costs the log of the number of others."""
+    """Tests equal features: the loss is the log of the number of the others."""
     alike = dict.fromkeys(NETS.sizes, Says((jnp.ones((5, 16)), None)))
     labels = {"activity": jnp.array([0, 0, 1, 1, 2]), "gender": jnp.zeros(5, int)}
     loss, (info, _) = MODULE.contrasting(
@@ -206,7 +206,7 @@ def test_settings_that_cannot_be(settings, match):
 
 
 def test_classes_without_windows_are_no_hindrance():
-    """It is guided by latents of windows, and never asked for a class."""
+    """Checks that guidance uses latents of windows and no classes."""
     clients = datasets.by_client(DATA.train)
     mask = clients.mask & (clients.labels["activity"] != 1)
     data = methods.cloak(DATA.spec, **SMALL).prepare(clients._replace(mask=mask))

@@ -1,4 +1,4 @@
-"""Guidance by latents: who is told what, which steps are taken, where they lead."""
+"""Tests of guidance by latents: conditions, steps and the guided mean."""
 
 import types
 
@@ -37,7 +37,7 @@ def test_steps_begin_at_1_at_least_and_at_the_last_at_most():
 def test_what_is_not_known_is_not_told():
     public, private = jnp.array([[2.0, 3.0]] * 3), jnp.array([[5.0]] * 3)
     known = jnp.array([[True, False], [False, True], [False, False]])
-    condition = guided_diffusion_guidance.told(public, private, known)
+    condition = guided_diffusion_guidance.make_condition(public, private, known)
     want = [[2, 3, 1, 0, 0], [0, 0, 0, 5, 1], [0, 0, 0, 0, 0]]
     assert condition.features.tolist() == want
     assert condition.known.tolist() == [True, True, False]
@@ -54,9 +54,9 @@ def test_who_is_told_what_in_training():
     assert private.mean() == pytest.approx(0.4, abs=0.01)
 
 
-# Windows are normal numbers of variance 1. What is known of them moves their mean, by 3
-# times a public latent and 5 times a private one; the best denoiser predicts a v of
-# -noise level times mean.
+# Windows are Gaussian with variance 1. The condition shifts their mean by 3 times the
+# public latent and 5 times the private one. The best denoiser predicts v = -noise level
+# times mean.
 CONFIG = GuidedConfig(num_train_timesteps=400, num_inference_steps=400)
 SCHEDULE = SCHEDULES["cosine"](400)
 NETS = types.SimpleNamespace(
@@ -73,11 +73,11 @@ ORIGINAL = 7.0
 
 
 @jax.jit
-@chex.assert_max_traces(n=1)  # Strengths and weights compile nothing.
+@chex.assert_max_traces(n=1)  # Strengths and weights do not recompile.
 def rewritten(hyper):
     x0, latent = jnp.full((1000, 5, 2), ORIGINAL), jnp.ones((1000, 1))
     key = jax.random.key(1)
-    return guided_diffusion_guidance.rewritten(
+    return guided_diffusion_guidance.rewrite(
         NETS, key, PARAMS, hyper, x0, latent, latent
     )
 
@@ -96,7 +96,7 @@ def rewritten(hyper):
 def test_where_guidance_leads_and_how_much_of_a_window_stays(
     strength, guidance, negative, mean
 ):
-    """To ``mean``, by all that strength took of the original: one program for all."""
+    """Checks the mean for every strength, in one program."""
     hyper = {
         "strength": strength,
         "guidance_scale": guidance,

@@ -1,4 +1,4 @@
-"""PrivDiffuser: what its losses say, what it keeps and loses, what it refuses."""
+"""Tests of PrivDiffuser: losses, utility, privacy and errors."""
 
 import functools
 import importlib
@@ -18,7 +18,7 @@ from jaxanon.methods.guided_diffusion.guidance import PrivDiffuserConfig
 pytestmark = pytest.mark.slow
 
 DATA = toy.data(per_subject=120)
-FIRST, LAST = 36, 96  # Epochs: of the first phase, and of both.
+FIRST, LAST = 36, 96  # Number of epochs of the first phase, and of both.
 SMALL = {
     "widths": (16,),
     "heads": 2,
@@ -27,20 +27,20 @@ SMALL = {
     "latent_dim": 8,
 }
 SMALL |= {"num_inference_steps": 10, "pretraining": FIRST}
-BEFORE = {FIRST: 1, FIRST + 1: FIRST, LAST: FIRST + 1}  # Who goes on from where.
+BEFORE = {FIRST: 1, FIRST + 1: FIRST, LAST: FIRST + 1}  # The epoch to resume from.
 METHOD = methods.privdiffuser(DATA.spec, **SMALL)
-# The module of that name is hidden by its function.
+# The function hides the module of the same name.
 MODULE = importlib.import_module("jaxanon.methods.guided_diffusion.privdiffuser")
 
 
 def frequency(windows):
-    """The class that a window's spectrum tells, of the sum of its channels' powers."""
+    """Returns the class by the spectrum of the sum of a window's channels."""
     power = np.abs(np.fft.rfft(windows, axis=1)[:, 1:4]) ** 2
     return power.sum(-1).argmax(-1)
 
 
 def loud(windows):
-    """The gender that a window's amplitude tells."""
+    """Returns the gender by the amplitude of a window."""
     return (np.std(windows, axis=(1, 2)) > 1.5 * 3 / np.sqrt(2)).astype(int)
 
 
@@ -70,13 +70,13 @@ TRACED = []
 
 @jax.jit
 def anonymize(key, state, windows):
-    """Counts how often it is compiled."""
+    """Counts the compilations."""
     TRACED.append(windows.shape)
     return METHOD.anonymize(key, state, windows)
 
 
 def scores(**hyper):
-    """How many test windows show their activity, and their gender, when rewritten."""
+    """Returns the accuracy of activity and gender on anonymized test windows."""
     state = trained(LAST)
     hyper = {name: jnp.float32(value) for name, value in hyper.items()}
     state = state._replace(hyper=state.hyper | hyper)
@@ -95,35 +95,35 @@ def test_raw_windows_show_both():
 
 
 def test_rewriting_keeps_the_public_class_and_loses_the_private():
-    shown, told = scores(strength=0.8, guidance=1.5, negative_guidance=1.0)
+    shown, told = scores(strength=0.8, guidance_scale=1.5, negative_guidance_scale=1.0)
     assert shown > 0.85 and told < 0.65
 
 
 def test_negative_guidance_is_what_loses_it():
-    _, told = scores(strength=0.7, guidance=1.5, negative_guidance=0.0)
-    _, less = scores(strength=0.7, guidance=1.5, negative_guidance=2.0)
+    _, told = scores(strength=0.7, guidance_scale=1.5, negative_guidance_scale=0.0)
+    _, less = scores(strength=0.7, guidance_scale=1.5, negative_guidance_scale=2.0)
     assert told > 0.65 and less < told - 0.15
 
 
 def test_guidance_is_what_keeps_the_public_class():
-    shown, _ = scores(strength=1.0, guidance=4.0, negative_guidance=0.0)
+    shown, _ = scores(strength=1.0, guidance_scale=4.0, negative_guidance_scale=0.0)
     compiled = len(TRACED)
-    guessed, _ = scores(strength=1.0, guidance=0.0, negative_guidance=0.0)
+    guessed, _ = scores(strength=1.0, guidance_scale=0.0, negative_guidance_scale=0.0)
     assert shown > 0.85 and guessed < 0.55
-    assert len(TRACED) == compiled  # Weights may be chosen without compiling anew.
+    assert len(TRACED) == compiled  # Weights change without recompiling.
 
 
 NETS = MODULE.networks(DATA.spec, PrivDiffuserConfig(**SMALL))
 
 
 def offset(part):
-    """Windows of which men's are so much higher, as well as louder."""
+    """Returns windows in which men's values have an offset and a larger amplitude."""
     men = np.float32(part.labels["gender"][:, None, None])
     return part._replace(windows=part.windows + 6 * men)
 
 
 def told_by_public_latents(weight, seed):
-    """Test accuracy of linear readers that the method never saw, after one phase."""
+    """Returns the test accuracy of separate linear classifiers after one phase."""
     data = METHOD.prepare(datasets.by_client(offset(DATA.train)))
     state = METHOD.init(jax.random.key(seed), disentangling=weight)
     state = train(state, data, FIRST * METHOD.schedule.rounds_per_epoch(data))
@@ -143,7 +143,7 @@ def told_by_public_latents(weight, seed):
 
 
 def test_public_latents_lose_what_tells_the_private_class():
-    """Of two seeds together: one alone depends on how its sums were rounded."""
+    """Tests two seeds together, because one alone depends on rounding."""
     told, less = (
         np.mean([told_by_public_latents(weight, seed) for seed in (2, 3)], axis=0)
         for weight in (0.0, 0.1)
@@ -164,7 +164,7 @@ def test_the_denoiser_rests_first_and_what_it_is_told_by_rests_after():
     ):
         assert moved(state, phase, group) == before, group
         assert moved(phase, later, group) == after, group
-    # The mean of its weights soon forgets where it began, for it counts from there.
+    # The running mean counts from its start and soon forgets the initial value.
     gap = lambda group: np.sqrt(sum(
         float(jnp.sum((a - b) ** 2)) for a, b in zip(
             *(jax.tree.leaves(state.params[group]) for state in (later, phase)),
@@ -174,14 +174,14 @@ def test_the_denoiser_rests_first_and_what_it_is_told_by_rests_after():
 
 
 class Says:
-    """A network that answers the same, whatever it is asked."""
+    """A network with a constant output."""
 
     def __init__(self, answer):
         self.apply = lambda variables, *inputs: answer
 
 
 def test_what_disentangling_costs_by_hand():
-    """The law says what two people's genders are, or each the other's."""
+    """The network predicts two people's genders, or each the other's."""
     labels = {"activity": jnp.array([2, 2]), "gender": jnp.array([1, 0])}
     right = jnp.array([[-1.0, 1.0], [1.0, -1.0]])
     np.testing.assert_array_equal(MODULE.secrets(NETS, labels), right)
@@ -189,10 +189,10 @@ def test_what_disentangling_costs_by_hand():
     cost = lambda law: MODULE.disentangling(NETS._replace(law=Says(law)))(
         {"law": {}}, features, labels, {"disentangling": 0.25}
     )
-    # Of two numbers, 1 nat each: half of all pairs are 2 deviations off.
+    # 1 nat for each of two values: half of all pairs are 2 deviations apart.
     total, info = cost((right, 0 * right))
     assert (float(total), float(info["information"])) == (0.5, 2.0)
-    total, info = cost((-right, 0 * right))  # Worse than a guess: nothing to gain.
+    total, info = cost((-right, 0 * right))  # Worse than a guess: no penalty.
     assert (float(total), float(info["information"])) == (0.0, -2.0)
 
 
@@ -200,7 +200,7 @@ def test_what_disentangling_costs_by_hand():
     ("settings", "match"),
     [
         ({"widths": (4,) * 6, "heads": 1}, "multiple of 32 samples .* got 16"),
-        ({"num_inference_steps": 51}, "<= num_steps, 50, got 51"),
+        ({"num_inference_steps": 51}, "<= num_train_timesteps, 50, got 51"),
         ({"categories": ("z",)}, r"must name channels, of \('x', 'y'\), got 'z'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""AAE: readers of raw windows, and the autoencoder that they teach."""
+"""Tests of AAE: classifiers of raw windows, and the autoencoder."""
 
 import functools
 
@@ -34,7 +34,7 @@ def test_aae_s_readers_learn_first_and_once(given_to_central, who_plays):
 
 @pytest.mark.parametrize("raw", [True, False])
 def test_who_shows_windows_to_the_readers(given_to_central, data, raw):
-    # Of another decoder the loss of those that see raw windows is the same.
+    # The loss on raw windows does not depend on the decoder.
     built = given_to_central("aae", **SMALL, frozen=False)
     params = jax.jit(built["init_fn"])(jax.random.key(0))
     prepared = weigh(data.spec, datasets.by_client(data.train))
@@ -50,7 +50,7 @@ def test_who_shows_windows_to_the_readers(given_to_central, data, raw):
 
 
 def test_one_client_trains_on_in_the_last_phase(data):
-    """Whose rounds of an epoch are not those of all clients together."""
+    """One client has fewer rounds per epoch than all clients together."""
     method = aae(data.spec, **SMALL, pretraining=2)
     alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(data.train))
     state = method.init(jax.random.key(0))
@@ -67,7 +67,7 @@ def test_one_client_trains_on_in_the_last_phase(data):
 
 @functools.cache
 def _built():
-    """A method, and what trains it on the toy data."""
+    """A method, and a function that trains it on the toy data."""
     data = toy.data()
     method = aae(data.spec, **SMALL, pretraining=30)
     prepared = method.prepare(datasets.by_client(data.train))
@@ -82,7 +82,7 @@ def _built():
 
 @functools.cache
 def _trained(weight):
-    """The state by a weight of confusion, and losses: of gender, of activity."""
+    """Returns the state for a confusion weight, and the gender and activity losses."""
     method, train = _built()
     hyper = {"distortion": 0.1, "learning_rate": 3e-3, "classifier_learning_rate": 3e-3}
     state, infos = train(method.init(jax.random.key(0), confusion=weight, **hyper))
@@ -91,7 +91,7 @@ def _trained(weight):
 
 
 def test_what_confuses_takes_the_gender_away_and_leaves_the_activity():
-    # Frozen readers that are sure of the gender; even odds are log 2 = 0.69.
+    # The frozen classifiers are confident; even odds give log 2 = 0.69.
     _, sure, activity = _trained(0.0)
     assert sure > 0.9 and activity < 0.9 * np.log(3)
     _, confused, activity = _trained(2.0)
@@ -105,8 +105,8 @@ def test_windows_leave_in_physical_units(data):
     anonymize = jax.jit(method.anonymize)
     shown = np.asarray(anonymize(jax.random.key(2), state, windows))
     assert shown.shape == windows.shape and shown.dtype == np.float32
-    assert abs(shown.mean() - 10) < 1.5  # In g, and not in deviations from the mean.
-    # Whatever follows a window changes nothing about it, nor does the key.
+    assert abs(shown.mean() - 10) < 1.5  # In g, not standardised.
+    # The result depends on neither the following windows nor the key.
     again = anonymize(jax.random.key(3), state, windows[:5])
     np.testing.assert_allclose(again, shown[:5], rtol=1e-4)
 

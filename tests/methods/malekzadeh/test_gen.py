@@ -1,4 +1,4 @@
-"""GEN: an estimator that learns first, and a guardian that plays on what it says."""
+"""Tests of GEN: estimator pretraining, and the guardian's loss."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ from jaxanon.methods.malekzadeh.gen import gen
 
 pytestmark = pytest.mark.slow
 
-TIME = 32  # Three convolutions need so many samples.
+TIME = 32  # Minimum for three convolutions is 30.
 
 SMALL = {
     "filters": (8, 8, 8),
@@ -41,7 +41,7 @@ def _built():
 
 @functools.cache
 def _trained(confusion, utility):
-    """The state after the estimator's turn, after the guardian's, and the infos."""
+    """The states after training the estimator and the guardian, and the infos."""
     _, method, prepared, train = _built()
     hyper = {"confusion": confusion, "utility": utility, "learning_rate": 3e-3}
     start = method.init(jax.random.key(0), **hyper)
@@ -68,7 +68,7 @@ def test_the_estimator_learns_first_and_is_frozen():
     assert (np.asarray(late["estimator"]) == 0).all()
 
 
-WEIGHTS = ((0.0, 1.0), (1.0, 0.0))  # Of confusion and of utility.
+WEIGHTS = ((0.0, 1.0), (1.0, 0.0))  # Confusion, utility.
 
 
 def test_what_the_guardian_pays_for():
@@ -82,7 +82,7 @@ def test_what_the_guardian_pays_for():
 
 
 def test_each_term_does_its_part():
-    # With one term and without the other: the one falls, the other is as it was.
+    # Each term alone decreases its own loss and not the other.
     mean = lambda info: float(np.mean(info[-30:]))
     useful, private = (_trained(*weights)[-1] for weights in WEIGHTS)
     off = [mean(info["gender off chance"]) for info in (useful, private)]

@@ -1,4 +1,4 @@
-"""MSDA: what the autoencoder pays for, and who learns when."""
+"""Tests of MSDA: the autoencoder's loss, and the training phases."""
 
 import jax
 import numpy as np
@@ -28,7 +28,7 @@ def test_msda_rebuilds_first_then_all_play(given_to_central, who_plays):
 
 
 def _given(built, data):
-    """Parameters and a batch for the loss of a player."""
+    """Returns parameters and a batch for a component's loss."""
     params = jax.jit(built["init_fn"])(jax.random.key(0))
     prepared = weigh(data.spec, datasets.by_client(data.train))
     return params, draw_weighed(jax.random.key(1), prepared, 20)
@@ -54,7 +54,7 @@ def test_the_three_terms_and_their_weights(given_to_central, data):
     expected = 0.3 * info["change"] + 0.7 * info["gender confusion"]
     expected += 1.9 * info["activity loss"]
     np.testing.assert_allclose(total, expected, rtol=1e-5)
-    # The terms by another way: what leaves, and what readers make of it.
+    # Recomputes the terms from the outputs and the classifiers' logits.
     np.testing.assert_allclose(
         info["change"], np.mean((safe - batch.windows) ** 2), rtol=1e-4
     )
@@ -91,8 +91,8 @@ def test_readers_of_latents_learn_from_what_the_encoder_makes(given_to_central, 
     readers, encoder = params["readers"], params["encoder"]
     step = jax.jit(jax.grad(loss))(readers, encoder)
     for path, leaf in jax.tree_util.tree_leaves_with_path(step["latents"]):
-        assert np.any(leaf), path  # Kernels rest where what they read is 0.
-    # Readers of windows that say nothing leave those of latents alone to be graded.
+        assert np.any(leaf), path  # Kernels with zero inputs do not move.
+    # With constant window classifiers, only the latent classifiers matter.
     nothing = jax.tree.map(np.zeros_like, readers["windows"])
     deaf = readers | {"windows": nothing}
     other = jax.tree.map(lambda leaf: leaf / 2, encoder)
@@ -111,12 +111,12 @@ def test_a_run_in_released_form(data):
     method = msda(data.spec, **settings)
     run = trainer.train(method, data, epochs=1, progress=False)
     losses = run.history[-1]["losses"]
-    # Of even odds -2 log(1 - 1/2), of a reader of windows and of one of latents.
+    # Even odds give -2 log(1 - 1/2) for each of the window and latent classifiers.
     assert abs(losses["gender confusion"] - 4 * np.log(2)) < 1.5
     windows = data.test.windows
     shown = run.anonymize(jax.random.key(2), windows)
     assert shown.shape == windows.shape and shown.dtype == np.float32
-    # Whatever follows a window changes nothing about it, nor does the key.
+    # The result depends on neither the following windows nor the key.
     np.testing.assert_allclose(
         run.anonymize(jax.random.key(3), windows[:5]), shown[:5], rtol=1e-4
     )

@@ -1,4 +1,4 @@
-"""RAE: which windows are replaced, by which, and that it is learned."""
+"""Tests of RAE: the replaced windows, their targets, and training."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ SMALL = {
 
 
 def _level():
-    """The toy data with class a still, at a level of its own."""
+    """The toy data with constant windows of class a."""
     data = toy.data()
 
     def part(windows):
@@ -61,11 +61,11 @@ def test_black_windows_are_to_become_gray_ones_and_others_themselves(targets):
 def test_kept_targets_are_one_to_one_and_fresh_ones_are_not_kept():
     paired, draw = _batch("kept")
     black = np.flatnonzero(paired.black)
-    kept = np.asarray(paired.kept)[black]
+    kept = np.asarray(paired.fixed)[black]
     num_gray = len(paired.gray)
     counts = np.bincount(kept, minlength=len(paired.black))[np.asarray(paired.gray)]
     assert counts.max() - counts.min() <= 1 and counts.sum() == len(black)
-    # Of neighbours, which one person wore, the targets lie far apart.
+    # Neighboring windows of one person have distant targets.
     assert np.abs(np.diff(np.searchsorted(paired.gray, kept))).mean() > num_gray / 4
     targets = lambda draw: {
         (x.tobytes(), y.tobytes())
@@ -74,7 +74,7 @@ def test_kept_targets_are_one_to_one_and_fresh_ones_are_not_kept():
     }
     windows = lambda pairs: len({x for x, _ in pairs})
     found = targets(draw)
-    assert len(found) == windows(found)  # Each window has one target ever.
+    assert len(found) == windows(found)  # Each window keeps its target.
     found = targets(_batch("fresh")[1])
     assert len(found) > 1.5 * windows(found)
 
@@ -94,14 +94,14 @@ def test_what_leaves_is_neutral_in_place_of_the_sensitive_and_kept_otherwise():
     windows, labels = data.test
     assert shown.shape == windows.shape and shown.dtype == np.float32
     activity = labels["activity"]
-    # In standard deviations of the data, root mean square.
+    # RMS error in standard deviations of the data.
     away = lambda x, y: float(np.sqrt(np.mean(((x - y) / np.mean(data.spec.std)) ** 2)))
     black, white = activity == 2, activity == 1
     assert away(windows[black], 14) > 1
     assert away(shown[black], 14) < 0.5
     assert away(shown[black], windows[black]) > 1
     assert away(shown[white], windows[white]) < 0.6
-    # Whatever follows a window changes nothing about it, nor does the key.
+    # The result depends on neither the following windows nor the key.
     np.testing.assert_allclose(
         run.anonymize(jax.random.key(3), windows[:5]), shown[:5], rtol=1e-4
     )
@@ -109,18 +109,20 @@ def test_what_leaves_is_neutral_in_place_of_the_sensitive_and_kept_otherwise():
 
 def test_lists_of_classes_that_cannot_be(data):
     with pytest.raises(
-        ValueError, match=r"rae needs black, .* 'b', 'c'\] of 'toy'; got"
+        ValueError, match=r"black must name classes .* got \(\); .* of 'toy'"
     ):
         rae(data.spec)
-    with pytest.raises(ValueError, match=r"got gray=\(\)"):
+    with pytest.raises(ValueError, match=r"gray must name classes .* got \(\);"):
         rae(data.spec, black=("a",))
-    with pytest.raises(ValueError, match=r"got black=\('jog',\)"):
+    with pytest.raises(ValueError, match=r"black must name classes .* got \('jog',\);"):
         rae(data.spec, black=("jog",), gray=("a",))
-    with pytest.raises(ValueError, match=r"different classes, both have \['a'\]"):
+    with pytest.raises(ValueError, match=r"must not share classes, got \['a'\]"):
         rae(data.spec, black=("a", "b"), gray=("a",))
     clients = datasets.by_client(data.train)
     clients.labels["activity"][clients.labels["activity"] == 2] = 1
-    with pytest.raises(ValueError, match=r"black must have training windows, \['c'\]"):
+    with pytest.raises(
+        ValueError, match=r"must have training windows, got none for \['c'\]"
+    ):
         rae(data.spec, **LISTS).prepare(clients)
 
 

@@ -1,4 +1,4 @@
-"""RAE + AAE: one autoencoder behind the other, and what readers tell between them."""
+"""Tests of RAE + AAE: the training phases, classifiers and errors."""
 
 import dataclasses
 
@@ -23,7 +23,7 @@ WIDTHS = {"filters": 4, "classifier_filters": 4, "classifier_hidden_sizes": (6,)
 
 
 def _four(data):
-    """The toy data with a class d, of which half of b's windows are."""
+    """The toy data with half of class b's windows moved to a class d."""
     names = data.spec.classes | {"activity": ("a", "b", "c", "d")}
 
     def part(windows):
@@ -62,7 +62,7 @@ def test_rae_aae_reads_the_white_classes_of_replaced_windows(given_to_central, d
     assert (np.asarray(batch.weights["activity"])[~white] == 0).all()
     assert (np.asarray(batch.weights["activity"])[white] > 0).all()
     assert (np.asarray(batch.weights["gender"]) > 0).all()
-    # Readers, and the autoencoder behind, see what the first one makes of a window.
+    # Classifiers and the second autoencoder receive the replacer's output.
     params = jax.jit(given["init_fn"])(jax.random.key(0))
     assert params["readers"]["windows"]["activity"]["Dense_1"]["kernel"].shape[1] == 1
     _, readers, model = given["players"]
@@ -93,6 +93,8 @@ def test_rae_aae_runs(data):
     assert abs(shown.mean() - 10) < 3
 
 
-def test_a_reader_needs_two_classes_to_tell_apart(data):
-    with pytest.raises(ValueError, match="leave two classes of 'activity' .* leave 1"):
+def test_at_least_two_white_classes_are_required(data):
+    with pytest.raises(
+        ValueError, match="leave at least two classes of 'activity' .* leave 1"
+    ):
         rae_aae(data.spec, **LISTS)

@@ -1,7 +1,6 @@
-"""Attribute-specific autoencoders: f_eta's part, the move, sizes by data set."""
+"""Tests of attribute-specific autoencoders: classifier, shift, sizes by dataset."""
 
 import dataclasses
-import importlib
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +10,8 @@ import pytest
 from jaxanon import datasets, methods
 from jaxanon.core.programs import rounds_program
 from jaxanon.models.conditional_autoencoder import AutoencoderBatch
+
+BASELINES = "jaxanon.methods.obscurenet.baselines"
 
 TINY = {
     "latent_dim": 3,
@@ -22,15 +23,10 @@ TINY = {
 }
 
 
-def test_the_classification_layer_works_with_the_encoder(monkeypatch, data):
-    module = importlib.import_module("jaxanon.methods.obscurenet.baselines")
-    monkeypatch.setattr(
-        module, "autoencoders", lambda name, spec, config, design: design
-    )
-    design = methods.attribute_vae(
-        data.spec, latent_dim=3, hidden_sizes=(5,), alpha=7.0, beta=3
-    )
-    (player,) = design.players
+def test_the_classification_layer_works_with_the_encoder(built_design, data):
+    settings = {"latent_dim": 3, "hidden_sizes": (5,), "alpha": 7.0, "beta": 3}
+    design = built_design(BASELINES, methods.attribute_vae, data.spec, **settings)
+    (player,) = design.components
     assert player.groups == ("encoder", "decoder", "readers") and design.by_class
     params = design.networks.init(jax.random.key(0))
     # A single layer, from z to the classes.
@@ -46,14 +42,14 @@ def test_the_classification_layer_works_with_the_encoder(monkeypatch, data):
     found, (info, _) = player.loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
     )
-    # Eq. 2: its loss is added; to an adversary it would be a gain.
+    # Eq. 2 adds the classification loss.
     expected = 256 * info["reconstruction"] + 3 * info["kl"] + 7 * info["reader"]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
 def shifted(data):
-    """The made-up windows, with genders apart by an offset too."""
+    """The toy windows, with genders that also differ by an offset."""
 
     def shift(part):
         gender = part.labels["gender"][:, None, None]
@@ -66,7 +62,7 @@ def shifted(data):
 
 
 def _levels(data, state, build, kind, **settings):
-    """Share of windows at the upper gender's level, for each gender."""
+    """Returns the fraction of windows at the upper gender's level, by gender."""
     method = build(data.spec, **settings, anonymization=kind)
     safe = jax.jit(method.anonymize)(jax.random.key(2), state, data.test.windows)
     upper = np.asarray(safe).mean((1, 2)) > 20
@@ -78,7 +74,7 @@ def _levels(data, state, build, kind, **settings):
 def test_windows_move_to_the_other_gender_s_mean(shifted, build):
     method = build(shifted.spec, **TINY)
     prepared = method.prepare(datasets.by_client(shifted.train))
-    # Whole epochs, so that the means are of the last parameters.
+    # Whole epochs, so the means match the last parameters.
     num = 40 * method.schedule.rounds_per_epoch(prepared)
     call = rounds_program(method.update)
     state, info, _ = call(
@@ -89,7 +85,7 @@ def test_windows_move_to_the_other_gender_s_mean(shifted, build):
     assert low > 0.9 and high < 0.1
     low, high = _levels(shifted, state, build, "stochastic", **TINY)
     assert 0.2 < low < 0.8 and 0.2 < high < 0.8
-    # Nothing moves that has no means: the levels are their own.
+    # Without means, latents do not move and levels are preserved.
     still = state._replace(
         params=state.params | {"means": jnp.zeros_like(state.params["means"])}
     )

@@ -1,4 +1,4 @@
-"""One model per public class: what each learns, and which one a window goes through."""
+"""Tests of per-class models: training data, and the model used for each window."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ def _standard(data, windows):
 
 
 def _seen(run, data, windows):
-    """The classes that the run itself predicts."""
+    """Returns the run's predicted classes."""
     found = autoencoders.predict(data.spec, run.state.params, _standard(data, windows))
     return {name: np.asarray(each) for name, each in found.items()}
 
@@ -56,7 +56,7 @@ def test_a_model_learns_from_windows_of_its_class_alone(data):
 
 
 def test_class_means_are_those_of_the_last_round(run, data):
-    """Exactly those of the parameters that a checkpoint holds, over all windows."""
+    """The means match the checkpoint's parameters, over all windows."""
     method, params = run.method, run.state.params
     assert int(run.state.round) == 3 * method.schedule.rounds_per_epoch(
         method.prepare(datasets.by_client(data.train))
@@ -90,7 +90,7 @@ def test_a_latent_moves_between_the_means_of_its_predicted_classes(run, data):
     )
     key = jax.random.key(5)
     moved = run.anonymize(key, windows) - still.anonymize(key, windows)
-    # The decoder is one layer, so that what it adds is the move times its weights.
+    # With a one-layer decoder, the change is the shift times its weights.
     means, kernels = params["means"], params["decoder"]["MultiLayer_0"]["Dense_0"]
     for window, activity, gender in zip(
         moved, seen["activity"], seen["gender"], strict=True
@@ -102,7 +102,7 @@ def test_a_latent_moves_between_the_means_of_its_predicted_classes(run, data):
 
 
 def test_a_window_goes_through_the_model_of_its_predicted_class(run, data):
-    # Decoders that say nothing but their number.
+    # Decoders that return the index of their model.
     silent = jax.tree.map(jnp.zeros_like, run.state.params["decoder"])
     biases = jnp.arange(3.0)[:, None] + jnp.zeros((1, 32))
     silent["MultiLayer_0"]["Dense_0"]["bias"] = biases
@@ -111,7 +111,7 @@ def test_a_window_goes_through_the_model_of_its_predicted_class(run, data):
     windows = data.test.windows
     safe = numbered.anonymize(jax.random.key(1), windows)
     assert safe.shape == windows.shape and safe.dtype == np.float32
-    # In physical units, 0 is the mean of training windows and 1 a deviation from it.
+    # In physical units, 0 is the training mean, 1 one standard deviation above.
     activity = _seen(run, data, windows)["activity"]
     np.testing.assert_allclose(
         _standard(data, safe), np.zeros((1, 16, 2)) + activity[:, None, None], atol=1e-4
@@ -154,7 +154,7 @@ def test_the_decoder_may_be_told_a_vector_of_weights(data):
     state = methods.cae(data.spec, **TINY).init(jax.random.key(0))
     run = core_run.Run(method, state, data.spec, None, [], {})
     safe = _standard(data, run.anonymize(jax.random.key(1), windows))
-    # A decoder of one layer: what a window is told lies between what classes add to it.
+    # With a one-layer decoder, the output of a vector lies between those of classes.
     seen = _seen(run, data, windows)["activity"]
     by_class = []
     for gender in (0, 1):
@@ -183,7 +183,7 @@ def test_the_decoder_may_be_told_a_vector_of_weights(data):
 
 def test_a_vector_is_refused_where_no_decoder_is_told(data):
     for build in (methods.attribute_vae, methods.general_vae):
-        with pytest.raises(ValueError, match=r"whose decoder is told no class"):
+        with pytest.raises(ValueError, match=r"whose decoder has no class input"):
             build(data.spec, **TINY, anonymization="vector")
 
 
@@ -243,6 +243,6 @@ def test_a_class_of_too_few_windows_is_refused_where_it_has_a_model(data, count)
     rare = np.flatnonzero(clients.mask & (public == 1))
     public.flat[rare[count:]] = 0
     lacking = clients._replace(labels=clients.labels | {"activity": public})
-    with pytest.raises(ValueError, match="two training windows at least"):
+    with pytest.raises(ValueError, match="at least two training windows"):
         methods.cvae(data.spec, **TINY).prepare(lacking)
     methods.general_vae(data.spec, **TINY).prepare(lacking)

@@ -1,4 +1,4 @@
-"""Class means over a pool against NumPy; who pays for them, and when."""
+"""Tests class means against NumPy, and when they are recomputed."""
 
 import dataclasses
 
@@ -50,7 +50,7 @@ def test_differences_are_those_of_class_means(data):
     for activity in range(3):
         own = labels["activity"] == activity
         means = [z[own & (labels["gender"] == g)].mean(0) for g in (0, 1)]
-        # A model of one activity has the windows of that activity alone.
+        # A model of one activity has only windows of that activity.
         start, count = seen.starts[activity], seen.counts[activity]
         alone = class_means.offsets(
             _encode, data.spec, seen, start, count, split_public=False
@@ -69,11 +69,13 @@ def test_a_class_without_windows_lies_at_the_mean(data):
         _encode, data.spec, _pool(x, labels), 0, jnp.int32(60), split_public=True
     )
     np.testing.assert_allclose(found[1, 1], 0, atol=1e-6)
-    np.testing.assert_allclose(found[1, 0], 0, atol=1e-6)  # All of them are its own.
+    np.testing.assert_allclose(
+        found[1, 0], 0, atol=1e-6
+    )  # All windows have this class.
 
 
 def test_attributes_that_go_together_are_told_apart(data):
-    """Two attributes that add up, and agree in 9 of 10 windows."""
+    """Two additive attributes that agree in 9 of 10 windows."""
     spec = dataclasses.replace(data.spec, private=("gender", "subject"))
     rng = np.random.default_rng(2)
     labels = _labels(400)
@@ -90,7 +92,7 @@ def test_attributes_that_go_together_are_told_apart(data):
     then = {"gender": jnp.array([1, 1]), "subject": jnp.array([3, 0])}
     move = class_means.transfer(spec, found, jnp.array([0, 2]), now, then)
     np.testing.assert_allclose(move[:, 0], [2 + 7 - 5, 0 - 1], atol=1e-3)
-    # Means of each attribute alone would count both of them twice.
+    # Separate means per attribute would count both effects twice.
     one, other = (x[labels["gender"] == g].mean() for g in (0, 1))
     assert other - one > 4
 

@@ -1,6 +1,4 @@
-"""The conditional baselines: what each is graded by, and that they learn."""
-
-import importlib
+"""Tests of the conditional baselines: their losses, and that they learn."""
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +12,9 @@ from jaxanon.training import trainer
 TINY = {"latent_dim": 3, "hidden_sizes": (5,)}
 
 
-def _loss(monkeypatch, data, build, **settings):
-    module = importlib.import_module(build.__module__)
-    monkeypatch.setattr(
-        module, "autoencoders", lambda name, spec, config, design: design
-    )
-    design = build(data.spec, **TINY, **settings)
-    (player,) = design.players
+def _loss(built_design, data, build, **settings):
+    design = built_design(build.__module__, build, data.spec, **TINY, **settings)
+    (player,) = design.components
     assert player.groups == ("encoder", "decoder") and design.by_class
     assert design.networks.decoder_classes == (2,) and not design.networks.classifiers
     params = design.networks.init(jax.random.key(0))
@@ -34,20 +28,20 @@ def _loss(monkeypatch, data, build, **settings):
     return float(found), info
 
 
-def test_the_variational_one_pays_for_its_latent(monkeypatch, data):
-    found, info = _loss(monkeypatch, data, methods.cvae, beta=0.7)
+def test_the_variational_one_pays_for_its_latent(built_design, data):
+    found, info = _loss(built_design, data, methods.cvae, beta=0.7)
     expected = 256 * info["reconstruction"] + 0.7 * info["kl"]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_the_other_pays_for_its_error_alone(monkeypatch, data):
-    found, info = _loss(monkeypatch, data, methods.cae)
+def test_the_other_pays_for_its_error_alone(built_design, data):
+    found, info = _loss(built_design, data, methods.cae)
     np.testing.assert_allclose(found, 256 * info["reconstruction"], rtol=1e-5)
     assert "kl" not in info
 
 
-def test_the_released_form(monkeypatch, data):
-    found, info = _loss(monkeypatch, data, methods.cvae, variant="official", beta=0.7)
+def test_the_released_form(built_design, data):
+    found, info = _loss(built_design, data, methods.cvae, variant="official", beta=0.7)
     expected = (512 * info["reconstruction"] + 2 * 0.7 * info["kl"]) / 150
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -76,6 +70,6 @@ def test_it_learns_to_rebuild(data):
     run = trainer.train(
         method, data, epochs=200, progress=False, hyper={"learning_rate": 0.01}
     )
-    # 3 numbers and a class tell a wave's two phases and its amplitude.
+    # 3 latents and a class determine a wave's two phases and its amplitude.
     assert run.history[0]["losses"]["reconstruction"] > 0.6
     assert run.history[-1]["losses"]["reconstruction"] < 0.4

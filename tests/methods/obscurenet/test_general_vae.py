@@ -1,6 +1,6 @@
-"""The general autoencoder: one model, means by public class, the forms of its loss."""
+"""Tests of the general autoencoder: one model, class means, variants of the loss."""
 
-import importlib
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +12,10 @@ from jaxanon.models.conditional_autoencoder import AutoencoderBatch
 
 
 @pytest.fixture
-def design_of(monkeypatch, data):
-    """The players and networks that settings lead to."""
-    module = importlib.import_module("jaxanon.methods.obscurenet.baselines")
-    monkeypatch.setattr(
-        module, "autoencoders", lambda name, spec, config, design: design
-    )
-    return lambda **settings: methods.general_vae(data.spec, **settings)
+def design_of(built_design, data):
+    """Returns the components and networks for given settings."""
+    module = "jaxanon.methods.obscurenet.baselines"
+    return functools.partial(built_design, module, methods.general_vae, data.spec)
 
 
 @pytest.mark.parametrize("variant", ["paper", "official", "keras"])
@@ -30,7 +27,7 @@ def test_the_forms_of_its_loss(design_of, variant):
     hot = (jnp.eye(2)[jnp.arange(6) % 2],)
     noise = jax.random.normal(keys[1], (6, 3))
     batch = AutoencoderBatch(jax.random.normal(keys[0], (6, 16, 2)), hot, noise)
-    found, (info, _) = design.players[0].loss_fn(
+    found, (info, _) = design.components[0].loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
     )
     error, kl = info["reconstruction"], info["kl"]

@@ -1,4 +1,4 @@
-"""Classifiers learned beside other models: what they learn, and that nobody mixes."""
+"""Tests of attribute classifiers that are trained jointly with other models."""
 
 import chex
 import jax
@@ -18,7 +18,7 @@ HYPER = {"classifier_learning_rate": 2e-3, "learning_rate": 0.5}
 
 @pytest.fixture(scope="module")
 def alone(data):
-    return autoencoders.judges(data.spec, 64, HYPER)
+    return autoencoders.attribute_classifiers(data.spec, 64, HYPER)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def seen(alone, data):
 
 
 def _counter(data):
-    """Two copies of a number that goes half the way to the copy's own."""
+    """Two copies of a number that moves halfway to the copy's index."""
 
     def loss_fn(key, params, hyper, batch, given):
         return 0.5 * (params["a"] - batch) ** 2, ({"far": params["a"] - batch}, {})
@@ -64,7 +64,7 @@ def test_both_learn_as_they_would_alone(alone, seen, data):
     both = autoencoders.train_jointly(counter, alone)
     assert both.name == "counter" and both.schedule.rounds_per_epoch(seen) == 3
     state = both.init(jax.random.key(0))
-    assert state.params["a"].shape == (2,)  # One each, and one set of classifiers.
+    assert state.params["a"].shape == (2,)  # One per copy, and one set of classifiers.
     widths = {leaf.ndim for leaf in jax.tree.leaves(state.params["classifiers"])}
     assert widths == {1, 2}
     after, info = jax.jit(both.update)(jax.random.key(1), state, seen)

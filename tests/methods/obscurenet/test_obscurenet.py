@@ -1,6 +1,6 @@
-"""ObscureNet: the adversary's turn, what it is worth, and that it hides a gender."""
+"""Tests of ObscureNet: discriminator steps, their effect, and hiding a gender."""
 
-import importlib
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +18,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def design_of(monkeypatch, data):
-    """The players and networks that settings lead to."""
-    module = importlib.import_module("jaxanon.methods.obscurenet.obscurenet")
-    monkeypatch.setattr(
-        module, "autoencoders", lambda name, spec, config, design: design
-    )
-    return lambda **settings: methods.obscurenet(data.spec, **settings)
+def design_of(built_design, data):
+    """Returns the components and networks for given settings."""
+    module = "jaxanon.methods.obscurenet.obscurenet"
+    return functools.partial(built_design, module, methods.obscurenet, data.spec)
 
 
 def _batch(size=6):
@@ -36,13 +33,13 @@ def _batch(size=6):
 
 def test_the_adversary_reads_fixed_latents_before_the_model_answers(design_of):
     design = design_of(latent_dim=3, hidden_sizes=(5,), discriminator_steps=7)
-    adversary, model = design.players
+    adversary, model = design.components
     assert (adversary.groups, adversary.steps) == (("readers",), 7)
     assert model.groups == ("encoder", "decoder")
     assert not (adversary.accumulate or adversary.fresh)
     params, batch = design.networks.init(jax.random.key(0)), _batch()
     given = adversary.given_fn(jax.random.key(2), params, None, batch)
-    # The latents that the model itself is graded on: one sample, not two.
+    # The same sample of latents as in the model's loss.
     mean, log_variance = design.networks.encode(params, batch.windows)
     np.testing.assert_allclose(
         given, mean + np.exp(log_variance / 2) * batch.noise, rtol=1e-5, atol=1e-6
@@ -55,7 +52,7 @@ def test_the_adversary_reads_fixed_latents_before_the_model_answers(design_of):
 def test_the_model_gains_what_the_adversary_loses(design_of):
     design = design_of(latent_dim=3, hidden_sizes=(5,), beta=3.0, gamma=7.0)
     params, batch = design.networks.init(jax.random.key(0)), _batch()
-    found, (info, _) = design.players[1].loss_fn(
+    found, (info, _) = design.components[1].loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
     )
     np.testing.assert_allclose(
@@ -69,9 +66,9 @@ def test_the_released_forms(design_of):
     design = design_of(
         latent_dim=3, hidden_sizes=(5,), variant="official", accumulate=True
     )
-    assert design.players[0].accumulate and design.players[0].steps == 20
+    assert design.components[0].accumulate and design.components[0].steps == 20
     params, batch = design.networks.init(jax.random.key(0)), _batch()
-    found, _ = design.players[1].loss_fn(
+    found, _ = design.components[1].loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
     )
     expected, _ = autoencoder_loss(
@@ -87,12 +84,12 @@ def test_the_released_forms(design_of):
 
 @pytest.fixture(scope="module")
 def plenty():
-    """More windows of the made-up dataset, where genders differ in amplitude."""
+    """More windows of the toy dataset, where genders differ in amplitude."""
     return toy.data(per_subject=300)
 
 
 def _amplitudes(data, state, **settings):
-    """Mean amplitude of anonymized windows, by gender; 3 and 6 before."""
+    """Returns the mean amplitude of anonymized windows by gender; 3 and 6 before."""
     method = methods.obscurenet(data.spec, **settings)
     safe = jax.jit(method.anonymize)(jax.random.key(2), state, data.test.windows)
     amplitude = np.std(np.asarray(safe) - 10, axis=(1, 2)) * 2**0.5
@@ -122,11 +119,11 @@ def test_the_adversary_makes_the_shown_gender_count(plenty):
     hidden, open_ = train(200.0), train(0.0)
     low, high = _amplitudes(plenty, open_, **settings)
     gap = high - low
-    assert gap > 1.5  # Without the adversary's part one's own gender stays.
+    assert gap > 1.5  # Without discriminators, the wearer's gender remains.
     low, high = _amplitudes(plenty, hidden, **settings)
-    assert abs(high - low) < gap / 2  # Anybody's.
+    assert abs(high - low) < gap / 2  # A random gender.
     low, high = _amplitudes(plenty, hidden, **settings, anonymization="deterministic")
-    assert low > high + 0.8  # The other gender's.
+    assert low > high + 0.8  # The other gender.
 
 
 def test_each_of_five_branches_is_the_one_of_its_index():

@@ -1,4 +1,4 @@
-"""PrivateHub by DP-SGD: the clipped sum by hand, its noise, and what is promised."""
+"""Tests of PrivateHub with DP-SGD: the clipped sum by hand, noise and guarantee."""
 
 import functools
 import json
@@ -34,7 +34,7 @@ def nets_of(spec, **settings):
 
 @pytest.fixture(scope="module")
 def gradient(data):
-    """``(batch, max_norm=.., noise_multiplier=..) -> (gradients, info)``, and nets."""
+    """Returns ``(batch, clip_norm, noise_multiplier) -> (grads, info)`` and nets."""
     with plain_denoiser():
         nets = nets_of(data.spec, classifier_filters=(64, 64))
     lots = guarantee_of(nets.config).lots
@@ -63,9 +63,9 @@ def flat(tree):
 
 
 def test_it_is_the_sum_of_each_window_s_clipped_gradient(gradient):
-    """Beside plain gradients of one window after another."""
+    """Compares with plain gradients of one window after another."""
     gradient, nets, moving, batch, lots = gradient
-    chosen = [0, 1, 33, 40]  # In both parts of the lot.
+    chosen = [0, 1, 33, 40]  # In both parts of the batch.
     few = batch._replace(real=np.isin(np.arange(len(batch.real)), chosen))
     assert dp_sgd.PART < len(batch.real) < 2 * dp_sgd.PART + 40
     learn_key, _ = jax.random.split(jax.random.key(2))
@@ -93,11 +93,11 @@ def test_it_is_the_sum_of_each_window_s_clipped_gradient(gradient):
     losses, gradients = zip(*(alone(n) for n in chosen), strict=True)
     gradients = [flat(one) for one in gradients]
     norms = [np.linalg.norm(one) for one in gradients]
-    bound = float(np.mean(sorted(norms)[1:3]))  # Two are longer.
+    bound = float(np.mean(sorted(norms)[1:3]))  # Two exceed the clip norm.
     want = sum(
         one * min(1, bound / norm) for one, norm in zip(gradients, norms, strict=True)
     )
-    found, info = gradient(few, max_norm=bound)
+    found, info = gradient(few, clip_norm=bound)
     np.testing.assert_allclose(
         flat(found), want / lots.expected_batch_size, rtol=1e-3, atol=1e-6
     )
@@ -107,10 +107,10 @@ def test_it_is_the_sum_of_each_window_s_clipped_gradient(gradient):
 
 def test_the_noise_is_the_multiplier_times_the_clip_norm(gradient):
     gradient, _, _, batch, lots = gradient
-    plain, _ = gradient(batch, max_norm=0.5)
-    noisy, _ = gradient(batch, max_norm=0.5, noise_multiplier=3.0)
+    plain, _ = gradient(batch, clip_norm=0.5)
+    noisy, _ = gradient(batch, clip_norm=0.5, noise_multiplier=3.0)
     noise = lots.expected_batch_size * (flat(noisy) - flat(plain))
-    assert len(noise) > 5000  # Its deviation is known to 1 in 100, and is 1.5.
+    assert len(noise) > 5000  # Its std is known to 1 in 100, and is 1.5.
     assert noise.std() == pytest.approx(1.5, rel=0.04)
     assert abs(noise.mean()) < 0.1
 
@@ -125,7 +125,7 @@ def test_one_window_more_moves_a_lot_s_sum_by_the_clip_norm_at_most(gradient):
 
 
 def test_what_is_told_of_a_window_is_of_no_other(data):
-    """Without noise statistics of its class are told, which others have a part in."""
+    """Without noise, the condition's class statistics depend on other windows."""
     higher = 0.1 * data.train.labels["subject"].astype(np.float32)[:, None, None]
     clients = datasets.by_client(
         data.train._replace(windows=data.train.windows + higher)
@@ -205,16 +205,16 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
         r"max_private_epochs=9",
     ):
         run = train(9, resume=True)
-    assert rounds_program(method.update)._cache_size() == 1  # Compiled for both.
+    assert rounds_program(method.update)._cache_size() == 1  # One compilation for both.
     told = json.loads((tmp_path / "run" / "privacy.json").read_text())
     assert told["rounds"] == {"done": 10, "asked": 10}
     assert told["steps"] == 10 and 3.9 < told["epsilon"] <= 4.0
     assert app.main(["privacy", str(tmp_path / "run")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "The trained generator keeps epsilon" in shown
+    assert "The trained generator satisfies epsilon" in shown
     assert "for a training window with its labels more or less" in shown
     assert "Not covered: the seed" in shown and "a person, who has many" in shown
-    # Nothing of the data is in the state but what came through the noise.
+    # The state depends on the data only through the noise.
     assert not any(np.any(x) for x in jax.tree.leaves(run.state.params["statistics"]))
     start = method.init(jax.random.split(jax.random.key(0))[0])
     for group in ("denoiser", "classifiers", "average"):
@@ -230,10 +230,10 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     [
         (
             {"classes_to_hide": ("a",)},
-            "hide and noise do not go together: .* leave hide out",
+            "classes_to_hide cannot be combined with noise: .* omit",
         ),
-        ({"patience": 3}, "patience and noise do not go together: .* patience to 0"),
-        ({"epsilon": 2.0}, "epsilon 2 buys noise, .* names it; give one of them"),
+        ({"patience": 3}, "patience cannot be combined with noise: .* patience to 0"),
+        ({"epsilon": 2.0}, "only one of epsilon and noise_multiplier .* got 2 and"),
     ],
 )
 def test_what_noise_would_not_cover_is_refused(settings, match):
@@ -244,7 +244,7 @@ def test_what_noise_would_not_cover_is_refused(settings, match):
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"max_examples": None}, "max_examples must be given where there is noise"),
+        ({"max_examples": None}, "max_examples must be set with noise"),
         ({"max_examples": 31}, "batch_size must be at most max_examples, 31, got 32"),
     ],
 )
@@ -257,19 +257,21 @@ def test_more_windows_than_were_counted_on_are_refused(data):
     nets, number = nets_of(data.spec, max_examples=100), len(data.train.windows)
     with pytest.raises(
         ValueError,
-        match=f"there are {number} training windows, .* for 100 at most; set recor",
+        match=f"at most max_examples, 100, got {number}; set max_examples to",
     ):
         privatehub_data.prepare(nets, datasets.by_client(data.train))
 
 
 def test_other_noise_than_was_reckoned_with_is_refused(data):
     method = methods.privatehub(data.spec, **NOISY)
-    with pytest.raises(ValueError, match="noise_multiplier is what the guarantee"):
+    with pytest.raises(
+        ValueError, match="noise_multiplier cannot be a hyper-parameter"
+    ):
         method.init(jax.random.key(0), noise_multiplier=0.1)
 
 
 def test_a_delta_that_gives_a_window_away_is_warned_of(data):
-    with pytest.warns(UserWarning, match="delta 0.01 is no less than 1 / 160"):
+    with pytest.warns(UserWarning, match="delta should be well below 1 / 160"):
         methods.privatehub(data.spec, **NOISY | {"delta": 0.01})
 
 
@@ -282,7 +284,7 @@ def test_a_sweep_compiles_noise_in_and_varies_the_clip_norm(data):
     assert all(group.method.guarantee is not None for group in noise.groups)
     (clipped,) = plan({"clip_norm": [1.0, 2.0]}, 1, settings).groups
     assert clipped.hyper == [{"clip_norm": 1.0}, {"clip_norm": 2.0}]
-    with pytest.raises(ValueError, match="grid name 'noise_multiplier' is compiled"):
+    with pytest.raises(ValueError, match="grid must not name 'noise_multiplier'"):
         space.plan(
             methods.privatehub(data.spec, **settings),
             data.spec,

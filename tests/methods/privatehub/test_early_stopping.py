@@ -1,4 +1,4 @@
-"""PrivateHub's early stopping: what is held out, what is looked at, what rests."""
+"""Tests of PrivateHub's early stopping: held-out windows, evaluations and stopping."""
 
 from types import SimpleNamespace
 
@@ -36,20 +36,20 @@ def test_the_last_windows_of_each_person_and_class_are_held_out():
     clients = datasets.Clients(np.zeros((2, 9, 4, 1)), {"activity": activity}, mask)
     spec = SimpleNamespace(public="activity")
     learned, held = pool.hold_out(spec, clients, 0.34)
-    # Of six, two, one and five windows 34 % are 2.04, 0.68, 0.34 and 1.7.
+    # 34 % of six, two, one and five windows are 2.04, 0.68, 0.34 and 1.7.
     assert [np.flatnonzero(own).tolist() for own in held.mask] == [[6, 8], [4]]
     np.testing.assert_array_equal(learned.mask, mask & ~held.mask)
     with pytest.raises(
         ValueError,
-        match=r"held_out 0.1 leaves .* nobody has 10 training windows of one activity; "
-        "raise held_out, or set patience to 0",
+        match=r"validation_fraction must .* 0.1; .* fewer than 10 training windows per "
+        r"class of 'activity'. Raise it, or set patience to 0",
     ):
         pool.hold_out(spec, clients, 0.1)
 
 
 def test_looks_count_from_the_lowest_loss():
     seen, told = early_stopping.patience(), []
-    for loss in (3.0, 2.0, 2.5, 2.0, 1.0):  # As low as the lowest is no gain.
+    for loss in (3.0, 2.0, 2.5, 2.0, 1.0):  # Equal is not lower.
         seen, better = early_stopping.look(seen, jnp.float32(loss))
         told.append((bool(better), float(seen.best), int(seen.waited)))
     assert told == [
@@ -58,7 +58,7 @@ def test_looks_count_from_the_lowest_loss():
 
 
 class Zero:
-    """Says nothing ever."""
+    """Always outputs 0."""
 
     def apply(self, variables, x, t, condition):
         del variables, t, condition
@@ -70,7 +70,7 @@ def nets_of(spec, **settings):
 
 
 def test_every_held_out_window_counts_once(data):
-    """Who always says 0 of what should be x0 errs by the mean square, whatever t."""
+    """Checks that an output of 0 for x0 has the mean square as error, for any t."""
     nets = nets_of(data.spec, patience=1, validation_fraction=0.3, prediction_type="x0")
     nets = nets._replace(unet=Zero())
     clients = datasets.by_client(data.train)
@@ -85,7 +85,7 @@ def test_every_held_out_window_counts_once(data):
     )
     want = np.mean(np.asarray(prepared.held_out.windows) ** 2)
     assert float(loss(jax.random.key(0))) == pytest.approx(want, rel=1e-5)
-    # They are told their own moments, and where those lie among the others' classes.
+    # The condition has their own moments, relative to those of the others' classes.
     told, d = prepared.held_out.condition, 2
     own = np.asarray(prepared.held_out.windows)
     np.testing.assert_allclose(told.features[:, :d], own.mean(1), atol=1e-5)
@@ -98,10 +98,12 @@ def test_every_held_out_window_counts_once(data):
 
 @pytest.mark.parametrize("hide", [(), ("a",)])
 def test_the_best_weights_are_kept_step_by_step(monkeypatch, hide):
-    """Beside a plain loop over scripted losses, which weights stand for."""
+    """Compares with a plain loop over scripted losses, which weights stand for."""
     losses = jnp.float32([5, 3, 4, 2, 6, 7, 8, 1, 1, 1, 9, 9])  # At ends of epochs.
     patience, pretraining, rounds = 2, 8, 3
-    config = SimpleNamespace(patience=patience, pretraining=pretraining, hide=hide)
+    config = SimpleNamespace(
+        patience=patience, pretraining=pretraining, classes_to_hide=hide
+    )
     nets = SimpleNamespace(config=config)
     monkeypatch.setattr(
         privatehub_early_stopping,
@@ -110,7 +112,7 @@ def test_the_best_weights_are_kept_step_by_step(monkeypatch, hide):
     )
 
     def update(key, state, data):
-        # The running mean is the loss to come; the denoiser counts rounds.
+        # The running mean is the next loss; the denoiser counts rounds.
         running = losses[state.round // rounds]
         params = state.params | {"running mean": running}
         params["denoiser"] = state.params["denoiser"] + 1.0
@@ -134,19 +136,19 @@ def test_the_best_weights_are_kept_step_by_step(monkeypatch, hide):
             best, waited = (loss, 0) if loss < best else (best, waited + 1)
             average = best
         if epoch > last:
-            average = loss  # Fine-tuning: the running mean of the moment.
+            average = loss  # Fine-tuning: the current running mean.
         found = state.params
         assert float(found["average"]) == average, number
         assert float(info["epochs without gain"]) == waited
         assert bool(privatehub_early_stopping.over(nets)(found)) == (waited >= patience)
         if hide and number == last * rounds:
             assert float(found["denoiser"]) == float(found["running mean"]) == 2.0
-    # It stopped after 6 epochs, before it could have met the loss of 1.
+    # It stopped after 6 epochs, before it reached the loss of 1.
     assert best == 2 and waited == 2
     assert float(found["denoiser"]) == (2 + 12 if hide else 36)
 
 
-HASTY = {"learning_rate": 1.0, "ema_decay": 0.0}  # What was learned is soon worse.
+HASTY = {"learning_rate": 1.0, "ema_decay": 0.0}  # The loss soon rises.
 PATIENT = SMALL | {"patience": 1, "validation_fraction": 0.2}
 
 
@@ -164,14 +166,14 @@ def test_who_has_stopped_rests(data, tmp_path):
     late = train(9, output_dir=tmp_path)
     rows = [row["losses"] for row in late.history]
     waited = [row["epochs without gain"] for row in rows]
-    stop = next(epoch for epoch, x in enumerate(waited) if x)  # At the end of it.
+    stop = next(epoch for epoch, x in enumerate(waited) if x)  # At the end.
     assert 0 < stop < 7
     playing = [row["denoising"] > 0 for row in rows]
     assert playing == [True] * (stop + 1) + [False] * (8 - stop)
     early = train(stop + 1)
     for group in ("denoiser", "classifiers", "average", "watch"):
         alike(early.state.params[group], late.state.params[group])
-    # What samples is what it was one epoch before it stopped.
+    # Sampling uses the weights of one epoch before it stopped.
     best = train(stop)
     alike(best.state.params["running mean"], late.state.params["average"])
     again = run_folder.open_run(tmp_path)
@@ -180,14 +182,14 @@ def test_who_has_stopped_rests(data, tmp_path):
 
 @pytest.mark.slow
 def test_members_of_a_sweep_stop_by_themselves(data):
-    jax.config.update("jax_debug_key_reuse", False)  # It takes a select for two uses.
+    jax.config.update("jax_debug_key_reuse", False)  # A select with two uses.
     try:
         found = runner.sweep(
             methods.privatehub,
             data,
             grid={"learning_rate": [1e-3, 1.0]},
             epochs=5,
-            layout="side by side",
+            layout="vmap",
             progress=False,
             **PATIENT,
             ema_decay=0.0,

@@ -1,4 +1,4 @@
-"""Fine-tuning: the triplet loss by hand, what is filtered, and where gradients go."""
+"""Tests of fine-tuning: the triplet loss by hand, the filter and the gradients."""
 
 import functools
 import itertools
@@ -26,11 +26,11 @@ def nets_of(**settings):
     return networks.networks(DATA.spec, PrivateHubConfig(**(SMALL | settings)))
 
 
-VALUES = jnp.array([[3.0, 1.0], [0.0, 2.0], [0.1, -1.0]])  # Of a, b and c.
+VALUES = jnp.array([[3.0, 1.0], [0.0, 2.0], [0.1, -1.0]])  # For a, b and c.
 
 
 class Constant:
-    """Makes windows that are one value of their class, if told what it should be."""
+    """A denoiser whose windows have one value per class, given the right condition."""
 
     def __init__(self, nets):
         self.schedule = nets.schedule
@@ -40,11 +40,11 @@ class Constant:
         told = (condition.classes["gender"] == 2) & condition.known
         own = variables["params"]["scale"] * VALUES[condition.classes["activity"]]
         x0 = jnp.where(told[:, None], own, 50.0)[:, None]
-        return (self.schedule.signal[t] * x - x0) / self.schedule.noise[t]  # Its v.
+        return (self.schedule.signal[t] * x - x0) / self.schedule.noise[t]  # As v.
 
 
 class First:
-    """Features are the first sample; the first of them is the logit of class a."""
+    """Features are the first samples; the first of them is the logit of class a."""
 
     def apply(self, variables, x, key, dropout):
         nothing = jnp.zeros(len(x))
@@ -73,7 +73,7 @@ def test_windows_are_made_of_their_public_class_and_statistics_alone(gradient):
 
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_gradients_pass_through_the_last_steps_alone(k):
-    """Against a loop in which earlier steps have a parameter of their own."""
+    """Compares with a loop whose earlier steps have separate parameters."""
     nets = nets_of(gradient="last_steps", gradient_steps=k)
 
     class Scaled:
@@ -116,7 +116,7 @@ def test_a_triplet_by_hand():
     )
     negatives = jnp.array([[0.0, 2.0], [0.0, 5.0]])
     got = fine_tuning.triplet(anchors, positives, negatives, 0.3)
-    # Of (.6, .8): .8 from (1, 0), .4 from (0, 1). The other is right by far.
+    # For (.6, .8): .8 from (1, 0), .4 from (0, 1). The other has no loss.
     np.testing.assert_allclose(got, [0.8 - 0.4 + 0.3, 0], rtol=1e-5)
     got = fine_tuning.triplet(anchors, positives, negatives, 0.3, "paper")
     np.testing.assert_allclose(got, [20 - 13 + 0.3, 1 - 26 + 0.3], rtol=1e-5)
@@ -153,7 +153,7 @@ def by_hand(anchor, variant, margin=2.0):
 @pytest.mark.parametrize("variant", ["hinge", "paper"])
 def test_what_is_filtered_does_not_count_and_classes_to_hide_never_do(variant):
     a, c = np.float64(VALUES[0]), np.float64(VALUES[2])
-    # Made of a, its chance is e^3 / (e^3 + 2) = 0.91; of c, 1 / (2 + e^0.1) = 0.32.
+    # For a, the probability is e^3 / (e^3 + 2) = 0.91; for c, 1 / (2 + e^0.1) = 0.32.
     total, info, _ = _loss(0.5, triplet=variant)
     assert total == pytest.approx(by_hand(a, variant), rel=1e-4, abs=1e-6)
     assert (info["kept"], info["all filtered"]) == (pytest.approx(1 / 3), 0)
@@ -167,7 +167,7 @@ def test_what_is_filtered_does_not_count_and_classes_to_hide_never_do(variant):
 
 
 def test_no_gradient_goes_through_what_is_made_to_hide():
-    """Unhinged, of a alone: |s a - p|² - |s a - n|² by s, while n stays."""
+    """Without a hinge: the gradient of |s a - p|² - |s a - n|² by s, with n fixed."""
     a, p, n = np.array([3.0, 1.0]), np.ones(2), np.array([0.0, 2.0])
     want = 2 * a @ (a - p) - 2 * a @ (a - n)
     assert _loss(0.5, triplet="paper")[2] == pytest.approx(want, rel=1e-3)
@@ -175,7 +175,7 @@ def test_no_gradient_goes_through_what_is_made_to_hide():
 
 @functools.cache
 def _method():
-    # So many epochs of 4 rounds before fine-tuning, which lasts for the rest.
+    # Number of epochs of 4 rounds before fine-tuning, which uses the rest.
     return methods.privatehub(DATA.spec, **SMALL, pretraining=2)
 
 
@@ -223,8 +223,8 @@ def test_fine_tuning_follows_and_the_classifiers_rest():
 
 
 def test_a_threshold_that_filters_everything_says_so_and_stops():
-    # After 8 rounds no classifier is so sure of what an untrained denoiser makes.
-    match = "threshold filters everything: .* another folder, with a lower threshold"
+    # After 8 rounds no classifier is that confident about an untrained denoiser.
+    match = "confidence_threshold must be below .* another folder with a lower"
     with pytest.raises(ValueError, match=match):
         hyper = {"confidence_threshold": 0.9999}
         ja.train(_method(), DATA, epochs=4, progress=False, hyper=hyper)
@@ -254,5 +254,5 @@ def test_rounds_in_a_row_that_keep_nothing_stop():
         fine_tuning.check_kept([*pretraining, *tuned[:4]], ended=True)
     kept = [_row(201, 0.0, 0.5), *tuned[:4]]
     fine_tuning.check_kept([*pretraining, *kept], ended=True)
-    # One that goes on from another run, whose rounds are not its own.
+    # A run that continues another one, whose rounds do not count.
     fine_tuning.check_kept([_row(2003, 1.0)], ended=False)

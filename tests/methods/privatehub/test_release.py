@@ -1,4 +1,4 @@
-"""What of PrivateHub may be chosen after training, and what cannot be sampled."""
+"""Tests of PrivateHub's settings after training, and of invalid sampling requests."""
 
 import functools
 
@@ -39,7 +39,7 @@ def test_suspicion_is_chosen_anew_where_there_is_something_to_hide():
         else:
             with pytest.raises(
                 ValueError,
-                match=r"one of .*guidance', .*\] for this run .*hide_threshold",
+                match=r"one of .*guidance_scale', .*\] for this run .*hide_threshold",
             ):
                 run.adjusted(hide_threshold=0.25)
 
@@ -54,7 +54,7 @@ def test_how_far_and_in_how_many_steps_is_chosen_anew():
     given = jax.random.key(1), DATA.test.windows[:8]
     want = Run(built, built.init(jax.random.key(0)), DATA.spec, None, [], {})
     np.testing.assert_array_equal(far.anonymize(*given), want.anonymize(*given))
-    assert run.method.config.strength == 0.5  # It is as it was.
+    assert run.method.config.strength == 0.5  # It is unchanged.
     assert not np.allclose(far.anonymize(*given), run.anonymize(*given))
     with pytest.raises(ValueError, match=r"strength must be in \[0, 1\], got 1.5"):
         run.adjusted(strength=1.5)
@@ -72,7 +72,7 @@ def test_a_class_that_was_never_seen_is_not_made():
     params = state.params | {"statistics": data.statistics}
     run = Run(method, state._replace(params=params), DATA.spec, None, [], {})
     ask = lambda *classes: run.sample(jax.random.key(1), {"activity": classes})
-    with pytest.raises(ValueError, match=r"of \['b'\] .* no .*; ask for \['a', 'c'\]"):
+    with pytest.raises(ValueError, match=r"one of \['a', 'c'\], got \['b'\]"):
         ask(0, 1)
     assert ask(0, 2).shape == (2, 16, 2)
     with pytest.raises(
@@ -82,12 +82,12 @@ def test_a_class_that_was_never_seen_is_not_made():
     with pytest.raises(ValueError, match=r"labels\['gender'\] must be .*1"):
         run.sample(jax.random.key(1), {"activity": [0]}, avoid={"gender": [0, 1]})
     fresh = Run(method, state, DATA.spec, None, [], {})
-    with pytest.raises(ValueError, match="no training window; train it first"):
+    with pytest.raises(ValueError, match="no training windows yet; train it first"):
         fresh.sample(jax.random.key(1), {"activity": [0]})
 
 
 def without(**classes):
-    """Data whose training windows lack those classes."""
+    """Returns data whose training windows lack those classes."""
     seen = np.ones(len(DATA.train.windows), bool)
     for name, label in classes.items():
         seen &= DATA.train.labels[name] != label
@@ -95,17 +95,21 @@ def without(**classes):
 
 
 def test_classes_that_were_never_seen_are_neither_made_nor_avoided():
-    """Private ones, too; the run knows of which there was no training window."""
+    """Includes private classes; the run records classes without training windows."""
     data = without(activity=1, gender=1)
     run = trainer.train(methods.privatehub(DATA.spec, **SMALL | LEAST), data, epochs=1)
     assert run.config["data"]["unseen"] == {"activity": ["b"], "gender": ["m"]}
     ask = functools.partial(run.sample, jax.random.key(1))
     for classes, avoid, message in (
-        ({"activity": [0], "gender": [1]}, {}, r"of gender \['m'\] .* of \['f'\]"),
+        (
+            {"activity": [0], "gender": [1]},
+            {},
+            r"gender must be one of .*\['f'\], got \['m'\]",
+        ),
         (
             {"activity": [0]},
             {"gender": [1]},
-            r"of gender \['m'\] .* no training window",
+            r"gender must be one of .*\['f'\], got \['m'\]",
         ),
         (
             {"activity": [0]},
@@ -169,11 +173,11 @@ def test_another_solver_may_be_chosen_after_training():
         "ddim",
     )
     far = np.abs(other.anonymize(*given) - run.anonymize(*given)).max()
-    # In one step there is nothing to remember: both are DDIM.
+    # With one step the solvers have no history: both are DDIM.
     one = [
         each.adjusted(num_inference_steps=1).anonymize(*given) for each in (run, other)
     ]
     np.testing.assert_allclose(*one, rtol=1e-4, atol=1e-4)
     assert far > 100 * np.abs(one[0] - one[1]).max()
-    with pytest.raises(ValueError, match="solver must be one of"):
+    with pytest.raises(ValueError, match="sampler must be one of"):
         run.adjusted(sampler="euler")

@@ -1,4 +1,4 @@
-"""PrivateHub's sampling against closed forms: Gaussians, guidance, classes to hide."""
+"""Tests of PrivateHub's sampling: Gaussians, guidance and hidden classes."""
 
 import functools
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 TIME = 3
 DATA = toy.data(time=TIME)
-# Six numbers in a window. Means of no class, three activities and two genders.
+# Six values per window. Means for no class, three activities and two genders.
 RANDOM = np.random.default_rng(0)
 CENTRE = RANDOM.normal(size=(3, 2))
 ACTIVITY = np.concatenate([RANDOM.normal(size=(3, 3, 2)), np.zeros((1, 3, 2))])
@@ -26,7 +26,7 @@ COVARIANCE = ROOT @ ROOT.T
 
 
 class Gaussian:
-    """The best denoiser of Gaussians of one covariance, whose means classes add to."""
+    """The best denoiser of Gaussians whose means depend on classes."""
 
     def __init__(self, schedule, covariance=COVARIANCE):
         self.schedule = schedule
@@ -50,7 +50,7 @@ class Gaussian:
 
 
 class Told:
-    """A classifier that reads the class from a window's first sample."""
+    """A classifier that uses only a window's first sample."""
 
     def __init__(self, channel, classes):
         self.channel, self.classes = channel, classes
@@ -89,7 +89,7 @@ def told(nets, activity=3, gender=2, batch=7):
 
 @functools.cache
 def moments(guidance, negative, steps=1000):
-    """Mean and covariance of what is sampled, exactly: samplers are affine in noise."""
+    """Returns exact mean and covariance of samples, which are affine in the noise."""
     nets = nets_of(num_train_timesteps=1000, num_inference_steps=steps)
 
     @jax.jit
@@ -108,7 +108,7 @@ def moments(guidance, negative, steps=1000):
     ("guidance", "negative"), [(1.0, 0.0), (0.0, 0.0), (1.5, 0.0), (2.0, 0.75)]
 )
 def test_gaussians_are_sampled_within_1_percent(guidance, negative):
-    """Guided Gaussians of one covariance are Gaussian, their means guided likewise."""
+    """Returns the guided Gaussian: the same covariance, and guided means."""
     mean, covariance = moments(guidance, negative)
     want = (CENTRE + guidance * ACTIVITY[1] - negative * GENDER[0]).ravel()
     assert np.linalg.norm(mean - want) < 0.01 * np.linalg.norm(want)
@@ -125,7 +125,7 @@ def test_few_steps_are_near_and_the_closed_form_rejects_other_guidance():
 
 
 def test_the_paper_s_schedule_is_biased_and_may_start_from_data():
-    """Of its last step 28 % is signal, which pure noise lacks; noised data have it."""
+    """Tests a last step with 28 % signal, which pure noise does not have."""
     nets = nets_of(schedule="paper", num_inference_steps=100)
     assert nets.config.num_train_timesteps == 100
 
@@ -143,7 +143,7 @@ def test_the_paper_s_schedule_is_biased_and_may_start_from_data():
     assert off(data) < 0.01 and off(nothing) > 0.05
 
 
-POINT = 1e-8 * np.eye(6)  # A denoiser that knows its windows: what comes out is a mean.
+POINT = 1e-8 * np.eye(6)  # A denoiser with a fixed target: its output is a mean.
 
 
 def test_windows_from_nothing_are_led_away_from_what_is_to_be_avoided():
@@ -160,7 +160,7 @@ def test_windows_from_nothing_are_led_away_from_what_is_to_be_avoided():
         return sampling.synthesise(nets, jax.random.key(3), *given)
 
     plain = made()
-    for gender in range(2):  # Noise alike: what differs is the mean.
+    for gender in range(2):  # With equal noise, only the mean differs.
         apart = made({"gender": jnp.full(5, gender)}) - plain
         want = np.broadcast_to(-0.75 * GENDER[gender], apart.shape)
         np.testing.assert_allclose(apart, want, rtol=0.02, atol=0.01)
@@ -190,7 +190,8 @@ def test_rewriting_leads_to_the_public_class_and_from_the_private_one():
 @pytest.mark.parametrize(
     ("hide", "hide_threshold", "want"),
     [
-        # Of 0.3, 0.25 and 0.45 the first two are more together, and the first likelier.
+        # Of 0.3, 0.25 and 0.45, the first two have the larger sum, and the first is
+        # likelier.
         (("a", "b"), 0.5, [0, 2]),
         (("a", "b"), 0.6, [2, 2]),
         (("a", "b"), 0.0, [0, 1]),
@@ -207,7 +208,7 @@ def test_classes_to_hide_are_suspected_together(hide, hide_threshold, want):
 
 
 def test_a_window_that_is_not_suspected_is_rewritten_as_what_else_it_may_be():
-    """This classifier gives the class of a window 0.58, and each other 0.21."""
+    """The classifier gives a window's class 0.58 and each other class 0.21."""
     windows = labelled(np.array([1, 1]), np.array([0, 1]))
     nets = nets_of(POINT, num_inference_steps=10, classes_to_hide=("b",), strength=0.5)
     run = lambda hide_threshold: sampling.rewrite(
@@ -216,7 +217,7 @@ def test_a_window_that_is_not_suspected_is_rewritten_as_what_else_it_may_be():
     )
     want = CENTRE + 2.0 * ACTIVITY[0] - 0.5 * GENDER[[0, 1]]
     np.testing.assert_allclose(run(0.6), want, atol=0.02)
-    # Where it is, it becomes one of the others, and is led away from what it was.
+    # Where it is, it becomes one of the others and is guided away from its class.
     anew = np.asarray(run(0.55)) + 0.5 * ACTIVITY[1]
     made = CENTRE + 2.0 * ACTIVITY[[0, 2], None] - 0.5 * GENDER[[0, 1]]
     assert (np.abs(anew - made).max((2, 3)) < 0.02).any(axis=0).all()
@@ -225,11 +226,14 @@ def test_a_window_that_is_not_suspected_is_rewritten_as_what_else_it_may_be():
 def test_windows_to_hide_are_made_of_other_classes():
     activity, gender = np.tile([0, 1, 2, 1], 150), np.tile([0, 1, 1, 0], 150)
     for strength in (0.5, 1.0):
-        got = rewritten(labelled(activity, gender), hide=("b",), strength=strength)
+        got = rewritten(
+            labelled(activity, gender), classes_to_hide=("b",), strength=strength
+        )
         shown = activity != 1
         want = CENTRE + 2.0 * ACTIVITY[activity] - 0.5 * GENDER[gender]
         np.testing.assert_allclose(got[shown], want[shown], atol=0.02)
-        # The others: class 0 or 2, each as often, and away from the one they were.
+        # The others: class 0 or 2 with equal probability, and guided away from their
+        # class.
         base = got[~shown] - CENTRE + 0.5 * (ACTIVITY[1] + GENDER[gender[~shown]])
         made = [base - 2.0 * ACTIVITY[other] for other in (0, 2)]
         first, last = (np.abs(off).max((1, 2)) < 0.02 for off in made)
@@ -240,7 +244,7 @@ def test_windows_to_hide_are_made_of_other_classes():
 @pytest.mark.parametrize("strength", [0.5, 1.0])
 @pytest.mark.parametrize("schedule", ["cosine", "paper"])
 def test_nothing_is_left_of_windows_to_hide(strength, schedule):
-    """One hidden window for another changes nothing; others leave a mark."""
+    """Checks that a hidden window leaves no trace in the output and others do."""
     gender = np.zeros(6, int)
     one = labelled(np.array([1, 1, 1, 0, 0, 0]), gender)
     other = one + 0.1 * np.arange(1, 7)[:, None, None] * [[[0.0], [1.0], [1.0]]]
@@ -265,4 +269,4 @@ def test_weak_rewriting_changes_little():
     )
     level = float(nets.schedule.noise[1])
     assert np.abs(soft - windows).max() < 10 * level
-    assert np.abs(got - windows).max() > 0.5  # A denoiser that is sure moves all.
+    assert np.abs(got - windows).max() > 0.5  # A confident denoiser changes all.

@@ -1,4 +1,4 @@
-"""Windows that PrivateHub makes anew: as smooth as measured ones, and no smoother."""
+"""Tests of PrivateHub's smoothing: generated windows are as smooth as measured ones."""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ SMALL |= {
 
 
 def gaussian_mean(x, width):
-    """SciPy's, of the samples that there are, along the first axis."""
+    """Applies SciPy's filter along the first axis, normalised at the ends."""
     filtered = lambda x: gaussian_filter1d(x, width, 0, mode="constant", truncate=40)
     return filtered(x) / filtered(np.ones_like(x))
 
@@ -61,7 +61,7 @@ def test_a_window_of_one_sample_has_nothing_to_smooth():
 
 @pytest.fixture(scope="module")
 def state():
-    """Of networks that never learned, but for what is known of classes."""
+    """Returns the state of untrained networks with class statistics."""
     method = methods.privatehub(DATA.spec, **SMALL)
     data = method.prepare(datasets.by_client(DATA.train))
     state = method.init(jax.random.key(0))
@@ -78,7 +78,7 @@ def test_the_roughness_of_classes_is_numpy_s(state):
 
 
 def rewritten(state, windows=DATA.test.windows, hide_threshold=0.37, **settings):
-    """Windows as they are rewritten, of which the classifier suspects some."""
+    """Anonymizes windows, some of which the classifier assigns to a hidden class."""
     method = methods.privatehub(DATA.spec, **SMALL | settings)
     run = Run(method, state, DATA.spec, None, [], {})
     run = run.adjusted(hide_threshold=hide_threshold)
@@ -86,7 +86,7 @@ def rewritten(state, windows=DATA.test.windows, hide_threshold=0.37, **settings)
 
 
 def kept(windows, before=DATA.test.windows):
-    """Which are as they were, but for what scaling rounded."""
+    """Returns the windows that are unchanged up to rounding."""
     return np.isclose(windows, before, atol=1e-4).all((1, 2))
 
 
@@ -95,7 +95,7 @@ def test_windows_that_are_not_to_hide_may_stay_as_they_are(state):
     anew = (rewritten(state, strength=0.5) == rewritten(state, strength=1.0)).all(
         (1, 2)
     )
-    assert 0.1 < same.mean() < 0.9  # Some are suspected.
+    assert 0.1 < same.mean() < 0.9  # Some are assigned to a hidden class.
     np.testing.assert_array_equal(same, ~anew)
     made = rewritten(state, strength=0.0)[~same]
     np.testing.assert_array_equal(made, rewritten(state, strength=0.5)[~same])
@@ -124,7 +124,7 @@ def test_what_is_made_anew_is_smoothed_and_nothing_else(state, categories):
     steps = lambda x: np.abs(np.diff(x, axis=1)).mean(axis=(0, 1))
     before, after = steps(plain[~same]), steps(smooth[~same])
     assert after[0] < 0.8 * before[0]
-    # Numbers that stand for something have no mean.
+    # Categorical values have no mean.
     assert after[1] == before[1] if categories else after[1] < 0.8 * before[1]
     most = np.asarray(state.params["statistics"]["roughness"]).max(axis=0)
     assert (steps(smooth[~same]) <= 1.05 * most * DATA.spec.std)[0]
@@ -149,7 +149,7 @@ def test_smoothing_is_chosen_anew(state):
         ),
         (
             {"smoothing": True, "classes_to_hide": ()},
-            "name classes to hide, and no noise, or",
+            "smoothing requires classes_to_hide and no noise",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Streams of overlapping windows: weights by hand, and the stream that is a window."""
+"""Tests of streams of overlapping windows: weights by hand, and one-window streams."""
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ with plain_denoiser():
 
 
 def test_where_windows_overlap_they_are_averaged():
-    """Windows of 4 at 0, 2 and 3 of 7 samples say 10, 20 and 30; weights 1, 2, 2, 1."""
+    """Windows at 0, 2 and 3 of 7 samples output 10, 20, 30; weights 1, 2, 2, 1."""
     said = jnp.array([10.0, 20.0, 30.0])
     of_window = lambda x, t: jnp.broadcast_to(jnp.tile(said, 2)[:, None, None], x.shape)
     of_stream = sampling.overlapping(of_window, 7, 4, [0, 2, 3])
@@ -33,7 +33,7 @@ def test_where_windows_overlap_they_are_averaged():
 
 
 def test_windows_are_cut_where_they_lie():
-    """What looks at the sample before sees it wherever the window begins."""
+    """Checks the windows that the denoiser receives."""
     x = jax.random.normal(jax.random.key(0), (3, 11, 2))
     cut = sampling.starts(11, 4, 3)
     windows = []
@@ -80,7 +80,7 @@ def test_a_long_stream_is_made_in_parts_and_is_the_same(monkeypatch):
     whole = jax.jit(run)(jax.random.key(1), state, full)
     assert set(seen) == {14}
     seen.clear()
-    monkeypatch.setattr(sampling, "PART", 4)  # Of 14 windows the last part has 2.
+    monkeypatch.setattr(sampling, "PART", 4)  # The last part of 14 windows has 2.
     again = lambda *given: run(*given)
     parts = jax.jit(again)(jax.random.key(1), state, full)
     assert set(seen) == {4}
@@ -90,7 +90,7 @@ def test_a_long_stream_is_made_in_parts_and_is_the_same(monkeypatch):
 def test_streams_that_cannot_be():
     full = generator.every(NETS, {"activity": [0]})
     given = jax.random.key(1), None, full
-    with pytest.raises(ValueError, match="a window's at least, 16, got 15; make"):
+    with pytest.raises(ValueError, match="at least 16, the length of a window, got 15"):
         sampling.stream(NETS, *given, 15)
     with pytest.raises(ValueError, match="stride must be <= 16, .* got 17"):
         sampling.stream(NETS, *given, 40, stride=17)

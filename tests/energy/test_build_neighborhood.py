@@ -1,4 +1,4 @@
-"""Agents of homes: their order, and who hears whom."""
+"""Neighborhoods: order of agents, and mixing weights."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_agents_are_homes_by_devices():
     assert made.levels.standby.tolist() == [1, 1, 2, 0, 3, 3]
     assert made.levels.on.tolist() == [100, 200, 100, 0, 100, 200]
     assert made.present.tolist() == [True, True, True, False, True, True]
-    # (60 * 1 + 40 * 100) / 100, and 1 where nothing is taken.
+    # (60 * 1 + 40 * 100) / 100, and 1 without power.
     np.testing.assert_allclose(made.scale[0], 40.6)
     assert made.scale[3] == 1
 
@@ -40,22 +40,22 @@ def test_only_devices_of_a_kind_that_are_there_learn_of_each_other():
         [third, 0, third, 0, third, 0],
         [0, half, 0, 0, 0, half],
     ]
-    np.testing.assert_allclose(made.everybody, expected, atol=1e-6)
-    np.testing.assert_allclose(made.neighbours, expected, atol=1e-6)
+    np.testing.assert_allclose(made.server_weights, expected, atol=1e-6)
+    np.testing.assert_allclose(made.neighbor_weights, expected, atol=1e-6)
 
 
 def test_kinds_may_stand_in_any_column():
     made = energy.build_neighborhood(power(), kinds=[[0, 1], [1, 2], [0, 1]])
-    hears = np.asarray(made.everybody) > 0
+    hears = np.asarray(made.server_weights) > 0
     assert np.flatnonzero(hears[1]).tolist() == [1, 2, 5]
 
 
 def test_a_graph_of_homes_is_one_of_agents():
     homes = np.repeat(power()[:1], 4, axis=0)
     made = energy.build_neighborhood(homes, graph=federated.ring_graph(4))
-    federated.check_mixing(made.neighbours)
-    assert np.flatnonzero(made.neighbours[0]).tolist() == [0, 2, 6]
-    assert np.flatnonzero(made.everybody[0]).tolist() == [0, 2, 4, 6]
+    federated.check_mixing(made.neighbor_weights)
+    assert np.flatnonzero(made.neighbor_weights[0]).tolist() == [0, 2, 6]
+    assert np.flatnonzero(made.server_weights[0]).tolist() == [0, 2, 4, 6]
 
 
 def test_levels_are_of_the_minutes_one_may_learn_from():
@@ -72,7 +72,7 @@ def test_levels_are_of_the_minutes_one_may_learn_from():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learn_minutes": 101}, r"learn_minutes must lie in \[1, 100\]"),
+        ({"learn_minutes": 101}, r"learn_minutes must be in \[1, 100\]"),
         ({"learn_minutes": 0}, "got 0"),
         ({"kinds": [[0, 1]]}, r"kinds must have shape \(3, 2\)"),
         ({"graph": np.eye(3, k=1, dtype=bool)}, "graph must be symmetric"),
@@ -88,5 +88,5 @@ def test_bad_meters_are_refused_by_name():
     watts = power()
     watts[2, 7, 1] = -5
     names = ("Elm 1", "Elm 2", "Elm 3"), ("oven", "lamp")
-    with pytest.raises(ValueError, match=r"lamp of Elm 3 takes -5\.0 W in minute 7"):
+    with pytest.raises(ValueError, match=r"got -5\.0 W for lamp of Elm 3 in minute 7"):
         energy.build_neighborhood(watts, names=names)

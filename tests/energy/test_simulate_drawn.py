@@ -1,4 +1,4 @@
-"""Streets that live a few slots: on, apart and side by side they are the same."""
+"""Resumed, sharded and batched simulations of a few slots give the same result."""
 
 import functools
 
@@ -23,7 +23,7 @@ SLOT, MINUTES = 10, 60
 
 @functools.cache
 def system():
-    """Slots of ten minutes, forecast at once from five; one small hidden layer."""
+    """A config with slots of ten minutes, five input minutes, and one small layer."""
     forecast = ForecastConfig(kind="lr", lookback=5, ahead=SLOT)
     dqn = energy.DQNConfig(batch_size=4, capacity=20, num_envs=2)
     return energy.pfdrl(
@@ -53,7 +53,7 @@ def homes(seed, kinds=None, present=None):
 
 
 HYPER = st.fixed_dictionaries({
-    "alpha": st.integers(0, 2), "epsilon": st.sampled_from([0.0, 0.3, 1.0]),
+    "alpha": st.integers(0, 2), "exploration_epsilon": st.sampled_from([0.0, 0.3, 1.0]),
     "forecaster_learning_rate": st.sampled_from([0.01, 0.1]),
     "discount": st.sampled_from([0.0, 0.9]),
 })  # fmt: skip
@@ -67,27 +67,33 @@ def close(found, expected, **tolerance):
 
 @few(max_examples=4)
 @given(SEEDS, HYPER, st.permutations([0, 0, 1, 1, 2, 2]))
-def test_a_street_lives_on_and_apart_as_at_once(seed, hyper, kinds):
-    street = homes(seed, kinds)
+def test_resumed_and_sharded_runs_equal_one_run(seed, hyper, kinds):
+    neighborhood = homes(seed, kinds)
     key = lambda: jax.random.key(seed)
-    begin = lambda street: system().init(key(), street, **hyper, **TWO_SLOTS)
-    run = lambda state, street, n: energy.simulate(system(), key(), state, street, n)
-    whole, info = run(begin(street), street, 4)
-    half, first = run(begin(street), street, 2)
-    half, second = run(half, street, 2)
+    begin = lambda neighborhood: system().init(
+        key(), neighborhood, **hyper, **TWO_SLOTS
+    )
+    run = lambda state, neighborhood, n: energy.simulate(
+        system(), key(), state, neighborhood, n
+    )
+    whole, info = run(begin(neighborhood), neighborhood, 4)
+    half, first = run(begin(neighborhood), neighborhood, 2)
+    half, second = run(half, neighborhood, 2)
     close(half, whole, rtol=1e-5, atol=1e-6)
     for name, one in info.items():
         assert one.shape == (4, 6)
         np.testing.assert_allclose(
             np.concatenate([first[name], second[name]]), one, rtol=1e-4, atol=1e-4
         )
-    load = np.asarray(street.power)[:, : 4 * SLOT].reshape(6, 4, SLOT)
-    levels = jax.tree.map(lambda x: x[:, None, None], street.levels)
-    standby = np.where(energy.mode_of(load, levels) == STANDBY, load, 0).sum(2) / 60
+    load = np.asarray(neighborhood.power)[:, : 4 * SLOT].reshape(6, 4, SLOT)
+    levels = jax.tree.map(lambda x: x[:, None, None], neighborhood.levels)
+    standby = (
+        np.where(energy.classify_mode(load, levels) == STANDBY, load, 0).sum(2) / 60
+    )
     np.testing.assert_allclose(info["standby_wh"], standby.T, rtol=1e-4)
     assert (info["minutes"] == SLOT).all()
     assert (info["saved_wh"] <= info["standby_wh"] + 1e-5).all()
-    places, parts = energy.apart(street, 3)
+    places, parts = energy.shard_neighborhood(neighborhood, 3)
     states, infos = energy.simulate_sharded(
         system(), key(), [*map(begin, parts)], parts, 4
     )
@@ -106,13 +112,13 @@ def test_a_street_lives_on_and_apart_as_at_once(seed, hyper, kinds):
 def test_a_state_that_is_dealt_out_is_collected_again(
     seed, hyper, kinds, present, number
 ):
-    street = homes(seed, kinds, present)
-    state = system().init(jax.random.key(seed), street, **hyper)
+    neighborhood = homes(seed, kinds, present)
+    state = system().init(jax.random.key(seed), neighborhood, **hyper)
     rng = np.random.default_rng(seed)
     shuffled = lambda leaf: jnp.asarray(rng.permuted(np.asarray(leaf)), leaf.dtype)
     fits, control = jax.tree.map(shuffled, (state.fits, state.control))
     state = state._replace(fits=fits, control=control)
-    places, parts = energy.apart(street, number)
+    places, parts = energy.shard_neighborhood(neighborhood, number)
     assert sorted(np.concatenate(places)) == list(range(6))
     states = energy.deal_state(system(), state, places, parts)
     assert len(states) == len(parts) == min(number, len(set(kinds)))
@@ -132,20 +138,21 @@ def test_a_state_that_is_dealt_out_is_collected_again(
 
 @few(max_examples=3)
 @given(SEEDS, st.permutations([0, 1, 2]))
-def test_lives_are_each_other_s_and_their_own(seed, order):
-    street, order = homes(seed % 100), np.array(order)
+def test_members_equal_single_runs(seed, order):
+    neighborhood, order = homes(seed % 100), np.array(order)
     seeds = np.array([seed % 1000, seed % 1000, 7])
     hyper = {
-        "alpha": np.float32([0, 0, 2]), "epsilon": np.float32([0.5, 0.5, 0.1])
-    }  # fmt: skip
-    live = lambda seeds, hyper, **more: energy.lives(
-        system(), seeds, hyper, street, slots_a_day=2, days=2, test_days=1, **more
+        "alpha": np.float32([0, 0, 2]),
+        "exploration_epsilon": np.float32([0.5, 0.5, 0.1]),
+    }
+    live = lambda seeds, hyper, **more: energy.simulate_batch(
+        system(), seeds, hyper, neighborhood, slots_a_day=2, days=2, test_days=1, **more
     )
     learned, tested, finite = live(seeds, hyper)
     assert finite.all() and finite.shape == (3,)
-    load = np.asarray(street.power)
-    levels = jax.tree.map(lambda x: x[:, None], street.levels)
-    standby = np.where(energy.mode_of(load, levels) == STANDBY, load, 0) / 60
+    load = np.asarray(neighborhood.power)
+    levels = jax.tree.map(lambda x: x[:, None], neighborhood.levels)
+    standby = np.where(energy.classify_mode(load, levels) == STANDBY, load, 0) / 60
     daily = standby.reshape(6, 3, 2 * SLOT).sum((0, 2))
     for found, own in ((learned, daily[:2]), (tested, daily[2:])):
         assert found["minutes"].tolist() == [[6.0 * 2 * SLOT] * len(own)] * 3
@@ -154,17 +161,17 @@ def test_lives_are_each_other_s_and_their_own(seed, order):
         for one in found.values():
             np.testing.assert_allclose(
                 one[0], one[1], rtol=1e-5
-            )  # The same life twice.
+            )  # The same simulation twice.
     others = live(seeds[order], {name: x[order] for name, x in hyper.items()})
     close(others[:2], jax.tree.map(lambda x: x[order], (learned, tested)), rtol=1e-4)
     state = system().init(
         jax.random.split(jax.random.key(int(seeds[2])))[0],
-        street,
+        neighborhood,
         alpha=2,
         exploration_epsilon=0.1,
     )
     run_key = jax.random.split(jax.random.key(int(seeds[2])))[1]
-    _, info = energy.simulate(system(), run_key, state, street, 4)
+    _, info = energy.simulate(system(), run_key, state, neighborhood, 4)
     for name, one in info.items():
         own = np.float64(one).reshape(2, -1).sum(1)
         np.testing.assert_allclose(learned[name][2], own, rtol=1e-3, atol=1e-2)

@@ -1,4 +1,4 @@
-"""What a street's runs say that noise on broadcasts is worth."""
+"""Privacy guarantees that runs of homes report."""
 
 import dataclasses
 import json
@@ -41,13 +41,13 @@ def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
     assert json.loads((out / "privacy.json").read_text()) == told
     assert app.main(["privacy", str(out)]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert "for a home that learns from its data or sends nothing but noise" in words
-    assert "replay memories with loads as they were metered" in words
+    assert "for a home that trains on its data or sends only noise" in words
+    assert "replay memories with metered loads" in words
     assert "settings that were chosen by looking at results" in words
 
 
 def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, capsys):
-    """A run killed in its second day has spent what the first one's broadcasts cost."""
+    """A run killed on day 2 has spent the budget of the broadcasts of day 1."""
     noisy = {
         "noise_multiplier": 0.1,
         "forecaster": "lr",
@@ -69,9 +69,9 @@ def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, cap
         )
     told = json.loads((tmp_path / "privacy.json").read_text())
     assert told["rounds"] == {"done": 1, "asked": 2} and told["steps"] == 8
-    # So little noise is reckoned by Rényi divergences, which is what it says.
+    # So little noise uses the RDP accountant, which the report states.
     assert told["accountant"] == told["parts"][0]["accountant"] == "rdp"
-    assert told == guarantee.told(method.config, 2, days=1)
+    assert told == guarantee.describe_guarantee(method.config, 2, days=1)
     assert app.main(["privacy", str(tmp_path)]) == 0
     assert "Unfinished: 1 of 2 rounds" in capsys.readouterr().out
     run = run_folder.open_run(tmp_path)
@@ -82,7 +82,7 @@ def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, cap
     )
     page = (tmp_path / "r" / "report.html").read_text()
     assert "Unfinished: 1 of 2 days are done" in page
-    # Not by what is left of its metrics, of which less would be spent.
+    # The ledger counts, not the truncated metrics, which would show less.
     lost = dataclasses.replace(run, history=[])
     assert (
         evaluation_energy.evaluate(lost, homes, output_dir=tmp_path / "l")["privacy"]
