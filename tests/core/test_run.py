@@ -48,9 +48,7 @@ def test_a_run_that_was_interrupted_says_so(last, told):
     assert dataclasses.replace(run, history=[]).unfinished is None
     assert dataclasses.replace(run, config={}).unfinished is None
     words = report.unfinished({"done": 1.5, "asked": 2})
-    assert words == [
-        "Unfinished: 1.5 of 2 epochs are done; continue with --resume."
-    ]
+    assert words == ["Unfinished: 1.5 of 2 epochs are done; continue with --resume."]
 
 
 def test_a_run_is_told_in_one_line_and_not_by_its_arrays():
