@@ -198,7 +198,7 @@ def test_strangers_are_linked_by_the_first_half_of_their_windows(
         np.testing.assert_array_equal(found.rows, sorted(scored))
         assert found.evidence.shape == (len(scored), 4)
         assert found.evidence.dtype == np.float32
-    # With two known windows of each the tree may part them.
+    # With two known windows of each, the tree may separate them.
     if min(np.unique(subjects[known], return_counts=True)[1]) >= 2:
         for found in link():
             np.testing.assert_array_equal(

@@ -188,7 +188,7 @@ def save_watch():
 
 @pytest.fixture(scope="session")
 def watch_file(tmp_path_factory, save_watch):
-    """Writes two people, both sides, and all exercises with 600 rows each."""
+    """Writes two people, both sides, and all exercises, with 600 rows each."""
     random = np.random.default_rng(0)
     keys = [(e, s, p) for e in range(7) for s in (0.0, 1.0) for p in (1, 2)]
     watch = {

@@ -130,7 +130,7 @@ def test_streams_that_data_cannot_support_are_not_measured(cases, reports):
 
 
 def test_raw_streams_are_the_baseline(reports):
-    """Whatever the anonymizer does, they are the same."""
+    """They do not depend on the anonymizer."""
     flipped, lost = (
         rows(r, "stream", attacker="raw-data classifier", attribute="side")
         for r in reports

@@ -84,7 +84,7 @@ def test_noise_is_drawn_once_a_round_and_for_as_many_as_are_paid_for(
         device.work(_asked(state, 1))
     with pytest.raises(ValueError, match="the noise covers 2 rounds"):
         device.work(_asked(state, 6))
-    # Nor does it begin anew for somebody who changes a payload of the terms.
+    # A changed terms payload does not restart it either.
     changed = payload.facts["terms"] | {"seed": 6}
     why = device.join(payload._replace(facts={"terms": changed})).facts["why"]
     assert "settings changed after this client drew noise" in why

@@ -19,7 +19,7 @@ GROUPS = {"w": "first", "v": ["second", "first"]}
 
 @st.composite
 def trees(draw, numbers=(5,), dtypes=(np.float32,)):
-    """Rows as a tree of three leaves; one of them may hold what is not finite."""
+    """Draws rows as a tree of three leaves, one of which may hold non-finite values."""
     rng = np.random.default_rng(draw(seeds))
     number = draw(st.sampled_from(numbers))
     at = draw(st.sampled_from(dtypes))
@@ -118,7 +118,7 @@ def test_a_sum_is_of_clipped_rows_by_their_weights(rows, bound, given_weights):
     np.testing.assert_allclose(total.squared_weights, (w**2).sum(), rtol=1e-6)
     joint = math.hypot(*{group[i]: of_leaf[i] for i in range(3)}.values())
     np.testing.assert_allclose(total.sensitivity, joint, rtol=1e-6)
-    # Nobody's part is larger than the bound of it says: without noise it is the sum.
+    # No row contributes more than its bound: without noise the result is the sum.
     key = jax.random.key(0)
     assert_near(kernels.add_noise_to_sum(key, total, 0.0), expected)
     key = jax.random.clone(key)
@@ -128,7 +128,7 @@ def test_a_sum_is_of_clipped_rows_by_their_weights(rows, bound, given_weights):
 @few
 @given(rows=trees(), bound=bounds(), z=st.floats(0.25, 4.0, width=32), seed=seeds)
 def test_noise_is_as_many_times_larger_as_its_multiplier(rows, bound, z, seed):
-    """Drawn by the same key, it is the same noise, of each group by its deviation."""
+    """The same key gives the same noise, scaled by each group's std."""
     clip_norms, groups, _, _ = bound
     total = kernels.clipped_sum(rows, clip_norms, groups=groups)
     key = lambda: jax.random.clone(jax.random.key(seed))
@@ -165,7 +165,7 @@ def test_what_each_client_sends_is_its_clipped_row_and_noise(rows, bound, z, see
         assert_near(found, expected, at)
     for got, leaf in zip(leaves_of(found), expected, strict=True):
         assert got.shape == leaf.shape and got.dtype == at and np.isfinite(got).all()
-        if z:  # Each number has noise of its own.
+        if z:  # Each number has independent noise.
             assert len(np.unique(got - leaf)) > leaf.size / 2
 
 

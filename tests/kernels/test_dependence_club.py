@@ -1,4 +1,4 @@
-"""CLUB against plain loops, hand arithmetic and the closed form of Gaussians."""
+"""CLUB against plain loops, hand arithmetic and the Gaussian closed form."""
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ def test_by_hand():
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, -0.8])
 def test_of_gaussians_it_is_r_squared_over_1_less_r_squared(correlation):
-    """And so above the mutual information, -log(1 - r^2) / 2; of two pairs the sum."""
+    """It exceeds the mutual information, -log(1 - r^2) / 2; two pairs add up."""
     random = np.random.default_rng(1)
     x, noise = random.normal(size=(2, 100_000, 2))
     y = correlation * x + np.sqrt(1 - correlation**2) * noise
@@ -62,7 +62,7 @@ def test_of_gaussians_it_is_r_squared_over_1_less_r_squared(correlation):
 
 
 def test_what_x_says_can_be_moved_against_it():
-    """Down its slope x comes to say nothing of y that is y's own."""
+    """Gradient descent on x removes its information about y."""
     y, mean, log_variance = map(jnp.float32, rows(d=1))
     slope = jax.grad(lambda mean: BOUND(y, mean, log_variance))(mean)
     # d/d mean_i = (y_i - mean y) / (n variance_i)

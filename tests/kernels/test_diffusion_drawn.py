@@ -1,4 +1,4 @@
-"""Schedules, steps and guidance of drawn betas, shapes and predictions."""
+"""Schedules, steps and guidance for drawn betas, shapes and predictions."""
 
 import jax
 import jax.numpy as jnp
@@ -23,13 +23,13 @@ def draw(seed, shape):
 
 
 def levels(given_betas):
-    """alpha_bar from clean data on, and the levels of signal and noise, in float64."""
+    """Returns alpha_bar from clean data on, and signal and noise levels, in float64."""
     kept = np.concatenate([[1.0], np.cumprod(1 - np.asarray(given_betas, float))])
     return kept, np.sqrt(kept), np.sqrt(1 - kept)
 
 
 def spread(level, t, shape):
-    """The level at each row's step, with ones for the other axes."""
+    """Returns the level at each row's step, with ones for the other axes."""
     level = level[np.asarray(t)]
     return (
         level.reshape(level.shape + (1,) * (len(shape) - level.ndim))
@@ -47,7 +47,7 @@ def test_a_schedule_multiplies_what_each_step_leaves(given_betas):
     np.testing.assert_allclose(schedule.alpha_bar, kept, rtol=1e-6)
     np.testing.assert_allclose(schedule.signal, signal, rtol=1e-6)
     np.testing.assert_allclose(schedule.noise, noise, rtol=1e-6, atol=1e-9)
-    # Shifted and scaled: the first step as it was, the last without a signal.
+    # Shifted and scaled: the first step is unchanged, the last has no signal.
     ends = kernels.noise_schedule(given_betas, zero_terminal_snr=True)
     expected = (signal[1:] - signal[-1]) * signal[1] / (signal[1] - signal[-1])
     np.testing.assert_allclose(ends.signal[1:], expected, rtol=1e-4, atol=1e-6)
@@ -129,7 +129,7 @@ def test_each_prediction_tells_the_other_two(given_betas, seed, t):
             if wanted == "noise" and given_kind == "v":
                 expected = np.asarray(noise)
             if wanted == "v" and given_kind == "x0":
-                # Where nothing was noised, what v is cannot be seen from x0.
+                # Without noise, x0 does not determine v.
                 expected = np.where(level > 0, velocity, found)
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=2e-3)
 
@@ -245,7 +245,7 @@ numbers = st.floats(-4, 4, width=32)
 def test_guidance_is_a_sum_of_what_the_conditions_say(conditions, weights, each, seed):
     x = draw(seed, (2, 3))
     denoise = lambda x, t, condition: condition * x + t
-    if each:  # A weight for each row.
+    if each:  # One weight per row.
         weights = tuple(np.float32([weight, weight - 1]) for weight in weights)
     (one, other, null), (w, away) = conditions, weights
     lead = (lambda v: v[:, None]) if each else (lambda v: v)

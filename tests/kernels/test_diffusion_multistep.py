@@ -1,4 +1,4 @@
-"""DPM-Solver++ (2M): against its algorithm in loops, and exact solutions of its ODE."""
+"""DPM-Solver++ (2M) against its algorithm in loops, and exact ODE solutions."""
 
 import functools
 
@@ -16,7 +16,7 @@ STEPS = np.array([12, 9, 7, 4, 2, 1, 0])
 
 
 def _no_denoiser(xp):
-    """So that no term can hide behind another."""
+    """An arbitrary function, so that no term can hide behind another."""
     return lambda x, t: xp.sin(x) + xp.asarray(t, x.dtype) / T
 
 
@@ -102,7 +102,7 @@ def test_repeated_levels_change_nothing():
     padded = np.array([12, 12, 9, 7, 7, 7, 4, 2, 1, 0, 0])
     np.testing.assert_allclose(run(padded), run(STEPS), rtol=1e-6)
     np.testing.assert_array_equal(run(np.array([4])), x)
-    # Steps on the device are not checked, and their weights no less right.
+    # Steps on the device are not checked, but their weights are right, too.
     np.testing.assert_allclose(run(jnp.array(padded)), run(STEPS), rtol=1e-6)
 
 
@@ -130,8 +130,8 @@ def _ddim(denoise, *given):
 
 @pytest.mark.parametrize("sample", [_ddim, diffusion.dpm_solver_sample])
 def test_half_precision_is_carried_in_float32(sample):
-    # Noise predicted 0: x grows by 1 / sqrt(1 - beta) a step, far below bfloat16's
-    # spacing. Rounded at every step, x would stay where it is.
+    # With zero noise predicted, x grows by 1 / sqrt(1 - beta) per step, far below
+    # bfloat16's spacing. With rounding at every step, x would not change.
     schedule = diffusion.noise_schedule([1e-3] * 100)
     steps = diffusion.diffusion_steps(100, 100)
 

@@ -1,4 +1,4 @@
-"""Factored updates agree with dense matrices of every client's own."""
+"""Factored updates agree with separate dense matrices of the clients."""
 
 import functools
 import itertools

@@ -109,7 +109,7 @@ def test_a_key_draws_the_same_numbers_again_and_another_key_others():
 
 
 def test_a_program_that_was_compiled_before_draws_anew():
-    """A cached program with a key is not the one that is exported, nor the reverse."""
+    """A cached program with a key differs from the exported one, and vice versa."""
     inner = jax.jit(lambda x: portable.by_platform(x, cpu=jnp.sin, default=jnp.cos))
     np.testing.assert_allclose(inner(X), np.sin(X), rtol=1e-6)
     rewritten, _ = explicit(lambda key, x: inner(x), X)
@@ -155,7 +155,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_draws_are_those_of_jax(name):
-    """With a key, number by number; with supplied draws, of the same law."""
+    """Equal numbers with a key; the same distribution with supplied draws."""
     own, jaxs = DRAWN[name]
     shape = (4000,)
     told = jaxs(jax.random.key(3), shape)
@@ -194,7 +194,7 @@ STEPS = st.lists(
 
 
 def one(law, key, shape):
-    """A draw as a program asks for it, and what it is of."""
+    """Returns a requested draw and its expected description."""
     if law == "integers":
         return portable.randint(key, shape, -2, 7) * 0.5
     if law == "scaled":
@@ -212,7 +212,7 @@ def asked(law, shape):
 
 
 def used(how, x, drawn):
-    """``x`` and what was drawn, by a program of some kind."""
+    """Returns ``x`` and the draws, from a program of the given kind."""
     add = lambda x, drawn: jnp.tanh(x) + jnp.sum(drawn)
     if how == "jit":
         return jax.jit(add)(x, drawn)

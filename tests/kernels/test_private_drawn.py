@@ -117,11 +117,11 @@ def test_privunit_sends_one_length_in_any_unit(seed, size, scale, epsilon):
     )
     sent = send(x, 1.0)
     np.testing.assert_allclose(send(scale * x, scale), scale * sent, rtol=1e-4)
-    # Beyond the radius only the direction counts, and NaN is 0.
+    # Beyond the radius only the direction matters, and NaN is 0.
     far = x / np.linalg.norm(x)
     np.testing.assert_allclose(send(9 * far, 1.0), send(far, 1.0), rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(send(np.full_like(x, np.nan), 1.0), send(0 * x, 1.0))
-    # With the number that was added, v / E<v, u> is as long as 1 / E<v, u>.
+    # With the added number, v / E<v, u> is as long as 1 / E<v, u>.
     most = 1 / kernels.priv_unit_cap(max(size + 1, 3), epsilon).mean
     if size > 1:
         assert np.linalg.norm(sent) <= most * (1 + 1e-4)

@@ -34,7 +34,7 @@ def of_class(client, wanted):
 
 
 def neighbours_of(client, row, number):
-    """The nearest rows of its class, by their distances in float64."""
+    """Returns the nearest rows of its class, by distances in float64."""
     x, labels, mask = client
     others = [i for i in of_class(client, labels[row]) if i != row] if mask[row] else []
     flat = x.reshape(len(x), -1).astype(np.float64)
@@ -158,7 +158,7 @@ def test_draws_are_of_classes_that_there_are_with_a_table_or_without(
     real = mask & (labels >= 0) & (labels < CLASSES)
     assert np.all(rows.mask) if real.any() else not np.any(rows.mask)
     checked(client, rows, 2)
-    if samples_per_class <= 1:  # Then every row is a real one.
+    if samples_per_class <= 1:  # All rows are then real.
         assert all(
             np.any(np.all(x[real] == one, axis=tuple(range(1, x.ndim))))
             for one in np.asarray(rows.x)[np.asarray(rows.mask)]

@@ -25,7 +25,7 @@ NUMBERS = st.one_of(
 @given(st.data())
 @example(None)
 def test_the_search_finds_what_a_sort_finds(data):
-    if data is None:  # Twice the width, and a bit: several blocks and padding.
+    if data is None:  # Twice the width, and more: several blocks and padding.
         x = np.random.default_rng(0).normal(size=(24, 600)).astype(np.float32)
         first, last = 3, 20
     else:
@@ -55,7 +55,7 @@ def test_one_place_is_found_to_the_last_bit():
                 found = by_search(cast, place, place + 1)
                 assert found.dtype == dtype
                 np.testing.assert_array_equal(found, ascending[place])
-            # Side by side, each at its own places: a median, and most of a column.
+            # In parallel, each at separate positions: a median, and most of a column.
             first, last = np.array([12, 2]), np.array([13, 24])
             both = jax.jit(jax.vmap(selection.by_search))(
                 np.stack([cast, cast]), first, last
