@@ -116,7 +116,7 @@ def test_motion_sense_is_downloaded_when_it_is_nowhere(
     monkeypatch.setattr(location, "COMPLETE", location.fingerprint(archive))
     got = load("motion_sense", data_dir=tmp_path)
     assert got.spec == load("motion_sense", source=motion_sense_folder).spec
-    # The rejected source still works if the message is followed.
+    # The rejected file can still be used as ``source``, as the message says.
     fetched = tmp_path / "downloads" / "motion_sense" / archive.name
     assert load("motion_sense", source=fetched).spec == got.spec
 

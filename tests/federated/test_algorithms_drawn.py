@@ -141,7 +141,7 @@ def test_padding_changes_nothing(name, seed, mask, h, junk):
 @few
 @given(seeds, some, hypers, st.permutations(range(CLIENTS)))
 def test_the_order_of_clients_is_nobody_s_business(name, seed, mask, h, order):
-    """Excludes LDP-FL, whose clients draw their messages by client index."""
+    """Does not hold for draws by client index, which are all that LDP-FL sends."""
     order, h = np.array(order), h | (SILENT if name != "dp_fedavg" else {})
     clients = of_rows(seed, mask)
     moved = jax.tree.map(lambda leaf: leaf[order], clients)
@@ -239,7 +239,10 @@ def test_clusters_are_trained_on_the_rows_of_their_clients(seed, mask, h):
 
 @EACH
 def test_a_round_of_half_precision_stays_of_it(name):
-    """Mixed precisions fail; checks only shapes, without running a program."""
+    """A float32 round keeps its dtype, too.
+
+    Compares shapes without running a program.
+    """
     half = lambda key: jax.tree.map(lambda x: x.astype(jnp.bfloat16), drawn_start(key))
     algorithm = made(name, half)
     clients = of_rows(0, np.ones((CLIENTS, 4), bool), dtype=jnp.bfloat16)

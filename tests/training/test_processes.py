@@ -337,7 +337,7 @@ def test_three_processes_train_what_one_does(data, tmp_path, start):
     alone = trainer.train(learner, data, epochs=1, progress=False)
     assert int(run.state.round) == int(alone.state.round)
     chex.assert_trees_all_close(alone.state.params, run.state.params, atol=2e-3)
-    # Elsewhere it goes on, on one device.
+    # Elsewhere it continues on one device.
     more = trainer.train(
         learner,
         data,

@@ -110,7 +110,7 @@ def test_a_run_is_the_same_whether_watched_or_not(tmp_path):
     (trace,) = (tmp_path / "trace").rglob("perfetto_trace.json.gz")
     assert trace.stat().st_size > 1000
     assert len(list((tmp_path / "trace").rglob("*.xplane.pb"))) == 1
-    # Training is complete, so nothing is profiled and nothing is lost.
+    # Training is complete: nothing is profiled, and the files stay.
     more = {
         "output_dir": tmp_path / "run",
         "resume": True,

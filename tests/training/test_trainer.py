@@ -186,7 +186,7 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
     )
     with pytest.raises(ValueError, match="data.fingerprint must be"):
         train(method, changed, out, resume=True)
-    # The error names the difference, not the number of rounds.
+    # The error names the differing setting, not the additional training.
     with pytest.raises(
         ValueError, match="settings.latent_dim must be 3 as in the run .* got 4"
     ):
