@@ -239,10 +239,7 @@ def test_clusters_are_trained_on_the_rows_of_their_clients(seed, mask, h):
 
 @EACH
 def test_a_round_of_half_precision_stays_of_it(name):
-    """A float32 round keeps its dtype, too.
-
-    Compares shapes without running a program.
-    """
+    """Shapes and dtypes are unchanged; nothing is compiled or run."""
     half = lambda key: jax.tree.map(lambda x: x.astype(jnp.bfloat16), drawn_start(key))
     algorithm = made(name, half)
     clients = of_rows(0, np.ones((CLIENTS, 4), bool), dtype=jnp.bfloat16)
