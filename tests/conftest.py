@@ -1,4 +1,4 @@
-"""Every test runs on the CPU, with the checks that JAX offers switched on."""
+"""Runs every test on the CPU with JAX's optional checks enabled."""
 
 import gc
 import importlib.metadata
@@ -7,13 +7,13 @@ import re
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
-# Tests run beside each other: threads of scikit-learn would wait for cores in turns.
+# Tests run in parallel, so threads of scikit-learn would compete for cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Compiling is most of what tests do; as JAX's own tests, these let XLA take it easy.
-# Set here and not by jax.config, so that programs which tests start have it too.
+# Compilation dominates the tests; like JAX's own tests, they disable most
+# optimizations. The environment variable also reaches programs that tests start.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-# Cutting a program up to compile it on all cores costs a third more in all, and the
-# cores have other tests to run. What the caller sets comes last and wins.
+# Splitting a program to compile it on all cores costs a third more in total, and the
+# cores have other tests to run. The caller's value comes last and takes precedence.
 os.environ["XLA_FLAGS"] = (
     f"--xla_cpu_parallel_codegen_split_count=1 {os.environ.get('XLA_FLAGS', '')}"
 )
@@ -23,9 +23,8 @@ if importlib.metadata.version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = (
         f"--xla_cpu_use_fusion_emitters=false {os.environ['XLA_FLAGS']}"
     )
-# So many threads XLA cuts a large operation up for: every core has tests of its own.
-# Once in some forty runs of all tests one stood still, as far as is known where such
-# threads wait for each other.
+# Number of threads for a large operation: every core runs other tests. About one in
+# forty runs of all tests hung, probably where such threads wait for each other.
 os.environ.setdefault("NPROC", "1")
 
 import hypothesis
@@ -36,14 +35,14 @@ import pytest
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
 
-# The same examples every time: what fails here fails on the next machine too.
+# The same examples every time, so that failures repeat on other machines.
 hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("house")
 
-MANY = 500  # Programs compiled and kept.
-# Reasons to skip that JAXANON_CI=1 turns into failures: a service that is not there.
+MANY = 500  # Number of compiled programs that are kept.
+# Reasons to skip that JAXANON_CI=1 turns into failures: a missing service.
 SERVICES = re.compile(r"browser|chrom|selenium|mosquitto|paho|flwr|flower", re.I)
-# Fixtures that run programs, export networks or serve rounds: their tests are slow.
+# Fixtures that run programs, export networks or serve rounds, so their tests are slow.
 SLOW_FIXTURES = {"chromium", "exported", "meet", "run_script"}
 
 
@@ -56,7 +55,7 @@ def pytest_collection_modifyitems(items):
 
 def _fail_without_service(report):
     if report.skipped and os.environ.get("JAXANON_CI") == "1":
-        longrepr = report.longrepr  # Of a skip, (path, line, reason).
+        longrepr = report.longrepr  # (path, line, reason) of a skip.
         reason = str(longrepr[2] if isinstance(longrepr, tuple) else longrepr)
         if not hasattr(report, "wasxfail") and SERVICES.search(reason):
             report.outcome = "failed"
@@ -75,15 +74,15 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_collection_finish():
-    # What is loaded by now stays: the collector need not go through it ever again, nor
-    # after every few of the short-lived objects that tracing is made of.
+    # Loaded objects stay, so the collector need not visit them again, neither later nor
+    # after every few short-lived objects of tracing.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 
 
 class Programs:
-    """Counts what is compiled, and forgets it where it was many."""
+    """Counts compiled programs, and clears the caches after many."""
 
     def __init__(self):
         self.number = 0
@@ -94,7 +93,7 @@ class Programs:
         self.number += event == "/jax/core/compile/backend_compile_duration"
 
     def pytest_runtest_teardown(self, item, nextitem):
-        # What was compiled is kept, and a process of gigabytes compiles more slowly.
+        # Compiled programs stay in memory, and a process of gigabytes compiles slowly.
         if nextitem and nextitem.path != item.path and self.number > MANY:
             self.number = 0
             jax.clear_caches()
@@ -107,7 +106,7 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="module")
 def built_plainly():
-    """Diffusion methods have a denoiser of two layers, which compiles in no time."""
+    """Replaces the denoiser of diffusion methods by two layers, which compile fast."""
     from plain_denoiser import plain_denoiser
 
     with plain_denoiser():

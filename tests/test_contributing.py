@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md's recipes make what they say, put in as they are printed."""
+"""The recipes of CONTRIBUTING.md work as printed."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```(python|diff)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def _blocks():
-    """``(kind, text)`` of every recipe's blocks."""
+    """Returns ``(kind, text)`` of every recipe's blocks."""
     path = ROOT / "CONTRIBUTING.md"
     if not path.exists():
         pytest.skip("the sources are not beside the tests; only a checkout has both")
@@ -24,7 +24,7 @@ def _blocks():
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory):
-    """A copy of the sources with all recipes followed, to import from."""
+    """Returns a copy of the sources with all recipes applied, to import from."""
     blocks = _blocks()
     place = tmp_path_factory.mktemp("changed")
     package = place / "jaxanon"
@@ -53,7 +53,7 @@ def _copy(source, target):
 
 
 def _apply(text, where):
-    """Puts lines with a plus below the line that stands above them."""
+    """Inserts the lines with a plus below the line that precedes them."""
     path, at = None, 0
     for line in text.splitlines():
         if line.startswith("--- "):
@@ -71,7 +71,8 @@ def _apply(text, where):
 
 def test_recipes_are_short():
     for _, text in _blocks():
-        assert len(text.splitlines()) <= MOST_LINES + 1, text  # And the file's name.
+        # The name of the file as well.
+        assert len(text.splitlines()) <= MOST_LINES + 1, text
 
 
 PROGRAM = """

@@ -1,8 +1,8 @@
-"""Every public function of the rooms that compute is given what is drawn.
+"""Every public function of the numeric packages is tested with drawn arguments.
 
-In the files of tests that draw something it must be taken from its room: as an
-attribute, by an import, or by ``getattr`` with a table of names. Methods and learners
-are made by settings, all of which ``tests/methods/test_settings.py`` draws.
+A test file with draws must take it from its package: as an attribute, by an import, or
+by ``getattr`` with a table of names. ``tests/methods/test_settings.py`` draws the
+settings of all methods and learners.
 """
 
 import ast
@@ -16,7 +16,7 @@ import pytest
 TESTS = pathlib.Path(__file__).parent
 ROOMS = ("attacks", "datasets", "energy", "evaluation", "exporting", "federated")
 ROOMS += ("kernels", "metrics", "privacy")
-# What takes a training or a conversion a call, tried case by case.
+# Functions that train or convert in each call, tested case by case.
 LONG = {
     "energy": {"dqn", "pfdrl_method"},
     "evaluation": {
@@ -30,7 +30,7 @@ LONG = {
 
 
 def taken(text) -> set[tuple[str, str]]:
-    """``(room, name)`` of what a file of tests takes from rooms of jaxanon."""
+    """Returns each ``(package, name)`` that a test file takes from jaxanon."""
     tree = ast.parse(text)
     rooms, found = {}, set()
     for node in ast.walk(tree):
@@ -58,7 +58,7 @@ def taken(text) -> set[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Of all files that draw, and of what they import from ``tests/support``."""
+    """Returns the names taken by all files with draws and their ``tests/support``."""
     draws = re.compile(r"^\s*@(hypothesis\.)?given\(", re.M)
     texts = [path.read_text() for path in TESTS.rglob("*.py")]
     texts = [text for text in texts if draws.search(text)]

@@ -1,4 +1,4 @@
-"""``import jaxanon.kernels`` brings in JAX and nothing else."""
+"""``import jaxanon.kernels`` loads only JAX."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ print(json.dumps([strangers, sorted(loaded), seconds]))
 
 
 def _fresh(module, tmp_path):
-    """Packages that importing ``module`` adds to JAX's, all loaded, seconds taken."""
+    """Returns the packages that ``module`` adds to JAX's, all loaded, and seconds."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", PROGRAM.format(module=module)],
         cwd=tmp_path,
@@ -38,7 +38,7 @@ def test_kernels_load_nothing_beyond_jax(tmp_path):
     assert strangers == []
     assert not {"flax", "optax", "tensorflow_datasets"} & set(loaded)
     best = min(seconds for *_, seconds in runs)
-    # Printed, not judged: the machine's mood must not decide. The aim is 0.1 s.
+    # Printed without a check, because it depends on the machine. The aim is 0.1 s.
     print(f"import jaxanon.kernels takes {best:.3f} s beyond import jax")
 
 

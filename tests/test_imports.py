@@ -1,4 +1,4 @@
-"""Which package may import which, and what every source file owes its reader."""
+"""Allowed imports between packages, and requirements of every source file."""
 
 import ast
 import importlib
@@ -17,13 +17,13 @@ BENCH = HERE.parent / "bench"
 
 
 class Row(NamedTuple):
-    """What the modules of a package may import beside it and the standard library."""
+    """Allowed imports of a package in addition to itself and the standard library."""
 
     ours: str  # packages, or single modules of them, without "jaxanon."
     theirs: str  # top-level packages of others
 
 
-# The longest name that begins a module's own decides; ``kernels`` stands for
+# The longest prefix of a module's name decides; ``kernels`` stands for
 # ``jaxanon.kernels``, and so on. Every module may import ``jaxanon.__version__``.
 MAY_IMPORT = {
     "": Row("cli", ""),  # ``jaxanon`` itself: ``__init__`` and ``__main__``.
@@ -74,8 +74,8 @@ MAY_IMPORT = {
     ),
 }
 
-# Within a package in folders: folder -> the others that its modules may import. What
-# lies directly in the package is free to import every folder.
+# Within a package in folders: folder -> other folders that its modules may import.
+# Modules directly in the package may import every folder.
 WITHIN = {
     "federated": {
         "engine": "",
@@ -91,7 +91,7 @@ WITHIN = {
             "privatehub".split(),
             "common",
         ),
-        "gan": "common privatehub",  # TimeGAN takes PrivateHub's fine-tuning.
+        "gan": "common privatehub",  # TimeGAN uses PrivateHub's fine-tuning.
     },
     "bench": {
         "harness": "",
@@ -102,20 +102,20 @@ WITHIN = {
         "readme": "*",
     },
 }
-BENCH_ALONE = "harness"  # All that the other folders of ``bench/`` may import.
+BENCH_ALONE = "harness"  # Modules that the other folders of ``bench/`` may import.
 
-# Arrows against the table: module -> (what it imports, why).
+# Exceptions to the table: module -> (import, reason).
 EXCEPTIONS: dict[str, tuple[str, str]] = {}
 
 
 def _package(name):
-    """First part of a name without ``jaxanon.``; empty for ``jaxanon`` itself."""
+    """Returns the name's first part without ``jaxanon.``; empty for ``jaxanon``."""
     first = name.partition(".")[0]
     return first if first in MAY_IMPORT else ""
 
 
 def _sources():
-    """Package -> dotted name without ``jaxanon.`` -> path, of all that is installed."""
+    """Returns package -> dotted name without ``jaxanon.`` -> path, if installed."""
     found = {package: {} for package in MAY_IMPORT if "." not in package}
     for package, sources in found.items():
         room = importlib.import_module(f"jaxanon.{package}".rstrip("."))
@@ -133,7 +133,7 @@ each_package = pytest.mark.parametrize("package", SOURCES, ids=lambda name: name
 
 
 def _imports(tree):
-    """Dotted names that a file imports, at whatever depth, as it spells them."""
+    """Returns the dotted names that a file imports, at any depth, as spelled."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -147,7 +147,7 @@ def _begins(name, prefixes):
 
 
 def _forbidden(name, tree, exceptions=EXCEPTIONS):
-    """The imports of module ``name`` that the tables do not allow."""
+    """Returns the imports of module ``name`` that the tables do not allow."""
     key = max((key for key in MAY_IMPORT if _begins(name, [key])), key=len, default="")
     package, row = _package(name), MAY_IMPORT[key]
     allowed = [*row.ours.split(), *exceptions.get(name, ("",))[0].split()]
@@ -164,7 +164,7 @@ def _forbidden(name, tree, exceptions=EXCEPTIONS):
 
 
 def _across(package, name, imported):
-    """Whether an import within a package is one that its folders may not have."""
+    """Returns whether an import between folders of a package is forbidden."""
     folders = WITHIN.get(package, {})
     mine, its = (f"{each}.".split(".")[1] for each in (name, imported))
     allowed = f"{mine} {folders.get(mine, '')}".split()
@@ -256,7 +256,7 @@ def test_relative_imports_are_refused():
 
 
 def _bench_forbidden(folder, tree, folders):
-    """The folders of ``bench/`` that a file of ``folder`` may not import."""
+    """Returns the ``bench/`` folders that a file of ``folder`` must not import."""
     allowed = WITHIN["bench"].get(folder, BENCH_ALONE).split()
     found = {imported.partition(".")[0] for imported in _imports(tree)}
     return () if allowed == ["*"] else (found & folders) - {folder, *allowed}
@@ -290,7 +290,7 @@ def test_files_say_what_they_are_for(place):
 
 
 def _literal_keys(tree):
-    """Lines that make a key of a literal, or a legacy key of anything."""
+    """Returns lines that make a key from a literal, or a legacy key."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr == "PRNGKey":
             yield node.lineno

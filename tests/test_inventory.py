@@ -1,7 +1,7 @@
-"""What version 0.1 let one use is still there, by its old name or a new one.
+"""Public names of version 0.1 still exist, under their old or new name.
 
-``tests/inventory.tsv`` has a line for each public name of Python, registered name and
-command; whoever renames something writes the new name there.
+``tests/inventory.tsv`` has a line for each public Python name, registered name and
+command; a rename must enter the new name there.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ REGISTERED = {
     "attacker": attacks.ATTACKERS,
     "attack": attackers.ATTACKS,
 }
-# So many there were, for lines must not be lost.
+# Counts of version 0.1, so that no line is lost.
 COUNTS = {
     "python": 901,
     "anonymizer": 25,
@@ -38,7 +38,7 @@ COUNTS = {
 
 
 def read(text):
-    """Kind -> new name of everything by its old name; ``None`` for what is no more."""
+    """Returns kind -> old name -> new name; ``None`` for a removed name."""
     found = {kind: {} for kind in COUNTS}
     for line in text.splitlines():
         if line.startswith("#"):
@@ -56,7 +56,7 @@ def table():
 
 
 def resolve(name):
-    """What has that dotted name below ``jaxanon``, by the longest module in it."""
+    """Returns the object with that dotted name, by its longest module."""
     parts = ["jaxanon", *name.split(".")]
     for end in range(len(parts) - 1, 0, -1):
         try:
@@ -69,7 +69,7 @@ def resolve(name):
 
 
 def helps(words):
-    """Whether a command's ``--help`` is answered."""
+    """Returns whether a command answers ``--help``."""
     program, *verbs = words.split()
     said = io.StringIO()
     with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as ended:

@@ -1,4 +1,4 @@
-"""The package list is the folders, data files travel along, no module has two names."""
+"""Packaging: all folders, data files, and one name per module."""
 
 import importlib
 import pathlib
@@ -32,7 +32,7 @@ def setuptools():
 
 
 def _folders():
-    """Import name of every folder that holds an ``__init__.py``."""
+    """Returns the import name of every folder with an ``__init__.py``."""
     for top, name in TOPS.items():
         for path in (ROOT / top).rglob("__init__.py"):
             inside = path.parent.relative_to(ROOT / top).parts
@@ -51,14 +51,14 @@ def test_every_folder_with_code_is_a_package():
 
 
 def test_no_public_kernel_has_the_name_of_a_folder():
-    # jaxanon.kernels.dtw must not be a function to one reader, a module to another.
+    # jaxanon.kernels.dtw must not be both a function and a module.
     inside = {module.name for module in pkgutil.iter_modules(kernels.__path__)}
     assert {"checks", "warping"} < inside
     assert not inside & set(kernels.__all__)
 
 
 def _data_files():
-    """(package, path inside it) of every file that is not Python."""
+    """Returns (package, path inside it) of every file that is not Python."""
     for name, folder in _folders():
         for path in folder.iterdir():
             if path.is_file() and path.suffix not in (".py", ".pyc"):
@@ -106,7 +106,7 @@ for stranger in ("kernels", "federated", "datasets", "bench", "tests"):
 
 
 def test_no_module_is_imported_twice(tmp_path):
-    # From another folder, where the checkout's folders are not importable by luck.
+    # From another folder, where the checkout is not importable by accident.
     done = subprocess.run(
         [sys.executable, "-P", "-c", TWICE],
         cwd=tmp_path,

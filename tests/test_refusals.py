@@ -1,4 +1,4 @@
-"""What training and opening a run refuse, and damage that they notice."""
+"""Training and reopening reject invalid runs, and detect damage."""
 
 import dataclasses
 import json
@@ -48,7 +48,7 @@ def train(method, data, **options):
 
 
 def state():
-    # Large enough to stand outside Orbax's index, which has checksums.
+    # Large enough to be stored outside Orbax's index, which has checksums.
     w = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
     params = {"w": jnp.asarray(w), "b": jnp.arange(3.0)}
     return State(jnp.int32(4), params, {}, {"gamma": jnp.float32(0.5)})
@@ -63,10 +63,10 @@ def test_a_digest_sees_every_bit(leaf, bit):
     assert not np.array_equal(checkpoint.digest(state()), checkpoint.digest(changed))
 
 
-# Where the damage is in its index, Orbax leaves tasks of its own behind.
+# If the index is damaged, Orbax leaves unfinished tasks.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_numbers_that_were_changed_on_disk_are_not_believed(tmp_path):
-    """Orbax itself reads a flipped bit of an array without a word."""
+    """Orbax reads a flipped bit of an array without an error."""
     with_two = checkpoint.Checkpoints(tmp_path)
     with_two.save(state()._replace(round=jnp.int32(3)))
     with_two.save(state())
@@ -81,7 +81,7 @@ def test_numbers_that_were_changed_on_disk_are_not_believed(tmp_path):
             path.write_bytes(damaged)
             outcomes.add(_opened(tmp_path))
         path.write_bytes(whole)
-    # Bytes that nobody reads leave round 4 as it was; none gives other numbers.
+    # Unused bytes leave round 4 intact; no damage gives other numbers.
     assert outcomes <= {"as saved", "round 3"} and "round 3" in outcomes
 
 
@@ -102,7 +102,7 @@ def test_a_state_of_the_callers_arrays_leaves_them_alone(method, data):
     gamma = jnp.asarray(0.3, jnp.float32)
     train(method, data, hyper={"gamma": gamma})
     assert float(gamma) == np.float32(0.3)
-    # So does a state that the method keeps.
+    # So does a method's state.
     begun = method.init(jax.random.key(0))
     train(method._replace(init=lambda key, **hyper: begun), data)
     assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(begun))

@@ -1,4 +1,4 @@
-"""What a release says of itself agrees, and names every licence."""
+"""Release metadata is consistent, and names every licence."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Who gets which windows."""
+"""Division of windows between attackers and scoring."""
 
 import jax
 import numpy as np
@@ -51,7 +51,7 @@ def test_every_class_is_trained_on_and_validated_if_it_can(labels):
 
 def test_validation_is_in_blocks_of_time():
     valid = attacker_data.blocks(np.zeros(1000, int))
-    # 50 blocks of 20; the last of each ten: 5 stretches of 20, and no scatter.
+    # 50 blocks of 20; the last of each ten: 5 stretches of 20, without scatter.
     assert valid.sum() == 100
     assert np.abs(np.diff(valid.astype(int))).sum() == 9
 
@@ -77,8 +77,8 @@ def test_no_scored_window_shares_samples_with_a_known_one():
     group = np.repeat([0, 1], [20, 4])
     overlap = lambda earlier, later: 0 <= starts[later] - starts[earlier] < 8
     known, scored = attacker_data.halves(group, overlap=overlap)
-    # Windows of 8 with stride 2: number 9 ends where number 13 begins. In the group
-    # of 4 all windows share samples, so nobody could be scored.
+    # Windows of 8 with stride 2: number 9 ends where number 13 begins. In the group of
+    # 4 all windows share samples, so none could be scored.
     assert known.tolist() == list(range(10)) and scored.tolist() == list(range(13, 20))
     assert attacker_data.halves(group)[1].tolist() == [*range(12, 20), 23]
 
@@ -91,7 +91,7 @@ def test_a_class_of_one_window_is_refused_at_any_share():
 
 
 def test_nothing_that_is_scored_shares_samples_with_what_is_known():
-    """One recording a person, of activities that take turns, cut with a stride of 3."""
+    """One recording per person, with alternating activities, cut with a stride of 3."""
     subject = np.repeat([0, 1], 200)
     activity = (np.arange(400) // 20) % 3
     starts = 3 * (np.arange(400) % 200)

@@ -1,4 +1,4 @@
-"""Attackers: all find what is there, and none finds what is not."""
+"""Attackers: all find existing information, and none finds absent information."""
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ EACH = pytest.mark.parametrize("name", sorted(ATTACKERS))
 
 @pytest.fixture(scope="module", autouse=True)
 def small_networks():
-    """The networks at a size that tests can afford; their own tests know the rest."""
+    """Makes the networks small; their own tests use the full size."""
     small = pytest.MonkeyPatch()
     whole = models_fit.fit_many
 
@@ -36,7 +36,7 @@ def small_networks():
 
 
 def waves(rows, seed, told=True):
-    """Two classes that differ in frequency alone, at random phase."""
+    """Returns two classes that differ only in frequency, at random phase."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(2, size=rows)
     time = np.arange(16) / 16
@@ -48,7 +48,10 @@ def waves(rows, seed, told=True):
 
 @pytest.fixture(scope="module")
 def fitted():
-    """By attacker, readers of two sets: one where windows tell the class, one not."""
+    """Returns each attacker fitted to two sets.
+
+    Informative and uninformative windows.
+    """
     keys = jax.random.split(jax.random.key(0), 2)
     windows, labels = zip(waves(200, 0), waves(200, 0, told=False), strict=True)
     return {
@@ -63,14 +66,14 @@ KINDS = {
     "forest": ensemble.RandomForestClassifier,
     "logistic": linear_model.LogisticRegression,
     "lstm": RecurrentClassifier,
-    "mlp": type(None),  # Of which fit_many makes the perceptron.
+    "mlp": type(None),  # fit_many trains only the perceptron.
     "svm": svm.SVC,
     "tree": tree.DecisionTreeClassifier,
 }
 
 
 class About(Exception):
-    """Raised in place of training, with what was about to train."""
+    """Exception raised in place of training, with the arguments of the training."""
 
 
 @EACH
@@ -99,7 +102,7 @@ def test_finds_what_is_there_and_only_that(fitted, name, told, low, high):
     windows, labels = waves(400, 1, told)
     evidence = read(windows)
     assert evidence.shape == (400, 2) and evidence.dtype == np.float32
-    # At chance the accuracy over 400 windows has a standard deviation of 0.025.
+    # The accuracy over 400 windows at chance level has a standard deviation of 0.025.
     assert low <= np.mean(evidence.argmax(1) == labels) <= high
     assert read(windows[:0]).shape == (0, 2)
 
@@ -108,7 +111,7 @@ def test_finds_what_is_there_and_only_that(fitted, name, told, low, high):
 def test_evidence_is_like_log_probabilities(fitted, name):
     evidence = fitted[name][0](waves(50, 2)[0])
     assert np.isfinite(evidence).all() and evidence.max() <= 1e-6
-    # But for those below 0.001, which count as that, they sum to 1.
+    # They sum to 1, except for those below 0.001, which count as 0.001.
     np.testing.assert_allclose(np.exp(evidence).sum(1), 1, atol=2e-3)
 
 
@@ -131,7 +134,7 @@ def test_a_class_that_was_never_seen_is_never_said(name):
     assert evidence.shape == (60, 4)
     assert set(evidence.argmax(1)) == {0, 2}
     np.testing.assert_allclose(evidence[:, [1, 3]], np.log(1e-3), rtol=1e-6)
-    # Of one class alone that one is said.
+    # With a single class, that class is predicted.
     alone = attackers.get(name).fit(key, windows, np.full(60, 3), 4)(windows)
     assert set(alone.argmax(1)) == {3}
 
@@ -151,7 +154,7 @@ def test_networks_train_together_and_apart_alike():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models_fit, "fit_many", spy)
         reads = ATTACKERS["mlp"].fit_sets(keys, windows, labels, [2, 2, 2])
-    # 90 and 100 windows train together, 30 would be padding for the most part.
+    # 90 and 100 windows train together; 30 would be mostly padding.
     assert sorted(programs) == [1, 2]
     key = jax.random.split(jax.random.key(0), 3)[2]
     alone = ATTACKERS["mlp"].fit(key, windows[2], labels[2], 2)
@@ -172,7 +175,8 @@ def test_windows_that_sets_share_are_kept_once():
 
 @pytest.mark.parametrize("name", ["boosting", "forest", "logistic", "svm"])
 def test_a_rare_class_weighs_as_much_as_a_frequent_one(name):
-    # Levels that overlap, one in 16 of class 1: without weights the middle goes to 0.
+    # Overlapping levels, one in 16 of class 1: unweighted, class 0 would win the
+    # middle.
     rng = np.random.default_rng(0)
     labels = np.int32(np.arange(960) % 16 == 0)
     windows = labels[:, None, None] + 0.4 * rng.normal(size=(960, 1, 1))
@@ -195,8 +199,8 @@ def test_a_support_vector_machine_learns_a_part(monkeypatch):
 
 def test_features_by_hand():
     window = np.array([1.0, 3.0, 1.0, 3.0]).reshape(1, 4, 1)
-    # The window; mean 2, deviation 1, least 1, greatest 3, step 2; of the spectrum
-    # (without the mean) frequency 1 holds nothing and frequency 2 |1-3+1-3| / 4.
+    # The window; mean 2, std 1, minimum 1, maximum 3, step 2. In the spectrum (without
+    # the mean) frequency 1 is empty and frequency 2 is |1-3+1-3| / 4.
     want = [1, 3, 1, 3, 2, 1, 1, 3, 2, 0, 1]
     np.testing.assert_allclose(features(window), [want], atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""What attackers make of evidence, on drawn numbers: loops in float64 say the same."""
+"""Attackers' decisions on drawn evidence, against loops in float64."""
 
 import functools
 
@@ -114,7 +114,7 @@ def test_windows_of_a_run_vote(seed, runs, length, classes, dtype):
     assert (np.abs(odds) <= np.log(999) + 1e-9).all()
     for row, own, said in zip(evidence, odds, votes, strict=True):
         counts = np.bincount(row.argmax(1), minlength=classes)
-        # Whoever has most votes; of equals, who has more evidence.
+        # The class with most votes; ties go to the larger evidence.
         best = max(range(classes), key=lambda c: (counts[c], own[c]))
         assert said.argmax() == best
         beyond = said * length - counts
@@ -188,7 +188,8 @@ def test_members_are_told_as_scikit_learn_has_it(seed, number, others, ties):
             ((own >= at).mean(), (other >= at).mean()) for at in (np.inf, *set(every))
         ]
         assert told == max(true for true, false in shares if false <= rate)
-    assert attacks.score_membership(np.exp(own), np.exp(other)) == found  # It rises.
+    # It increases.
+    assert attacks.score_membership(np.exp(own), np.exp(other)) == found
     turned = attacks.score_membership(other, own)
     assert turned.auc == pytest.approx(1 - found.auc)
 

@@ -1,4 +1,4 @@
-"""Audits: what is counted stays below what is accounted, and broken noise is caught."""
+"""Audits: lower bounds stay below the accounted ε, and broken noise is detected."""
 
 import functools
 
@@ -25,7 +25,7 @@ ALIKE = CohortConfig(weighting="clients")
 
 
 def loss_fn(params, x, key):
-    """Linear: an example's gradient is the same wherever it is taken."""
+    """Linear loss, so an example's gradient is constant."""
     return x * (params["a"].sum() + params["b"].sum())
 
 
@@ -34,7 +34,7 @@ def init_fn(key):
 
 
 def population():
-    """One example that is clipped, among some that say nothing."""
+    """Returns one clipped example among several with zero gradient."""
     return federated.stack([jnp.array([0.0, 9.0]), jnp.zeros(2)])
 
 
@@ -50,7 +50,7 @@ def atlas(lots, num_steps, **options):
 
 
 def found(algorithm, num_rounds, messages="params", view="each", runs=RUNS, **hyper):
-    """A lower bound of ε of the second row of the first client."""
+    """Returns a lower bound of ε for the second row of the first client."""
     state = algorithm.init(jax.random.key(0), **hyper)
     see = auditing.observer(
         algorithm,
@@ -85,10 +85,10 @@ def test_what_fedsgd_ldp_loses_is_accounted_for(num_steps, num_rounds, multiplie
 
 
 def test_samples_hide_what_they_are_said_to():
-    """Three rounds of two steps on lots that each row is in with probability 0.4."""
+    """Three rounds of two steps, which include each row with probability 0.4."""
     told = found(fedsgd_ldp(SOME, 2), 3, noise_multiplier=1.0)
     assert 0.3 * accounted(1.0, SOME, 6) < told <= accounted(1.0, SOME, 6)
-    # Less is lost than without sampling, at which the bound is nearly reached.
+    # Less is lost than without sampling, where the bound is nearly tight.
     assert told < 0.6 * accounted(1.0, EVERY, 6)
 
 
@@ -97,17 +97,17 @@ WATCHED = {"messages": "layers", "mask_learning_rate": 0.5, "threshold": 0.58}
 
 @pytest.mark.parametrize("reading", ["rescaled", "A", "B"])
 def test_what_atlas_loses_is_accounted_for(reading):
-    """Layers that are sent are watched, too."""
+    """The observer also sees the layers sent."""
     told = found(atlas(EVERY, 1, noise_interpretation=reading), 1, **WATCHED)
     worth = 1.0
-    if reading == "B":  # More private than is claimed: scores are 0.6.
+    if reading == "B":  # More private than claimed: scores are 0.6.
         even = [2**0.5] * 2
         worth = noise_multiplier_of_layers(even, [0.6] * 2, reading="B")
     assert 0.4 * accounted(worth) < told <= accounted(worth) <= accounted()
 
 
 def test_masks_that_learn_are_accounted_for():
-    """Three rounds of two steps on samples; scores are those of noisy gradients."""
+    """Three rounds of two steps on samples; scores come from noisy gradients."""
     told = found(atlas(SOME, 2), 3, **WATCHED)
     assert 0.2 * accounted(1.0, SOME, 6) < told <= accounted(1.0, SOME, 6)
 
@@ -121,7 +121,7 @@ def test_the_noise_of_reading_c_is_less_than_it_claims():
 
 
 def test_published_scores_tell_by_the_layers_that_are_sent():
-    """One example takes the score from 0.6 to below 0.58; noise may, or may not."""
+    """One example moves the score from 0.6 to below 0.58; noise may not."""
     hyper = {"noise_multiplier": 4.0, "mask_learning_rate": 8.0, "threshold": 0.58}
     told = {
         scores: found(atlas(EVERY, 1, scores=scores), 1, "layers", **hyper)
@@ -133,13 +133,13 @@ def test_published_scores_tell_by_the_layers_that_are_sent():
 
 @pytest.mark.parametrize("multiplier", [0.0, 1.0 / EVERY.expected_batch_size])
 def test_no_noise_and_noise_of_the_mean_are_caught(multiplier):
-    """The sum's noise, divided by the lot's size once too often, or none of it."""
+    """The sum's noise, divided by the batch size once too often, or no noise."""
     told = found(fedsgd_ldp(EVERY, 1), 1, noise_multiplier=multiplier, runs=4_000)
     assert told > 1.5 * accounted(1.0)
 
 
 def test_samples_that_are_not_drawn_are_caught():
-    """Every row in every lot, where one in ten is accounted for."""
+    """Every row is in every batch, where the accountant assumes one in ten."""
     claimed = PoissonSampling(
         sampling_probability=0.1, expected_batch_size=4.0, max_examples=2
     )
@@ -177,13 +177,13 @@ def test_a_client_that_clips_its_mean_and_not_its_examples_is_caught():
 def test_the_mean_of_two_clients_tells_less():
     algorithm = fedsgd_ldp(EVERY, 1)
     told = found(algorithm, 1, view="mean", noise_multiplier=1.0)
-    # 1/2 of the example behind 1/√2 of the noise.
+    # 1/2 of the example against 1/√2 of the noise.
     assert 0.5 * accounted(2**0.5) < told <= accounted(2**0.5)
     assert found(algorithm, 1, runs=40_000) > accounted(2**0.5)
 
 
 def test_fedavg_tells_all_by_its_updates_and_by_its_models_outputs():
-    """Without noise and with batches of all rows nothing hides the example."""
+    """Without noise and with full batches, nothing hides the example."""
     apply_fn = lambda params, x: x @ params["w"]
 
     def loss(params, batch, key):
@@ -209,7 +209,7 @@ def test_fedavg_tells_all_by_its_updates_and_by_its_models_outputs():
     told = auditing.audit(jax.random.key(1), see, 2, 300, delta=1e-3, chunk=250)
     assert told["updates"].auc == told["outputs"].auc == 1.0
     assert told["updates"].evidence.shape == (2, 150, 2)
-    # All that 150 runs of two examples on either side can prove.
+    # The maximum that 150 runs of two examples on each side can prove.
     most = 0.025 ** (1 / 300)
     want = np.log((most - 1e-3) / (1 - most))
     assert told["updates"].epsilon == pytest.approx(want, rel=1e-3)
@@ -217,7 +217,7 @@ def test_fedavg_tells_all_by_its_updates_and_by_its_models_outputs():
 
 def test_a_mean_of_layers_is_that_of_those_who_sent_them():
     before = {"w": jnp.zeros(2), "v": jnp.ones(2)}
-    # Of four clients one sent w, and nobody v.
+    # One of four clients sent w, and none sent v.
     message = {"w": jnp.array([1.0, 2.0]), "v": jnp.zeros(2)}, {"w": 0.25, "v": 0.0}
     params, _ = auditing.MESSAGES["layers"](before, message)
     assert params["w"].tolist() == [4.0, 8.0] and params["v"].tolist() == [1.0, 1.0]
@@ -236,7 +236,7 @@ def test_says_what_was_wrong():
         see(messages="mail")
     with pytest.raises(ValueError, match=r"view must be one of \('each', 'mean'\)"):
         see(view="all")
-    # JAX would take the last row for it, and find nothing.
+    # JAX would silently use the last row.
     for rows in ([99], [-1]):
         with pytest.raises(ValueError, match=rf"client 0 has no rows \{rows}; choose"):
             see(rows=rows)

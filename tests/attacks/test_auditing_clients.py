@@ -1,4 +1,4 @@
-"""Audits of clients and of scores: what is counted stays below what is accounted."""
+"""Audits of clients and scores: lower bounds stay below the accounted ε."""
 
 import jax
 import jax.numpy as jnp
@@ -26,18 +26,18 @@ def init_fn(key):
 
 
 def opposite():
-    """A client whose rows pull all weights one way, or the other."""
+    """Returns a client whose rows pull all weights in one direction."""
     return [federated.stack([jnp.array([x])]) for x in (-9.0, 9.0)]
 
 
 def seen(algorithm, worlds, sees, num_rounds=1, runs=20_000, **hyper):
-    """What is observed of one run, and the ε that many prove."""
+    """Returns one run's observation, and the ε that many runs prove."""
     state = algorithm.init(jax.random.key(0), learning_rate=1.0, **hyper)
     see = auditing.client_observer(
         algorithm, state, worlds, num_rounds=num_rounds, sees=sees
     )
     once = jax.eval_shape(see, jax.random.key(2), 0, True)["seen"]
-    # Of responses what is lost is what is accounted, and one bound in twenty is above.
+    # For responses the loss equals the accounted ε, and one bound in 20 exceeds it.
     options = {"delta": DELTA, "spread": "pooled", "confidence": 0.9999}
     told = auditing.audit(jax.random.key(1), see, 1, runs, **options)
     return once, told["seen"].epsilon
@@ -49,18 +49,18 @@ def spent(*multipliers):
 
 
 def test_a_client_of_atlas_loses_what_half_its_multiplier_is_worth():
-    """And more than the whole multiplier would be, of one clip norm apart."""
+    """The loss exceeds that of the whole multiplier at one clip norm apart."""
     algorithm = federated.atlas(
         init_fn, loss_fn, ONE, num_clients=1, privacy_unit="client"
     )
     hyper = {"noise_multiplier": 1.0, "mask_learning_rate": 0.0}
     once, counted = seen(algorithm, opposite(), "layers", **hyper)
-    assert once.shape == (4,)  # Two layers, and that both were sent.
+    assert once.shape == (4,)  # Two layers, and two flags of sent layers.
     assert spent(1.0) < counted < spent(0.5)
 
 
 def test_released_scores_are_seen_and_count():
-    """Hardly any noise on scores gives away what that on updates hides."""
+    """Almost noiseless scores reveal what the noise on updates hides."""
     algorithm = federated.atlas(
         *(init_fn, loss_fn, ONE),
         num_clients=1,
@@ -87,7 +87,7 @@ def test_every_weight_of_ldp_fl_costs_its_epsilon():
     [(1.0, 2.0, True), (0.29, 0.15, False)],
 )
 def test_counts_of_dp_fedavg_are_released_too(noise_multiplier, count_stddev, holds):
-    """Sums behind noise of their clip norm or more, and counts that nobody claims."""
+    """Sums have noise of at least their clip norm, and counts have none accounted."""
     algorithm = federated.dp_fedavg(
         init_fn, loss_fn, ONE, cohorts=EVERY, count_stddev=count_stddev
     )

@@ -1,4 +1,4 @@
-"""One run of many canaries: guesses by hand, and beside an audit of many runs."""
+"""One run with many canaries: guesses by hand, and against an audit of many runs."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def test_the_surest_are_guessed_and_the_rest_left_out():
 
 
 def test_one_run_proves_what_many_do_and_no_more_than_was_lost():
-    """Of a sum of rows that do not touch one another, with noise of 1 on each."""
+    """A sum of disjoint rows, each with noise of 1."""
     delta, many = 1e-5, 20_000
     of_all = lambda key, inside: inside + jax.random.normal(key, inside.shape)
     once = attacks.one_run(
@@ -37,7 +37,7 @@ def test_one_run_proves_what_many_do_and_no_more_than_was_lost():
 
 
 def test_randomised_responses_are_told_tightly():
-    """Pure: of coins that come out right with probability e / (1 + e)."""
+    """Pure DP: bits that are right with probability e / (1 + e)."""
 
     def flipped(key, inside):
         kept = jax.random.bernoulli(key, jax.nn.sigmoid(1.0), inside.shape)

@@ -1,4 +1,4 @@
-"""Canaries of one run: which are said to be in it, of drawn evidence and coins."""
+"""Canaries of one run: guessed members, for drawn evidence and coins."""
 
 import functools
 import math
@@ -31,7 +31,7 @@ def test_canaries_with_most_evidence_are_said_to_be_in(data, seed, number, delta
     out, into = ranked[: guesses // 2], ranked[number - (guesses + 1) // 2 :]
     assert found.right == sum(inside[into]) + sum(1 - np.int64(inside[out]))
     assert found.guesses == guesses and 0 <= found.epsilon
-    # What all of them right would prove, and nothing where δ may explain it all.
+    # The bound if all are right, and 0 if δ can explain all.
     most = -math.log(0.05 ** (-1 / guesses) - 1) if 0.05 ** (1 / guesses) > 0.5 else 0.0
     assert found.epsilon <= most + 1e-9
     if delta == 0 and found.right == guesses:
@@ -54,14 +54,14 @@ def test_one_run_is_what_is_told_of_fair_coins(seed, number, sign):
     found = attacks.one_run(key, observe, number, guesses=guesses, delta=0.0)
     jax.effects_barrier()
     (inside,) = coins
-    low = guesses // 2  # Said to be out; as many as were, no more, can be right.
+    low = guesses // 2  # Guessed to be out; at most as many as were out can be right.
     if sign > 0:
         right = min(low, (~inside).sum()) + min(guesses - low, inside.sum())
     else:
         right = max(low - inside.sum(), 0) + max(guesses - low - (~inside).sum(), 0)
     assert found.right == right and found.guesses == guesses
     if number > 1:
-        assert 5 <= inside.sum() <= 35  # Beyond are coins that are not fair.
+        assert 5 <= inside.sum() <= 35  # Beyond them, the coins are not fair.
 
 
 @pytest.mark.parametrize("attack", ["one run", "told"])

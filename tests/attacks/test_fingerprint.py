@@ -1,4 +1,4 @@
-"""Choices of models as a fingerprint: by hand."""
+"""Model choices as a fingerprint: by hand."""
 
 import jax
 import numpy as np
@@ -15,22 +15,22 @@ def test_sets_by_hand():
     # The first has 0, 1, 2; the second 0, 1; the third 1, 3.
     choices = [[0, 1, 2, 0], [0, 1, 1], [3, 1]]
     found = unique(choices, sizes=[1, 2, 3], draws=600)
-    # Of one model each: only 2 is the first's alone, nothing the second's, 3 the
-    # third's. 600 draws of a third have a deviation of 0.02.
+    # With one model each: only 2 is unique to the first, none to the second, 3 to the
+    # third. 600 draws of a third have a standard deviation of 0.02.
     np.testing.assert_allclose(found[:, 0], [1 / 3, 0, 1 / 2], atol=0.09)
-    # Of two: {0, 1} is shared, {0, 2} and {1, 2} are not.
+    # With two models: {0, 1} is shared, {0, 2} and {1, 2} are not.
     np.testing.assert_allclose(found[:, 1], [2 / 3, 0, 1], atol=0.09)
-    # Who has fewer models shows all of them.
+    # A user with fewer models shows all of them.
     np.testing.assert_array_equal(found[:, 2], [1, 0, 1])
 
 
 def test_order_by_hand():
     choices = [[0, 1, 0, 1], [1, 0, 0, 0]]
     found = unique(choices, sizes=[2, 3], draws=600, ordered=True)
-    # First: 01, 10, 01, of which 10 is also the second's. Second: 10, 00, 00.
+    # First: 01, 10, 01, of which 10 also belongs to the second. Second: 10, 00, 00.
     np.testing.assert_allclose(found[:, 0], [2 / 3, 2 / 3], atol=0.09)
     np.testing.assert_array_equal(found[:, 1], [1, 1])
-    # As sets the two are the same person.
+    # As sets, the two users are equal.
     assert not unique(choices, sizes=[1, 2]).any()
 
 

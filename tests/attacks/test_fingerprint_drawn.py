@@ -1,4 +1,4 @@
-"""Choices of models that single out a user: against all that could be drawn."""
+"""Model choices that single out a user: against an enumeration of all draws."""
 
 import itertools
 
@@ -18,7 +18,7 @@ DTYPES = st.sampled_from([np.int64, np.int8, np.uint8])
 
 
 def pieces(own, size, ordered):
-    """All draws that there may be of a user."""
+    """Returns all possible draws of a user."""
     if ordered:
         size = min(size, len(own))
         return [tuple(own[at : at + size]) for at in range(len(own) - size + 1)]
@@ -53,7 +53,7 @@ def test_a_draw_is_unique_where_nobody_else_has_it(
         if len(set(alone)) == 1:
             assert share == alone[0]
         elif draws > 1:
-            # Each is drawn as often; six deviations of 40 coins at most.
+            # All are equally likely; at most six standard deviations of 40 coins.
             assert abs(share - np.mean(alone)) < 6 * 0.5 / np.sqrt(draws)
 
 

@@ -1,4 +1,4 @@
-"""Who was in a generator's training: evidence by hand, kinds that match, intervals."""
+"""Membership in a generator's training data: scores by hand, matching, intervals."""
 
 import jax
 import numpy as np
@@ -9,18 +9,18 @@ from jaxanon import attacks, metrics
 
 
 def test_what_is_told_by_hand():
-    # Of 3 x 4 pairs 8 are in order, and the tie counts half.
+    # 8 of 3 x 4 pairs are in order, and the tie counts half.
     members, others = [5.0, 3.0, 1.0], [4.0, 3.0, 0.0, -1.0]
     found = attacks.score_membership(members, others)
     assert found.auc == pytest.approx(8.5 / 12)
-    # At no false positive one of three is found, the 5.
+    # Without false positives, one of three is found, the 5.
     assert found.true_positives == {1e-3: 1 / 3, 1e-2: 1 / 3, 1e-1: 1 / 3}
     turned = attacks.score_membership(np.negative(members), np.negative(others))
     assert turned.auc == pytest.approx(1 - found.auc)
 
 
 def test_the_interval_by_hand():
-    # 3 lies above both others, 1 above one; of both members 2 lies below one.
+    # 3 lies above both others, 1 above one; 2 lies below one of the two members.
     own, evidence = np.array([1, 1, 0, 0]), np.array([3.0, 1.0, 2.0, 0.0])
     half = norm.ppf(0.95) * np.sqrt(0.125 / 2 + 0.125 / 2)
     low, high = metrics.auc_interval(own, evidence, 0.9)
@@ -30,7 +30,7 @@ def test_the_interval_by_hand():
     apart = metrics.auc_interval(own, own, 0.9)
     assert apart == (pytest.approx(0.05**0.5), 1.0)
     assert metrics.auc_interval(own, -own, 0.9) == (0.0, pytest.approx(1 - 0.05**0.5))
-    # Two pairs that are neither way: half of them won, by Clopper and Pearson.
+    # Two tied pairs: half of them won, by Clopper-Pearson.
     low, high = metrics.auc_interval(own, 0 * own, 0.9)
     assert low + high == pytest.approx(1) and low == pytest.approx(beta.ppf(0.05, 1, 2))
 
@@ -43,7 +43,7 @@ def test_the_interval_has_the_truth_as_often_as_it_says():
         for confidence in held:
             low, high = metrics.auc_interval(np.arange(100) < 40, evidence, confidence)
             held[confidence] += low <= true <= high
-    # Of 1000, deviations are 7 and 16; DeLong's are known to be a little near.
+    # For 1000, the standard deviations are 7 and 16; DeLong's are slightly narrow.
     assert 920 <= held[0.95] <= 970 and 440 <= held[0.5] <= 560
 
 

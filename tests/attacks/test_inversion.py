@@ -1,4 +1,4 @@
-"""Gradient inversion: a window comes back from its gradient, and not from noise."""
+"""Gradient inversion: recovers a window from its gradient, but not from noise."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ def loss_fn(params, window, label):
 
 
 def client():
-    """A small network, and a window with its label."""
+    """Returns a small network, and a window with its label."""
     one, other = jax.random.split(jax.random.key(0))
     params = {
         "first": jax.random.normal(one, (TIME * CHANNELS, 24)) / 6,
@@ -72,7 +72,7 @@ def test_a_client_sends_the_mean_of_clipped_gradients_and_noise():
     clipped = [x * min(1, 0.5 / np.linalg.norm(x)) for x in own]
     sent = flat(send(clip_norm=0.5))
     np.testing.assert_allclose(sent, np.mean(clipped, 0), rtol=1e-4, atol=1e-6)
-    # Of 864 draws the deviation is known to 2.4 %; it is 2 * 0.5 over 2 windows.
+    # 864 draws estimate the standard deviation to 2.4 %; it is 2 * 0.5 over 2 windows.
     drawn = flat(send(clip_norm=0.5, noise_multiplier=2.0)) - sent
     assert np.std(drawn) == pytest.approx(0.5, rel=0.12)
     again = flat(send(1, clip_norm=0.5, noise_multiplier=2.0)) - sent

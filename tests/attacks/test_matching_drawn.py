@@ -1,4 +1,4 @@
-"""Windows matched kind by kind, and cut into runs: of drawn people and kinds."""
+"""Windows matched by kind and cut into runs: drawn people and kinds."""
 
 import collections
 
@@ -27,7 +27,7 @@ def test_both_sides_have_as_many_of_each_kind(members, others, most, seed):
         return
     own, other = attacks.match(key, np.array(members), np.array(others), most)
     assert len(own) == len(other) == min(most, common.total())
-    # Nobody twice, and of one kind at each place.
+    # No person twice, and one kind at each position.
     assert len({*own.tolist()}) == len(own) and len({*other.tolist()}) == len(other)
     assert [members[i] for i in own] == [others[i] for i in other]
 

@@ -1,4 +1,4 @@
-"""Membership inference: ratios of known Gaussians, runs that are what they say."""
+"""Membership inference: likelihood ratios of known Gaussians, and valid runs."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,10 @@ def test_shadow_runs_are_with_and_without_and_each_has_a_key_of_its_own():
 
 
 def gaussians(rng, runs, means, deviations):
-    """``float[2, runs, examples, statistics]``, means and deviations but for runs."""
+    """Returns ``float[2, runs, examples, statistics]``, means and std.
+
+    Means and std lack the runs axis.
+    """
     shape = (2, runs, *np.shape(means)[1:])
     noise = rng.normal(size=shape)
     return np.expand_dims(means, 1) + np.expand_dims(deviations, 1) * noise
@@ -45,7 +48,7 @@ def test_ratios_are_those_of_the_densities():
         seen, means[side][None, None], deviations[side][None, None]
     ).sum(-1)
     np.testing.assert_allclose(told, density(1) - density(0), atol=0.3, rtol=0.02)
-    # With one deviation it is linear: between three seen values in a row, too.
+    # With equal std it is linear, so also between three values in a row.
     line = np.linspace(-1, 3, 5).reshape(1, 5, 1, 1) * np.ones((2, 1, 1, 2))
     told = attacks.likelihood_ratios(known, line, spread="pooled")
     np.testing.assert_allclose(np.diff(told[0, :, 0], 2), 0, atol=1e-9)
@@ -55,27 +58,27 @@ def test_ratios_are_those_of_the_densities():
 
 
 def test_each_example_has_a_threshold_of_its_own():
-    """Examples differ by far more than membership does, as losses of networks do."""
+    """Examples differ by much more than membership does, like losses of networks."""
     rng = np.random.default_rng(0)
     easy = 10.0 * np.arange(8)[:, None]
     means = np.stack([easy, easy + 1.0])
     found = attacks.infer_members(
         gaussians(rng, 1_000, means, np.ones_like(means)), delta=1e-3
     )
-    # Two Gaussians one deviation apart.
+    # Two Gaussians one standard deviation apart.
     assert found.auc == pytest.approx(stats.norm.cdf(1 / 2**0.5), abs=0.01)
     rate = stats.norm.sf(stats.norm.isf(0.1) - 1)
     assert found.true_positives[0.1] == pytest.approx(rate, abs=0.04)
     assert found.evidence.shape == (2, 500, 8)
     blind = gaussians(rng, 1_000, means.reshape(2, 1, 8), np.ones((2, 1, 8)))
-    blind = blind.reshape(2, 8_000, 1, 1)  # All examples as if they were one.
+    blind = blind.reshape(2, 8_000, 1, 1)  # All examples pooled.
     assert attacks.infer_members(blind, delta=1e-3).auc < 0.6
 
 
 def test_what_never_varies_tells_nothing_and_what_was_never_met_not_everything():
     known = np.zeros((2, 100, 1, 2))
     assert (attacks.likelihood_ratios(known, known[:, :3]) == 0).all()
-    known[1, :, :, 0] = 1.0  # Told apart without fail, as far as is known.
+    known[1, :, :, 0] = 1.0  # Perfectly separated, to the precision of the runs.
     seen = np.array([0.0, 1.0]).reshape(2, 1, 1, 1) * np.array([1.0, 0.0])
     # A total variance of 1/4 over 100 runs: 1 / (2 * 0.0025).
     np.testing.assert_allclose(
@@ -96,7 +99,7 @@ def test_alignments_and_log_odds_by_hand():
     for label in range(3):
         want = jnp.log(share[label] / (1 - share[label]))
         assert attacks.log_odds(logits, label) == pytest.approx(float(want), rel=1e-5)
-    # Where the probability is 1 but for rounding.
+    # The probability is 1 up to rounding.
     assert attacks.log_odds(jnp.array([60.0, 0.0]), 0) == 60.0
 
 

@@ -1,4 +1,4 @@
-"""Runs with and without examples, and gradients that tell of windows: drawn ones."""
+"""Drawn runs with and without examples, and gradients that leak windows."""
 
 import functools
 
@@ -54,7 +54,7 @@ def test_fewer_than_one_shadow_is_refused(name, wrong):
 
 
 def ratio(known, one, spread):
-    """Of one statistic: what SciPy's Gaussians say, and 0 of what never varies."""
+    """Computes one statistic's ratio with SciPy's Gaussians, and 0 for a constant."""
     every = np.var(known)
     if not every:
         return 0.0
@@ -113,7 +113,7 @@ def test_members_are_those_of_runs_that_nobody_learned_from(seed, runs, delta):
     for rate, told in found.true_positives.items():
         false, true, _ = oracle.roc_curve(truth, rest.ravel(), drop_intermediate=False)
         assert told == pytest.approx(true[false <= rate].max())
-    # At most what n runs of either side can prove.
+    # At most the bound that n runs on each side can prove.
     assert 0 <= found.epsilon <= np.log(rest[0].size)
     more = attacks.infer_members(statistics, delta=delta / 2)
     assert more.epsilon >= found.epsilon - 1e-9
@@ -166,7 +166,7 @@ def loss_fn(params, window, label):
 
 
 def case(seed, batch, classes=3):
-    """Parameters, windows and one-hot labels."""
+    """Returns parameters, windows and one-hot labels."""
     params = {"w": numbers(seed, (4, classes)), "b": numbers(seed + 1, classes)}
     params = jax.tree.map(np.float32, params)
     labels = np.random.default_rng(seed).integers(classes, size=batch)
@@ -175,7 +175,7 @@ def case(seed, batch, classes=3):
 
 
 def slopes(params, windows, labels):
-    """Gradients window by window, by hand in float64."""
+    """Computes gradients window by window, in float64."""
     found = []
     for window, label in zip(windows, labels, strict=True):
         x = np.float64(window).ravel()
@@ -212,7 +212,8 @@ def test_a_client_sends_the_mean_of_its_windows_gradients(seed, batch, bound, no
         noisy = send(clip_norm=bound, noise_multiplier=noise)
         assert jax.tree.map(jnp.shape, noisy) == jax.tree.map(jnp.shape, params)
         moved = np.concatenate([(noisy[k] - found[k]).ravel() for k in params])
-        # 15 Gaussians: their root mean square is 0.4 to 1.7 times the deviation.
+        # The root mean square of 15 Gaussians is 0.4 to 1.7 times the standard
+        # deviation.
         ratio = np.sqrt(np.mean(moved**2)) * batch / (noise * bound)
         assert 0.4 < ratio < 1.7
 

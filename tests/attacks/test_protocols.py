@@ -1,4 +1,4 @@
-"""The adversaries against anonymizers whose right answer is known."""
+"""Attackers against anonymizers whose right answer is known."""
 
 import jax
 import numpy as np
@@ -11,7 +11,7 @@ ATTACKER = "forest"
 
 
 def sides(rows, seed):
-    """Windows at level -1 or +1: left or right."""
+    """Returns windows at level -1 or +1: left or right."""
     rng = np.random.default_rng(seed)
     labels = np.arange(rows) % 2
     level = 2.0 * labels[:, None, None] - 1
@@ -127,7 +127,7 @@ def test_as_released_is_training_accuracy():
     lost = target(noise)
     (own,) = attacks.reidentify_as_released(keys(), "tree", [lost], [truth])
     assert np.bincount(truth[own.rows]).tolist() == [40, 40]
-    # Of noise a tree remembers its own windows, and reads no other one.
+    # A tree memorizes its own noise windows, and fails on all others.
     assert np.mean(own.evidence.argmax(1) == truth[own.rows]) > 0.85
     assert right(attacks.reidentify(keys(), "tree", [lost])[0]) < 0.6
 
@@ -150,7 +150,7 @@ def test_as_released_nothing_is_held_back(monkeypatch):
 
 
 def signed(rows, seed):
-    """A level whose sign means left in one activity, and right in the other."""
+    """Returns a level whose sign means left in one activity and right in the other."""
     rng = np.random.default_rng(seed)
     side, activity = np.arange(rows) % 2, np.arange(rows) // 2 % 2
     level = (2.0 * side - 1) * (2 * activity - 1)
@@ -162,7 +162,7 @@ def test_by_class_there_is_an_attacker_for_each_activity():
     windows, side, activity = signed(400, 0)
     safe, truth, tested = signed(200, 1)
     own = attacks.Target(identity, windows, side, 2, safe, "side")
-    # A line cannot tell what changes its sign; one line for each activity can.
+    # One linear model cannot handle the changing sign; one per activity can.
     (together,) = attacks.reidentify(keys(), "logistic", [own])
     assert np.mean(together.argmax(1) == truth) < 0.7
     by_class = lambda **options: attacks.reidentify_by_class(
@@ -182,7 +182,10 @@ def test_too_small_a_share_names_the_attribute():
 
 
 def people(told):
-    """Three strangers, two activities each; the level is the person, or is not."""
+    """Returns three unseen subjects with two activities.
+
+    The level may be the person.
+    """
     rng = np.random.default_rng(0)
     subjects, activities = np.repeat([3, 4, 7], 80), np.tile(np.repeat([0, 1], 40), 3)
     level = subjects[:, None, None] if told else 0
@@ -195,7 +198,7 @@ def test_strangers_are_linked_only_if_windows_tell(told, low, high):
     (got,) = linkage.link_unseen_subjects(
         keys(), ATTACKER, [windows], subjects, activities, 8
     )
-    # 6 groups of 40, the last 16 of each; chance is 1/3 with a deviation of 0.05.
+    # 6 groups of 40, the last 16 of each; chance level is 1/3 with a std of 0.05.
     assert len(got.rows) == 96
     assert low <= np.mean(got.evidence.argmax(1) == subjects[got.rows]) <= high
 

@@ -1,4 +1,4 @@
-"""Who knows what and is scored on what, of drawn people, classes and shares."""
+"""Knowledge and scoring of attackers, for drawn people, classes and fractions."""
 
 import functools
 
@@ -14,28 +14,28 @@ from sklearn.svm import SVC
 from jaxanon import attacks
 from jaxanon.attacks.attackers import features
 
-NEVER = np.float32(np.log(1e-3))  # Said of a class that was not seen.
+NEVER = np.float32(np.log(1e-3))  # Value for an unseen class.
 SEEDS = st.integers(0, 2**32 - 1)
 few = functools.partial(settings, deadline=None)
 keys = lambda seed, count=1: jax.random.split(jax.random.key(seed), count)
 
 
 def windows_of(level, more=0.0):
-    """Windows that are constant: a level tells the class, and nothing else does."""
+    """Returns constant windows whose level alone depends on the class."""
     level = np.float32(level) + np.float32(more)
     return np.repeat(level[:, None, None], 4, axis=1)
 
 
 LABELS = st.lists(st.sampled_from([0, 1, 3]), max_size=7).map(
     lambda some: np.array([*some, *sorted(set(some))], int)
-)  # Two of each that there are, or more.
+)  # Two of each present class, or more.
 ANONYMIZERS = st.sampled_from(
     [lambda key, windows: windows, lambda key, windows: -2 * windows]
 )
 
 
 def counts_of(labels, share, at_least=0):
-    """How many windows of each class somebody knows."""
+    """Counts the windows of each class that an attacker knows."""
     sizes = {label: int(np.sum(labels == label)) for label in np.unique(labels)}
     return {
         label: min(size, max(round(share * size), at_least))
@@ -177,7 +177,7 @@ def test_strangers_are_linked_by_the_first_half_of_their_windows(
     groups = [(place // 2, place % 2) for place in range(len(sizes))]
     who = np.array([pair for pair, size in zip(groups, sizes, strict=True)
                     for _ in range(size)], int).reshape(-1, 2)  # fmt: skip
-    if mixed:  # In order of time within each group all the same.
+    if mixed:  # Still in order of time within each group.
         who = np.random.default_rng(seed).permutation(who)
     subjects, activities = who.T
     known, scored = [], []
@@ -198,7 +198,7 @@ def test_strangers_are_linked_by_the_first_half_of_their_windows(
         np.testing.assert_array_equal(found.rows, sorted(scored))
         assert found.evidence.shape == (len(scored), 4)
         assert found.evidence.dtype == np.float32
-    # With two known windows of each the tree may part them.
+    # With two known windows of each, the tree may separate them.
     if min(np.unique(subjects[known], return_counts=True)[1]) >= 2:
         for found in link():
             np.testing.assert_array_equal(
@@ -251,7 +251,7 @@ def test_who_trains_himself_reads_what_hangs_together(seed, number, rounds, clas
         model.fit(features(windows), 2 * known)
         margins = model.decision_function(features(unlabelled))
         guesses = margins > 0 if classes == 2 else margins.argmax(1)
-        # Without a round it is the machine of the labelled windows alone.
+        # Without rounds, it is the SVM of the labelled windows only.
         np.testing.assert_array_equal(train(unlabelled, 0).argmax(1), 2 * guesses)
     order = rng.permutation(number)
     np.testing.assert_array_equal(

@@ -1,4 +1,4 @@
-"""What attacks refuse that once went through or fell over."""
+"""Attacks reject arguments that they once accepted or crashed on."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxanon import attacks
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int64])
 def test_models_may_have_any_numbers(kind):
-    """The largest of their kind, of which a table has no row."""
+    """The largest of their dtype, for which a table has no row."""
     most = np.iinfo(kind).max
     named = [np.array(own, kind) for own in ([most, 1], [1, 1], [most - 1, most - 1])]
     plain = [[2, 0], [0, 0], [1, 1]]

@@ -1,4 +1,4 @@
-"""The attacker with hardly any labels."""
+"""The attacker with very few labels."""
 
 import jax
 import numpy as np
@@ -9,7 +9,7 @@ from jaxanon.attacks import self_training
 
 
 def bars(rows, seed=0):
-    """Two long clusters side by side, as levels of two channels, in order."""
+    """Returns two long parallel clusters, as levels of two channels, in order."""
     rng = np.random.default_rng(seed)
     labels = np.repeat([0, 1], rows)
     across = 2 * labels - 1 + 0.2 * rng.normal(size=2 * rows)
@@ -20,7 +20,7 @@ def bars(rows, seed=0):
 
 def read(rounds):
     windows, labels = bars(120)
-    known = [90, 150]  # At one end of the one, and at the other end of the other.
+    known = [90, 150]  # At opposite ends of the two clusters.
     evidence = attacks.self_train(
         jax.random.key(0), windows[known], labels[known], windows, 2, rounds=rounds
     )
@@ -28,7 +28,7 @@ def read(rounds):
 
 
 def test_windows_without_labels_teach_what_few_labels_cannot():
-    # Two windows draw the line askew; what hangs together turns it upright.
+    # Two windows tilt the line; the clusters straighten it.
     assert read(rounds=0) < 0.85
     assert read(rounds=8) > 0.97
 
@@ -39,7 +39,7 @@ def test_few_windows_train_and_all_are_read(monkeypatch):
     monkeypatch.setattr(self_training, "_fit", note)
     monkeypatch.setattr(self_training, "MOST", 100)
     read(rounds=4)  # Scores all 240.
-    # The two with labels, then of 100 the surest quarter, half, three quarters, all.
+    # The two with labels, then the most certain quarter of 100, half, 3/4, all.
     assert learned[0] == 2 and learned[-1] == 102
     np.testing.assert_allclose(learned[1:], [27, 52, 77, 102], atol=1)
 

@@ -1,4 +1,4 @@
-"""Evidence over many windows of one person, and streams compared."""
+"""Evidence over many windows of one person, and comparison of streams."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def test_runs_are_of_one_person_each_and_do_not_overlap():
         [2, 5],
         [0, 1],
         [3, 4],
-    ]  # The last of either is left over.
+    ]  # The last of each is dropped.
     assert attacks.runs(persons, 1).ravel().tolist() == [2, 5, 6, 0, 1, 3, 4, 7]
     assert attacks.runs(persons, 6).shape == (0, 6)
     with pytest.raises(ValueError, match="length must be at least 1, got 0"):
@@ -22,7 +22,7 @@ def test_runs_are_of_one_person_each_and_do_not_overlap():
 
 
 def weak(persons, windows, share, seed=0):
-    """Log-probabilities of 0.6 for a side that is a person's in so many windows."""
+    """Returns log-probabilities of 0.6; a ``share`` of windows is right."""
     rng = np.random.default_rng(seed)
     truth = np.arange(persons) % 2
     wrong = rng.random((persons, windows)) >= share
@@ -32,7 +32,7 @@ def weak(persons, windows, share, seed=0):
 
 @pytest.mark.parametrize("add_up", [attacks.majority_vote, attacks.mean_log_odds])
 def test_weak_evidence_adds_up(add_up):
-    # A window in 60 % right: of 5 the majority is right in 68 %, of 101 in 98 %.
+    # A window is right with 60 %, the majority of 5 with 68 %, of 101 with 98 %.
     want = {1: 0.6, 5: 0.683, 101: 0.979}
     for length, share in want.items():
         evidence, truth = weak(2000, length, 0.6)
@@ -41,7 +41,7 @@ def test_weak_evidence_adds_up(add_up):
 
 
 def test_a_vote_counts_windows_and_log_odds_weigh_them():
-    # Three windows lean one way, one is sure of the other.
+    # Three windows lean one way; one is certain of the other.
     evidence = np.log([[[0.6, 0.4]] * 3 + [[0.01, 0.99]]])
     assert attacks.majority_vote(evidence).argmax(1) == [0]
     assert attacks.mean_log_odds(evidence).argmax(1) == [1]
@@ -57,7 +57,7 @@ def test_a_tied_vote_is_settled_by_the_evidence():
 
 
 def test_no_window_settles_a_matter():
-    # Certainty, which a forest may claim of one window, is worth ln 999.
+    # Certainty, which a forest may report for one window, counts as ln 999.
     evidence = np.array([[[0.0, -np.inf]] + [[np.log(0.2), np.log(0.8)]] * 9])
     found = attacks.mean_log_odds(evidence)
     assert np.isfinite(found).all() and found.argmax(1) == [1]
@@ -67,11 +67,11 @@ def test_no_window_settles_a_matter():
 
 
 def profiles(told, seed=0):
-    """Two streams each of six people, of 40 windows with weak evidence."""
+    """Returns two streams for each of six people, with 40 windows of weak evidence."""
     rng = np.random.default_rng(seed)
     subjects = np.repeat(np.arange(6), 80)
     habit = rng.normal(size=(6, 5)) if told else np.zeros((6, 5))
-    common = 10 * np.arange(5)  # What everybody has says nothing.
+    common = 10 * np.arange(5)  # A common profile is uninformative.
     evidence = common + habit[subjects] + 2 * rng.normal(size=(480, 5))
     halves = np.arange(480) % 80 < 40
     rows = np.flatnonzero(halves), np.flatnonzero(~halves)
@@ -86,7 +86,7 @@ def test_streams_of_one_person_are_alike_if_windows_tell():
     assert metrics.auc(same, pairs)[1] > 0.97
     lost = [attacks.compare_streams(*profiles(False, seed)) for seed in range(20)]
     pairs = np.concatenate([np.stack([-x.ravel(), x.ravel()], 1) for x in lost])
-    # 120 pairs of one person and 600 of two: a deviation of 0.03 about one half.
+    # 120 pairs of one person and 600 of two: a std of 0.03 about one half.
     assert metrics.auc(np.tile(same, 20), pairs)[1] == pytest.approx(0.5, abs=0.09)
 
 

@@ -1,4 +1,4 @@
-"""Runs of version 0.1 open under the names of today."""
+"""Runs of version 0.1 open under the current names."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ OLD = {
 
 @pytest.mark.parametrize("kind", ["anonymizer", "learner", "controller"])
 def test_every_new_name_is_a_setting(kind):
-    """A name that no method has would be a misprint."""
+    """A name that no method has would be a typo."""
     known = {
         field
         for each in ("anonymizer", "learner", "controller")
@@ -40,7 +40,7 @@ def test_every_new_name_is_a_setting(kind):
 
 
 def test_settings_have_one_new_name_each():
-    """No method has two settings that one old name could mean."""
+    """No method has two settings that share an old name."""
     for kind in ("anonymizer", "learner", "controller"):
         for name in registry.names(kind):
             settings = set(registry.entry(name, kind).config.__dataclass_fields__)

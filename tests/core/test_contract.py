@@ -1,4 +1,4 @@
-"""What every anonymizer and learner promises, with the smallest settings of each."""
+"""Contract of every anonymizer and learner, with the smallest settings of each."""
 
 import dataclasses
 import functools
@@ -17,7 +17,7 @@ from jaxanon.core.method import Method, Prediction, Schedule
 
 SETTINGS = smallest.ANONYMIZERS | smallest.LEARNERS
 NAMES = (*registry.names("anonymizer"), *registry.names("learner"))
-FAST = ("cae", "fedavg", "orf")  # Which compile in no time.
+FAST = ("cae", "fedavg", "orf")  # These compile instantly.
 EACH = pytest.mark.parametrize("name", NAMES)
 RUNNING = pytest.mark.parametrize(
     "name",
@@ -26,7 +26,7 @@ RUNNING = pytest.mark.parametrize(
 
 
 def _data():
-    """The toy data with a fourth class, which some windows of the third one are of."""
+    """Returns the toy data with a fourth class, split from the third."""
     data = toy.data(per_subject=12, time=32)
     names = data.spec.classes | {"activity": ("a", "b", "c", "d")}
 
@@ -44,7 +44,7 @@ DATA = _data()
 
 @functools.cache
 def built(name):
-    """The method, and what ``prepare`` makes of the toy data."""
+    """Returns the method, and the output of ``prepare`` for the toy data."""
     method = registry.build(name, DATA.spec, **SETTINGS[name])
     return method, method.prepare(datasets.by_client(DATA.train))
 
@@ -100,7 +100,7 @@ def test_rounds_keep_the_state_s_form_and_go_on_from_a_stored_one(name):
     straight, info = update(key, first, data)
     assert int(straight.round) == 2
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(info))
-    # What a checkpoint stores: numbers alone, which another process puts back.
+    # A checkpoint stores only numbers, which another process restores.
     leaves, form = jax.tree.flatten(first)
     stored = jax.tree.unflatten(form, [np.array(leaf) for leaf in leaves])
     resumed, _ = update(key, stored, data)
@@ -111,7 +111,7 @@ def test_rounds_keep_the_state_s_form_and_go_on_from_a_stored_one(name):
             jax.tree.leaves(state.params), jax.tree.leaves(straight.params), strict=True
         )
     ]
-    # These learn nothing that is shared: sums, own models, masks over fixed weights.
+    # These share no learned layers: sums, personal models, masks over fixed weights.
     assert name in ("orf", "localized", "fedmask") or any(changed)
 
 

@@ -1,4 +1,4 @@
-"""Training in 32 bits where JAX is asked for 64."""
+"""Training in 32 bits when JAX uses 64."""
 
 import chex
 import jax
@@ -30,7 +30,7 @@ def test_64_bits_change_nothing(room, name, settings):
                 told = run.anonymize(jax.random.key(1), data.test.windows)
             else:
                 told = ja.evaluate(run, data)["mean"]
-            # Outside it is as it was.
+            # Outside it is unchanged.
             assert jnp.ones(1).dtype == (np.float64 if wide else np.float32)
         found.append((run.state, told))
     chex.assert_trees_all_equal(*found)
@@ -41,7 +41,7 @@ def test_warnings_of_training_are_of_who_called_it(monkeypatch):
     spec = toy.data().spec
     small = {"model": "mlp", "hidden_sizes": (4,), "max_rounds": 1}
     learner = learners.build("dp_fedavg", spec, **small)
-    monkeypatch.setattr(trainer, "check_data", lambda *_: 1 / 0)  # Comes next.
+    monkeypatch.setattr(trainer, "check_data", lambda *_: 1 / 0)  # The next one.
     with pytest.warns(
         UserWarning, match="at most 1, the number within the privacy budget"
     ) as told:

@@ -1,4 +1,4 @@
-"""Recipes: chosen by name, overridden by single settings, recorded, and reopened."""
+"""Recipes: chosen by name, overridden by settings, recorded, and reopened."""
 
 import json
 import pickle
@@ -99,12 +99,12 @@ def test_rounds_grow_with_the_data_and_stay_within_bounds():
     rounds = [scaling.rounds(number, 4) for number in windows]
     assert rounds == sorted(rounds)
     assert rounds[0] >= scaling.MIN_ROUNDS and rounds[-1] <= scaling.MAX_ROUNDS
-    # Four times the windows, or the classes, ask for twice the rounds.
+    # Four times the windows, or the classes, need twice the rounds.
     assert scaling.rounds(32_000, 4) == pytest.approx(
         2 * scaling.rounds(8000, 4), abs=1
     )
     assert scaling.rounds(8000, 16) == scaling.rounds(32_000, 4)
-    # So each window is visited less often where there are more of them.
+    # So each window is visited less often if there are more of them.
     visits = [number / total for number, total in zip(rounds, windows, strict=True)]
     assert visits == sorted(visits, reverse=True)
 

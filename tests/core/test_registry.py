@@ -1,4 +1,4 @@
-"""Methods of one's own: registered, built, reopened, swept and named to the shell."""
+"""Custom methods: registered, built, reopened, swept and named in the shell."""
 
 import dataclasses
 import functools
@@ -52,13 +52,13 @@ def shrunk(spec, config):
 
 
 def mine(spec, config):
-    """A learner of one's own: FedAvg, under another name."""
+    """A custom learner: FedAvg under another name."""
     return learners.build("fedavg", spec, **vars(config))._replace(name="mine")
 
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch):
-    """What a test registers is gone after it."""
+    """Restores the registry after a test."""
     registry.names("anonymizer")  # Loads the built-in ones.
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
 
@@ -85,7 +85,8 @@ def test_a_registered_name_is_built_like_a_built_in_one(data):
 
 def test_what_cannot_be_registered_is_refused(data):
     ja.register("shrunk", shrunk, config=ShrunkConfig)
-    ja.register("shrunk", shrunk, config=ShrunkConfig)  # A module may be read twice.
+    # A module may be imported twice.
+    ja.register("shrunk", shrunk, config=ShrunkConfig)
     with pytest.raises(ValueError, match="name must be new, got 'orf'"):
         ja.register("orf", shrunk, config=ShrunkConfig)
     with pytest.raises(ValueError, match="name must be an identifier, got 'my-own'"):

@@ -1,4 +1,4 @@
-"""Anonymizing any number of windows with one program."""
+"""Anonymization of any number of windows with one program."""
 
 import dataclasses
 import pathlib
@@ -126,7 +126,7 @@ def test_says_what_was_wrong():
 
 
 def test_losses_are_of_windows_with_their_labels():
-    """One for each window, and of a class that there is; no gather may clip it."""
+    """One for each window, and of an existing class; a gather must not clip it."""
     losses = lambda key, state, windows, labels: {"all": jnp.zeros(len(windows))}
     run = dataclasses.replace(
         RUN, method=RUN.method._replace(generate=Generation(None, losses=losses))
@@ -154,7 +154,7 @@ def test_weights_that_rewriting_heeds_may_be_set_anew():
     windows = np.ones((2, 4, 2), np.float32)
     given = jax.random.key(0), windows
     assert (run.adjusted(guidance_scale=2).anonymize(*given) == 3).all()
-    assert (run.anonymize(*given) == 1.5).all()  # It is as it was.
+    assert (run.anonymize(*given) == 1.5).all()  # Unchanged.
     assert run.adjusted().state.hyper == state.hyper
     with pytest.raises(ValueError, match="guidance must be finite and >= 0, got -1"):
         run.adjusted(guidance=-1)
@@ -191,5 +191,5 @@ def test_data_are_told_in_a_line():
         "Data('toy', windows of 4 x 2, 3 for training and 1 for testing, split by "
         "'given', public='activity', private=('gender',))"
     )
-    # Whatever stands in for the arrays.
+    # Any substitute for the arrays.
     assert repr(jax.tree.map(lambda x: x.dtype, windows)).startswith("Windows(shape=()")

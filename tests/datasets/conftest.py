@@ -18,16 +18,16 @@ TRIALS = {
     "std": (6, 14),
     "sit": (5, 13),
 }
-PEOPLE = {1: "102,188,46,1", 2: "70,168,25,0", 3: "71,169,26,0"}  # On the bounds.
+PEOPLE = {1: "102,188,46,1", 2: "70,168,25,0", 3: "71,169,26,0"}  # On the class bounds.
 
-# Labels of the rows of each file of MobiAct, in order, and how many rows have them.
+# Labels of the rows of each MobiAct file, in order, with their row counts.
 MOBI_ACT_LABELS = {
     "WAL": [("WAL", 703)],
     "STD": [("STD", 701)],
     "JOG": [("STD", 131), ("JOG", 503), ("WAL", 71)],
     "STU": [("STD", 63), ("STU", 257), ("STN", 149), ("STU", 301), ("CHU", 52)],
 }
-# Number, age, height, weight, gender: the 36 people of ObscureNet, and 28 and 57.
+# ID, age, height, weight, gender: the 36 people of ObscureNet, and 28 and 57.
 MOBI_ACT_PEOPLE = (
     "1 32 180 85 M,2 26 169 64 M,3 26 164 55 F,4 32 186 93 M,5 36 160 50 F,"
     "6 22 172 62 F,8 22 183 93 M,9 30 177 102 M,10 26 170 90 F,11 26 168 80 F,"
@@ -42,7 +42,7 @@ MOBI_ACT_PEOPLE = (
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
-    """A cache folder that all tests share."""
+    """Returns the cache folder shared by all tests."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -55,7 +55,7 @@ def _nothing_of_this_machine(monkeypatch, cache, tmp_path):
 
 @pytest.fixture(scope="session")
 def motion_sense_folder(tmp_path_factory):
-    """Three people, all 15 trials, 300 to 400 rows each."""
+    """Writes three people, all 15 trials, with 300 to 400 rows each."""
     folder = tmp_path_factory.mktemp("motion") / "motion_sense"
     random = np.random.default_rng(0)
     for activity in ACTIVITIES:
@@ -78,10 +78,10 @@ def motion_sense_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def mobi_act_folder(tmp_path_factory):
-    """Five people with all four files, of whom one is not selected, and one with one.
+    """Writes five people with all four files, one unselected, and one with one file.
 
-    The people are on the bounds of the classes: 70 and 90 kg, 170 and 177 cm, 23 and
-    26 years. Every number of a signal occurs once.
+    The people are on the class bounds: 70 and 90 kg, 170 and 177 cm, 23 and 26 years.
+    Every signal value is unique.
     """
     folder = tmp_path_factory.mktemp("mobi") / "mobi_act"
     random = np.random.default_rng(0)
@@ -107,7 +107,7 @@ def mobi_act_folder(tmp_path_factory):
 
 
 def mobi_act_readme():
-    """The table of people as it is, other tables, and what is not ASCII."""
+    """Writes the original table of people, other tables, and non-ASCII text."""
     bar = "+------+---------+-----------+-------+----------+----------+----------+"
     lines = [" •\tThe annotated data in csv format", "Subjects:", bar]
     lines += [
@@ -124,9 +124,9 @@ def mobi_act_readme():
 
 @pytest.fixture(scope="session")
 def wifi_har_folder(tmp_path_factory):
-    """Three people, trials 16 and 17, 130 packets each, and files of no concern.
+    """Writes three people, trials 16 and 17, 130 packets each, and unrelated files.
 
-    The first person is on the bounds, 80 kg and 175 cm.
+    The first person is on the class bounds, 80 kg and 175 cm.
     """
     folder = tmp_path_factory.mktemp("wifi") / "wifi_har"
     random = np.random.default_rng(0)
@@ -157,7 +157,7 @@ def wifi_har_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def uci_hapt_folder(tmp_path_factory):
-    """Two people; row r of channel c is r + c / 10, so that rows can be told apart."""
+    """Writes two people; row r of channel c is r + c / 10, so every row is unique."""
     folder = tmp_path_factory.mktemp("hapt")
     (folder / "RawData").mkdir()
     lines = []
@@ -174,7 +174,7 @@ def uci_hapt_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def save_watch():
-    """Writes a pickle that the smartwatch builder accepts as if seglearn carried it."""
+    """Writes a pickle that the smartwatch builder accepts as the file of seglearn."""
     known = set(smartwatch_dataset_builder.SHA256)
 
     def save(path, watch):
@@ -188,7 +188,7 @@ def save_watch():
 
 @pytest.fixture(scope="session")
 def watch_file(tmp_path_factory, save_watch):
-    """Two people, both sides, all exercises, 600 rows each."""
+    """Writes two people, both sides, and all exercises, with 600 rows each."""
     random = np.random.default_rng(0)
     keys = [(e, s, p) for e in range(7) for s in (0.0, 1.0) for p in (1, 2)]
     watch = {
@@ -205,7 +205,7 @@ def watch_file(tmp_path_factory, save_watch):
 
 @pytest.fixture
 def zipped():
-    """A function that packs a folder into a zip."""
+    """Returns a function that packs a folder into a zip."""
 
     def pack(folder, path):
         with zipfile.ZipFile(path, "w") as archive:
@@ -218,7 +218,7 @@ def zipped():
 
 @pytest.fixture
 def own():
-    """Arrays of a good file: 2 people, 2 acts, 10 windows of each, far apart."""
+    """Returns arrays of a valid file: 2 people, 2 acts, 10 distant windows of each."""
     random = np.random.default_rng(1)
     return {
         "windows": random.normal(size=(40, 8, 2)).astype(np.float32),

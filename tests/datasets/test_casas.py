@@ -15,7 +15,7 @@ from jaxanon.datasets.casas.casas_dataset_builder import read_events
 from jaxanon.datasets.casas.description import last
 from jaxanon.datasets.casas.tokens import token
 
-# A day of Milan, with its annotations and tabs; dates are put in front.
+# A day of Milan with its annotations and tabs; the test prepends dates.
 MILAN = """\
 00:01:04.000059	M017	ON	Sleep begin
 00:01:06.046	M017	OFF
@@ -27,7 +27,7 @@ MILAN = """\
 07:16:00.25	M012	ON	Kitchen_Activity end
 09:00:00	D001	OPEN	Leave_Home begin
 09:00:09	D001	CLOSE	Leave_Home end"""
-# Cairo writes blanks; of two residents one gets up while the other sleeps.
+# Cairo contains blanks; one of two residents gets up while the other sleeps.
 CAIRO = """\
 00:30:00.1 M001 ON R1 sleep begin
 00:31:00.1 M002 ON R2 sleep begin
@@ -53,7 +53,7 @@ def dated(text, days):
 
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory):
-    """Ten days of Milan, five of Cairo, one of Kyoto1 and of Kyoto2, and readmes."""
+    """Writes ten days of Milan, five of Cairo, two Kyoto homes, and readmes."""
     folder = tmp_path_factory.mktemp("casas")
     files = {
         "milan/data": dated(MILAN, range(16, 26)) + "\n",
@@ -70,7 +70,7 @@ def homes(tmp_path_factory):
 
 
 def of(data, side, home, activity):
-    """Sequences of one home and activity, without the zeros before them."""
+    """Returns the sequences of one home and activity without their leading zeros."""
     labels, classes = side.labels, data.spec.classes
     rows = labels["subject"] == classes["subject"].index(home)
     rows &= labels["activity"] == classes["activity"].index(activity)
@@ -87,22 +87,22 @@ def test_windows_are_the_last_2000_events_of_an_activity(homes):
     assert set(spec.classes["activity"]) == {
         *("sleep", "leave home", "eat", "cook", "bed to toilet")
     }
-    # 17 ON; then 17 OFF; then the toilet, which is of it no more; and on it goes.
+    # 17 ON; then 17 OFF; then the toilet, outside the activity; and so on.
     on, off = token("M017", "ON"), token("M017", "OFF")
     assert of(data, data.test, "milan", "sleep") == [[on, off], [on]] * 2
     bed = [token("M005", "ON"), token("D001", "OPEN")]
     assert of(data, data.test, "milan", "bed to toilet") == [bed] * 2
     cook = [token("T001", "21.5"), token("M012", "ON")]
-    assert of(data, data.train, "milan", "cook") == [cook] * 8  # Of ten days eight.
+    assert of(data, data.train, "milan", "cook") == [cook] * 8  # Eight of ten days.
     (window,) = [w for w in data.test.windows if (w[-1] == cook[1]) and w[-3] == 0][:1]
-    assert (window[:-2] == 0).all()  # Zeros go before.
+    assert (window[:-2] == 0).all()  # Zeros come first.
 
 
 def test_the_resident_that_began_last_has_the_events(homes):
     data = load("casas", source=homes)
     first, second = (token(f"M00{k}", "ON") for k in (1, 2))
     ends = [token(f"M00{k}", "OFF") for k in (1, 2)]
-    # R1 alone, then R2; when R1 ends it is still R2's.
+    # R1 alone, then R2; when R1 ends, the activity is still R2's.
     assert of(data, data.test, "cairo", "sleep") == [[first], [second, *ends]]
     assert len(of(data, data.train, "cairo", "eat")) == 4
 
@@ -113,13 +113,13 @@ def test_the_last_fifth_of_the_days_tests(homes):
     assert sleep == [2 * 8, 2 * 2]
     train, test = (len(of(data, side, "cairo", "eat")) for side in data[1:])
     assert (train, test) == (4, 1)
-    # Of one day nothing can test.
+    # A single day leaves nothing to test.
     assert of(data, data.test, "kyoto2", "sleep") == []
     assert len(of(data, data.train, "kyoto2", "sleep")) == 2
 
 
 def test_kyoto1_has_a_file_for_each_task(homes):
-    # Motion alone, and with the preset sensors all.
+    # Motion only, and all sensors with the preset.
     data = load("casas", source=homes)
     assert of(data, data.train, "kyoto1", "cook") == [[token("M008", "ON")]]
     data = load("casas", source=homes, preset="sensors")
@@ -171,7 +171,7 @@ def test_files_of_one_s_own_may_hold_tokens(homes, tmp_path):
 def test_long_sequences_lose_their_beginning():
     rows = np.arange(1.0, 8.0, dtype=np.float32)[:, None]
     assert last(3, 100, rows).ravel().tolist() == [5, 6, 7]
-    assert len(last(3, 1, rows)) == 0  # Nothing that counts, so no window.
+    assert len(last(3, 1, rows)) == 0  # No counted events, so no window.
 
 
 def test_a_few_damaged_lines_are_left_out_and_many_refused():
@@ -202,7 +202,7 @@ def test_says_where_to_get_it(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_events_are_learned_and_made_as_events(homes, tmp_path):
-    for home in ("milan", "cairo"):  # Of Kyoto's there is one window.
+    for home in ("milan", "cairo"):  # Kyoto has one window.
         shutil.copytree(homes / home, tmp_path / home)
     data = load("casas", source=tmp_path, preset="events200")
     tiny = {"batch_size": 8, "num_train_timesteps": 6, "num_inference_steps": 2}

@@ -1,4 +1,4 @@
-"""Events of CASAS: their numbers, their annotations, and what is one sequence."""
+"""Events of CASAS: sensor numbers, annotations, and division into sequences."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_every_event_is_in_one_sequence_of_one_day(steps):
     assert [number for *_, part in found for number in part] == list(range(len(steps)))
     for day, label, part in found:
         assert {day_of(events[number].second) for number in part} == {day}
-        # An activity has begun that day, and where it is noted it is in force.
+        # An activity began that day, and its annotation is in force.
         begun = [
             e.note.lower() for e in events[: part[-1] + 1] if day_of(e.second) == day
         ]

@@ -1,4 +1,4 @@
-"""CIFAR-10 from a few photographs as TFDS prepares them and as they are published."""
+"""CIFAR-10 from a few photographs, as prepared by TFDS and as published."""
 
 import io
 import tarfile
@@ -20,7 +20,7 @@ SIZES = {"train": 600, "test": 300}
 
 
 def photographs(side):
-    """Seeded noise, and classes in turn."""
+    """Returns seeded noise with cyclic classes."""
     random = np.random.default_rng(len(side))
     images = random.integers(0, 256, (SIZES[side], 32, 32, 3), np.uint8)
     return images, np.arange(SIZES[side]) % 10
@@ -34,7 +34,7 @@ def png(image):
 
 
 class Cifar10(tfds.core.GeneratorBasedBuilder, skip_registration=True):
-    """Photographs with the features and the names of TFDS's own builder."""
+    """Photographs with the features and names of TFDS's builder."""
 
     VERSION = tfds.core.Version("3.0.2")
 
@@ -59,7 +59,7 @@ class Cifar10(tfds.core.GeneratorBasedBuilder, skip_registration=True):
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """A data_dir of TFDS."""
+    """Prepares a data_dir of TFDS."""
     folder = tmp_path_factory.mktemp("tensorflow_datasets")
     tfds.disable_progress_bar()
     Cifar10(data_dir=folder, file_format="array_record").download_and_prepare()
@@ -69,7 +69,7 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def batches():
-    """The files of the archive: two batches to train on, and the one to test with."""
+    """Writes the archive's files: two training batches and the test batch."""
     files = {}
     for side in SIZES:
         images, labels = photographs(side)
@@ -95,7 +95,7 @@ def archive(batches, tmp_path):
 
 
 def rows_of(windows, labels):
-    """What can be compared in any order: the bytes of each window and its class."""
+    """Returns the bytes and class of each window, sorted."""
     pixels = np.round(windows * 255).astype(np.uint8)
     return sorted((w.tobytes(), int(c)) for w, c in zip(pixels, labels, strict=True))
 
@@ -155,14 +155,14 @@ def test_the_seed_deals_the_photographs(prepared):
 
 
 def test_a_small_alpha_deals_classes_to_few(prepared):
-    most = {}  # The largest share of a class that one client has, over classes.
+    most = {}  # The largest fraction of a class that one client has, over classes.
     for preset in ("skewed", "dirichlet", "alike"):
         labels = load("cifar10", source=prepared, preset=preset).train.labels
         table = np.zeros((10, 20))
         np.add.at(table, (labels["object"], labels["subject"]), 1)
         most[preset] = (table.max(axis=1) / 60).mean()
     assert most["skewed"] > most["dirichlet"] > most["alike"]
-    # Of 20 alike clients each has a twentieth of every class.
+    # Each of 20 similar clients has a twentieth of every class.
     assert most["alike"] < 0.1 < 0.35 < most["skewed"]
 
 
@@ -174,7 +174,7 @@ def test_a_small_alpha_deals_classes_to_few(prepared):
 )
 def test_every_window_goes_to_one_client(clients, alpha, counts, seed):
     parts, start = [], 0
-    for number, count in enumerate(counts):  # Two classes, on either side.
+    for number, count in enumerate(counts):  # Two classes on each side.
         values = np.arange(start, start + 2 * count, dtype=np.float32)[:, None]
         labels = {"object": number % 2, "subject": 0}
         parts.append(Recording(values, 1 + number // 2, labels))
@@ -191,14 +191,14 @@ def test_every_window_goes_to_one_client(clients, alpha, counts, seed):
         mine = [r for r in mine if r.labels["object"] == part.labels["object"]]
         rows = np.concatenate([r.rows for r in mine])
         np.testing.assert_array_equal(np.sort(rows, axis=0), part.rows)
-        assert (rows[::2] + 1 == rows[1::2]).all()  # Windows stay whole.
+        assert (rows[::2] + 1 == rows[1::2]).all()  # Windows stay intact.
     for trial in (1, 2):
         held = {r.labels["subject"] for r in found if r.trial == trial}
         assert held == set(range(clients))
     for label in (
         0,
         1,
-    ):  # A client has the same share on either side, but for rounding.
+    ):  # A client has the same fraction on each side, up to rounding.
         share = {}
         for part in parts:
             if part.labels["object"] == label:

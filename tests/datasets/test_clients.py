@@ -1,4 +1,4 @@
-"""Stacking by client loses nothing and adds only masked zeros."""
+"""Stacking by client keeps all windows and adds only masked zeros."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_unstacking_gives_each_subjects_windows_in_order(subjects):
             clients.labels["act"][row][mine], label[subject == who]
         )
         assert (clients.labels["subject"][row][mine] == who).all()
-        # Padding is at the end, zero, and at least one client has none.
+        # Padding is zero and at the end; at least one client has none.
         assert not clients.windows[row][~mine].any()
         assert not clients.labels["act"][row][~mine].any()
         assert (np.diff(mine.astype(int)) <= 0).all()

@@ -1,4 +1,4 @@
-"""A file of one's own is read as it says, and refused with a reason."""
+"""Custom files are read as declared; invalid ones raise an error with the reason."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ CHOICE = {"public": "act", "private": "subject"}
 
 @pytest.fixture
 def saved(tmp_path):
-    """A function that writes arrays and gives the path."""
+    """Returns a function that saves arrays and returns the path."""
 
     def save(arrays, **changes):
         arrays = {k: v for k, v in (arrays | changes).items() if v is not None}
@@ -26,10 +26,10 @@ def test_the_least_that_a_file_can_hold(own, saved):
     assert (spec.name, spec.preset, spec.split) == ("mine", "file", "time_block")
     assert (spec.channels, spec.units, spec.rate_hz) == (("0", "1"), ("", ""), 1.0)
     assert (spec.time, spec.private) == (8, ("subject",))
-    # Named classes keep their numbers, subjects 3 and 7 become 0 and 1.
+    # Named classes keep their numbers; subjects 3 and 7 become 0 and 1.
     assert spec.classes == {"act": ("sit", "walk"), "subject": ("3", "7")}
     assert data.train.labels["subject"].dtype == np.int32
-    # 30 % of 10 windows of each person and act; overlapping none, none is left out.
+    # 30 % of 10 windows per person and act; none overlap, so none is dropped.
     assert [len(side.windows) for side in data[1:]] == [4 * 7, 4 * 3]
     np.testing.assert_array_equal(data.test.windows[:3], own["windows"][7:10])
     np.testing.assert_array_equal(data.test.labels["act"], np.repeat([0, 1, 0, 1], 3))
@@ -58,7 +58,7 @@ def test_all_that_a_file_can_say(own, saved):
     assert (spec.rate_hz, spec.mean, spec.std) == (20.0, (0.5, 0.25), (2.0, 4.0))
     assert (spec.public, spec.private) == ("act", ("subject",))
     np.testing.assert_array_equal(data.test.windows, own["windows"][1::2])
-    # Another split than the file's makes its statistics those of other windows.
+    # Another split changes the training windows and so the statistics.
     other = load(saved(own, **said), split="subject")
     assert other.spec.mean != spec.mean and other.spec.split == "subject"
 
@@ -190,7 +190,7 @@ def test_a_file_that_is_damaged_or_absent(own, saved, tmp_path):
         with pytest.raises(ValueError, match=r"mine.npz' is (truncated|damaged)"):
             load(path, **CHOICE)
     flipped = bytearray(whole)
-    flipped[300] ^= 255  # Inside the windows: the checksum of the zip tells.
+    flipped[300] ^= 255  # Inside the windows: the zip checksum detects it.
     path.write_bytes(flipped)
     with pytest.raises(ValueError, match=r"mine.npz' is truncated or not an .npz file"):
         load(path, **CHOICE)

@@ -1,4 +1,4 @@
-"""Recordings as CSV become windows of one thing each, or an error that says where."""
+"""CSV recordings become windows of one class each, or an error with the line."""
 
 import itertools
 import warnings
@@ -68,7 +68,7 @@ def test_what_spreadsheets_write_is_read(folder, delimiter):
 )
 def test_no_window_reaches_over_what_is_missing(folder, line, told):
     lines = (folder / "ann.csv").read_text().splitlines()
-    lines[5] = line  # The fifth row, of x = 4.
+    lines[5] = line  # Row 5, where x = 4.
     (folder / "ann.csv").write_text("\n".join(lines))
     with pytest.warns(UserWarning, match=f"dropped 1 of 16 rows .*{told}; no window"):
         arrays = made(folder, "ann")
@@ -81,7 +81,7 @@ def test_gaps_in_time_and_clocks_set_back_end_a_recording(folder):
     lines = [f"{t},{i},0,sit" for i, t in enumerate(seconds)]
     (folder / "bob.csv").write_text("\n".join(["t,x,y,act", *lines]))
     arrays = made(folder, "bob", time="t", rate_hz=None, stride=1)
-    # Three periods from 3 to 4 are none too many; four from 7 to 8 are.
+    # Three periods from 3 to 4 are allowed; four from 7 to 8 are too many.
     assert arrays["rate_hz"] == 10.0
     np.testing.assert_array_equal(arrays["windows"][:, 0, 0], [0, 1, 2, 3, 4, 8])
     with pytest.raises(
@@ -158,7 +158,7 @@ def test_every_window_is_of_consecutive_rows_of_one_act(
     folder = tmp_path_factory.mktemp("own")
     lines = [f"{i if i not in empty else ''},0,{act}" for i, act in enumerate(acts)]
     (folder / "ann.csv").write_text("\n".join(["x,y,act", *lines]))
-    # Slowly: the whole rows, run by run, each cut from its own beginning.
+    # The slow version: whole rows, run by run, each cut from its start.
     good = [i for i, act in enumerate(acts) if act and i not in empty]
     expected = []
     for _, run in itertools.groupby(

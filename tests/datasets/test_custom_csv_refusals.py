@@ -1,4 +1,4 @@
-"""What no windows can be cut of is refused, with its file and its line."""
+"""Files that yield no windows raise an error with the file and the line."""
 
 import numpy as np
 import pytest
@@ -149,7 +149,7 @@ def test_people_are_named_once_and_wholly(folder, text, why):
 
 
 def timed(folder, name, hz, *, scale=1.0, digits=6, rows=400, kept=None):
-    """Writes a file of so many rows a second; those at ``kept`` are left."""
+    """Writes a file at ``hz`` rows per second, only the rows at ``kept`` if given."""
     at = np.arange(rows) if kept is None else np.flatnonzero(kept)
     lines = [f"{scale * i / hz:.{digits}f},{i % 7},0,sit" for i in at]
     (folder / f"{name}.csv").write_text("\n".join(["t,x,y,act", *lines]) + "\n")
@@ -183,13 +183,13 @@ def test_files_of_different_rates_are_refused_by_name(tmp_path, second, why, rat
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ({"hz": 50}, {"hz": 51}),  # Clocks differ.
+        ({"hz": 50}, {"hz": 51}),  # The clocks differ.
         ({"hz": 50}, {"hz": 50, "scale": 1 + 1e-5, "digits": 3}),
         ({"hz": 64}, {"hz": 64, "digits": 2}),  # Steps of 0.01 and 0.02 s.
         ({"hz": 80}, {"hz": 80, "digits": 2}),
         ({"hz": 80}, {"hz": 80, "digits": 3}),
         ({"hz": 50}, {"hz": 50, "kept": np.random.default_rng(0).random(400) < 0.7}),
-        ({"hz": 50}, {"hz": 25, "rows": 3}),  # No window is of these.
+        ({"hz": 50}, {"hz": 25, "rows": 3}),  # No window has these rows.
     ],
 )
 def test_files_of_one_rate_still_merge(tmp_path, first, second):

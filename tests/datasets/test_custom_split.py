@@ -1,4 +1,4 @@
-"""Windows that overlap never stand on both sides of a time block."""
+"""Overlapping windows never appear on both sides of a time block."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_knows_windows_that_share_samples():
     assert share_samples(window(0), window(1)) and share_samples(window(0), window(9))
     assert share_samples(window(0), window(0))
     assert not share_samples(window(0), window(10))
-    assert not share_samples(window(3), window(0))  # The order counts.
+    assert not share_samples(window(3), window(0))  # The order matters.
 
 
 @pytest.mark.parametrize("stride, gap", [(10, 0), (5, 1), (4, 2), (1, 9)])
@@ -30,7 +30,7 @@ def test_leaves_out_as_many_as_overlap(stride, gap):
     windows = cut(rows, 10, stride)
     labels = {"subject": np.zeros(100, int)}
     side = by_time_block({}, windows, labels, 0)
-    # Windows 70 to 99 test; those within 10 samples of number 70 are left out.
+    # Windows from 70 test; those within 10 samples before number 70 are dropped.
     expected = [TRAIN] * (70 - gap) + [OMITTED] * gap + [TEST] * 30
     np.testing.assert_array_equal(side, expected)
 
@@ -42,7 +42,7 @@ def test_leaves_out_as_many_as_overlap(stride, gap):
     stride=st.integers(1, 7),
 )
 def test_no_sample_stands_on_both_sides(runs, stride):
-    # One unbroken recording in which the activity changes now and then.
+    # One unbroken recording whose activity sometimes changes.
     act = np.concatenate([np.full(count, label) for count, label in runs])
     rows = np.arange(6 + (len(act) - 1) * stride)[:, None] + 0.5
     windows = cut(rows, 6, stride)
@@ -57,7 +57,8 @@ def test_no_sample_stands_on_both_sides(runs, stride):
 
 def test_people_are_kept_apart():
     windows = np.random.default_rng(0).normal(size=(20, 4, 1))
-    subject = np.tile([0, 1], 10)  # Taken in turns: order within each is what counts.
+    # Interleaved: only the order within each subject matters.
+    subject = np.tile([0, 1], 10)
     side = by_time_block({}, windows, {"subject": subject}, 0)
     for who in (0, 1):
         np.testing.assert_array_equal(side[subject == who], [TRAIN] * 7 + [TEST] * 3)

@@ -1,4 +1,4 @@
-"""Numbers to predict in a file of one's own: read, split, written again, refused."""
+"""Regression targets of a custom file: read, split, written again, rejected."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from jaxanon.datasets import Spec, export, hold_out_subjects, imbalance, load
 
 @pytest.fixture
 def watts(own):
-    """The good file, and the power that goes on with its second channel."""
+    """Returns the valid file with the power that continues its second channel."""
     said = {"targets": np.array(["power"]), "target_units": np.array(["W"])}
     said |= {"target_channels": np.array(["1"]), "target_samples": np.array([2])}
     power = np.linspace(10, 49, 40)
@@ -17,7 +17,7 @@ def watts(own):
 
 @pytest.fixture
 def saved(tmp_path):
-    """A function that writes arrays and gives the path."""
+    """Returns a function that saves arrays and returns the path."""
 
     def save(arrays, **changes):
         arrays = {k: v for k, v in (arrays | changes).items() if v is not None}
@@ -31,7 +31,7 @@ def test_a_target_goes_with_its_windows(watts, saved):
     data = load(saved(watts))
     spec = data.spec
     assert spec.classes == {"act": ("sit", "walk"), "subject": ("3", "7")}
-    # As without it: the last 3 of 10 windows of each act of each subject test.
+    # Same as without targets: the last 3 of 10 windows per act and subject test.
     place = np.arange(40) % 10 >= 7
     np.testing.assert_array_equal(
         data.test.labels["power"], np.float32(10 + np.arange(40))[place]
@@ -61,7 +61,8 @@ def test_what_is_exported_comes_back(watts, saved, tmp_path, split):
     for one, other in zip(again[1:], data[1:], strict=True):
         np.testing.assert_array_equal(one.labels["power"], other.labels["power"])
     test = load(export(data, "test", tmp_path / "test.npz"), private="act")
-    assert test.spec.target.mean != data.spec.target.mean  # It stands for itself.
+    # The exported file has its own statistics.
+    assert test.spec.target.mean != data.spec.target.mean
 
 
 def test_statistics_are_of_those_who_train(watts, saved):

@@ -1,4 +1,4 @@
-"""Data made harder, and what is listed: of drawn people, classes and ratios."""
+"""Harder data and data listings: drawn people, classes and ratios."""
 
 import json
 import math
@@ -20,9 +20,9 @@ ratios = st.one_of(st.sampled_from([1, 2, np.int64(3), 1.5]), st.floats(1, 6))
 
 @st.composite
 def sides(draw):
-    """Windows that hold their number, of people who have of each class what is drawn.
+    """Draws windows that hold their index, with drawn class counts per person.
 
-    Classes that somebody lacks, and people who have nothing, are left out.
+    Some people lack classes, and some have no windows.
     """
     table = st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1)
     sizes = np.array(draw(table.filter(lambda rows: np.sum(rows) > 0))[:6])
@@ -37,12 +37,12 @@ def sides(draw):
 
 
 def rows_of(windows):
-    """Which windows these are, by the number that they hold."""
+    """Returns the indices that the windows hold."""
     return (windows.windows[:, 0, 0] / 2).astype(int)
 
 
 def are(part, whole, rows):
-    """Whether ``part`` is these rows of the whole, labels and types included."""
+    """Asserts that ``part`` is these rows of the whole, with labels and types."""
     np.testing.assert_array_equal(part.windows, whole.windows[rows])
     assert part.windows.dtype == whole.windows.dtype
     assert part.labels.keys() == whole.labels.keys()
@@ -77,7 +77,7 @@ def test_each_person_has_the_ratio_or_it_is_out_of_reach(before, ratio, seed):
         low = min(kept.values())
         assert len(of) > 1 and sorted(kept.values())[:-1] == [low] * (len(of) - 1)
         assert max(kept.values()) == round(ratio * low)
-        # No window more of each could have stayed, whoever the majority is.
+        # No class could keep one more window, whichever class is the majority.
         most = [c for c, n in kept.items() if n == max(kept.values())]
         limits = [
             min(min(of.values()), math.floor(of[major] / ratio + 1e-9))
@@ -138,7 +138,7 @@ def test_strangers_are_tested_and_the_others_train(train, test, fraction, seed, 
     try:
         less = call()
     except ValueError as error:
-        # Nobody is left to test with; or one window alone trains, and has no spread.
+        # No window is left for testing; or a single one trains, and its std is 0.
         alone = min(np.unique(train.labels["subject"], return_counts=True)[1]) == 1
         nobody = len(people - tested) >= number and not tested - people
         assert (
@@ -160,7 +160,7 @@ def test_strangers_are_tested_and_the_others_train(train, test, fraction, seed, 
     told = spec.targets["watts"].mean, spec.targets["watts"].std
     assert told == pytest.approx((watts.mean(), watts.std()))
     assert spec.split == "subject" and spec.classes == data.spec.classes
-    assert data.spec.split == "trial"  # What was given stays as it is.
+    assert data.spec.split == "trial"  # The input is unchanged.
     np.testing.assert_array_equal(call().test.windows, less.test.windows)
 
 
@@ -174,7 +174,7 @@ def test_a_fraction_is_neither_nobody_nor_everybody(train, fraction):
 
 @pytest.fixture
 def bare(tmp_path, monkeypatch):
-    """No data set is found alone, and nothing may be downloaded."""
+    """Hides all local data sets and forbids downloads."""
     monkeypatch.setenv("JAXANON_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("jaxanon.datasets.sources.__file__", str(tmp_path / "a/b/c.py"))
 
@@ -199,7 +199,7 @@ def test_what_is_listed_agrees_with_itself_and_says_where_it_is(row, bare, tmp_p
         datasets.data_locations(row["name"], at) for at in (tmp_path, str(tmp_path))
     }
     assert len(found) == 1 and found.pop().strip()
-    assert sorted(tmp_path.rglob("*")) == before  # Nothing was read or written.
+    assert sorted(tmp_path.rglob("*")) == before  # No file was read or written.
 
 
 @many

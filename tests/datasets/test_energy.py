@@ -1,4 +1,4 @@
-"""Gaps, clocks, months and what follows a window, against plain loops."""
+"""Gaps, clocks, months and targets after a window, against plain loops."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ DAY = 1440
 
 
 def minutes_from(start, count, who="a"):
-    """A row for every minute: minute of the day, and how many have gone by."""
+    """Returns a row per minute: minute of the day, and minutes since the start."""
     clock = (start + np.arange(count)) % DAY
     rows = np.stack([clock, np.arange(count)], axis=1).astype(np.float64)
     return Recording(rows, start, {"subject": who})
@@ -36,7 +36,7 @@ def test_short_gaps_are_bridged_and_long_ones_cut(steps, tolerance):
             if last is None or minute - last[0] - 1 > tolerance:
                 expected.append((minute, []))
             last = minute, float(read[0])
-            # Whatever was bridged before it, now that the gap is known to be short.
+            # Restores all bridged values, now that the gap is known to be short.
             first, values = expected[-1]
             held = values[-1] if values else None
             values += [held] * (minute - first - len(values)) + [last[1]]
@@ -68,7 +68,7 @@ def test_recordings_begin_and_end_with_an_hour():
     assert found.rows[0].tolist() == [60.0, 53.0]
     few = minutes_from(0, week - 1, who="b")
     assert [r.labels["subject"] for r in energy.whole_hours([long, few], 60)] == ["a"]
-    # Two parts of it are enough together, where each is long enough by itself.
+    # Two parts are long enough only together.
     parts = [minutes_from(0, 3 * DAY), minutes_from(9 * DAY, 4 * DAY)]
     assert len(energy.whole_hours(parts, DAY)) == 2
     assert not energy.whole_hours(parts, 3 * DAY + 1)
@@ -117,7 +117,7 @@ def test_what_follows_is_of_the_same_recording():
         for rows in (part.rows for part in parts)
         for start in range(0, len(rows) - 4, 2)
     ]
-    assert len(found.windows) == len(expected) == 4  # Of nine rows three, of five one.
+    assert len(found.windows) == len(expected) == 4  # Three of nine rows, one of five.
     np.testing.assert_array_equal(found.labels["a"], [a for a, _ in expected])
     np.testing.assert_array_equal(found.labels["b"], [b for _, b in expected])
     assert found.labels["a"].dtype == np.float32

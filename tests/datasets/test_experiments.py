@@ -1,4 +1,4 @@
-"""The ratios R_D and R_U are what they are called."""
+"""The ratios R_D and R_U match their definitions."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from jaxanon.datasets import Windows, hold_out_subjects, imbalance, load
 
 
 def counted(sizes, people=1):
-    """For each person, ``sizes[c]`` windows of class c; windows hold their number."""
+    """Returns ``sizes[c]`` windows of class c per person; windows hold their index."""
     act = np.tile(np.repeat(np.arange(len(sizes)), sizes), people).astype(np.int32)
     subject = np.repeat(np.arange(people), sum(sizes)).astype(np.int32)
     windows = np.arange(len(act), dtype=np.float32)[:, None, None]
@@ -23,16 +23,17 @@ def test_each_person_has_the_ratio(ratio):
         label = after.labels["act"][after.labels["subject"] == who]
         counts = np.bincount(label, minlength=3)
         low = counts.min()
-        # All but one class are equally small, one is the ratio larger.
+        # All classes but one are equally small; one is larger by the ratio.
         assert sorted(counts) == [low, low, round(ratio * low)]
-        # And no window was thrown away that could have stayed.
+        # No window was dropped needlessly.
         major = int(counts.argmax())
         limit = min(np.delete([40, 60, 90], major).min(), [40, 60, 90][major] // ratio)
         assert ratio == 1 or low == limit
         majorities.add(major)
-    assert ratio == 1 or majorities == {0, 1, 2}  # Drawn for each person.
+    assert ratio == 1 or majorities == {0, 1, 2}  # Drawn per person.
     rows = after.windows[:, 0, 0].astype(int)
-    assert (np.diff(rows) > 0).all()  # In order, none twice, with their own labels.
+    # In order, without repeats, with their original labels.
+    assert (np.diff(rows) > 0).all()
     np.testing.assert_array_equal(after.labels["act"], before.labels["act"][rows])
 
 

@@ -1,4 +1,4 @@
-"""What is exported is what is loaded again."""
+"""Exported files load as the same data."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_one_side_stands_for_itself(tmp_path):
 
 
 def test_a_side_too_short_to_be_split(data, tmp_path):
-    # 4 windows a recording, each sharing samples with all the others.
+    # 4 windows per recording, each sharing samples with all the others.
     path = export(data, "test", tmp_path / "test.npz")
     with pytest.raises(
         ValueError, match="split='time_block' must give training windows, got none"

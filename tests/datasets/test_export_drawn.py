@@ -1,4 +1,4 @@
-"""Windows that leave as a file, or come from one, are the same: of drawn data."""
+"""Drawn data survive a round trip through a file."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ NAMES = {"act": ("sit", "walk"), "side": ("left", "right", "both")}
 
 @st.composite
 def wholes(draw):
-    """Data of a few people, in any dtype of labels, with each class on either side."""
+    """Draws data of a few people with any label dtype and each class on both sides."""
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     time, width = draw(st.sampled_from([1, 3])), draw(st.sampled_from([1, 2]))
     number = 6 * draw(st.integers(2, 4))
@@ -82,7 +82,7 @@ def test_sides_and_endings_that_there_are_not(tmp_path_factory, data, split, nam
     st.booleans(),
 )
 def test_rows_of_a_table_come_as_they_stand(tmp_path_factory, seed, length, rate, at):
-    """By their rate, or by times that say the same."""
+    """Rates and equivalent time stamps give the same rows."""
     folder = tmp_path_factory.mktemp("csv")
     x = np.random.default_rng(seed).normal(size=(12, 2)).astype(np.float32)
     lines = [

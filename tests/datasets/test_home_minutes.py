@@ -1,4 +1,4 @@
-"""Minutes of a home: what was on, what was done, and which minutes go together."""
+"""Minutes of a home: active sensors, activities, and grouping into windows."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,8 @@ def test_doing_agrees_with_looking_at_every_second(activities):
             (sum(start <= s < end for s in range(first, first + 60)), start, number)
             for number, (start, end) in enumerate(zip(*activities[:2], strict=True))
         ]
-        best = max(scores, default=(0, 0, 0))  # Most; then the last to begin.
+        # The longest; on a tie the last to begin.
+        best = max(scores, default=(0, 0, 0))
         expected = activities.kind[best[2]] if best[0] else NOTHING
         alike = [s[2] for s in scores if s[:2] == best[:2]]
         assert label[minute] == expected or (
@@ -82,14 +83,14 @@ def test_stretches_stay_in_a_day_and_hold_what_they_say(runs):
         own = slice(first + BEFORE, end - AFTER)
         assert kind != NOTHING and (label[own] == kind).all() and end - first >= WINDOW
         told[own] += 1
-    # Every minute that has an activity, and a window's room within its day, is told.
+    # Includes every minute with an activity whose window fits within its day.
     minute = np.arange(len(label)) % DAY
     room = (minute >= BEFORE) & (minute < DAY - AFTER) & (label != NOTHING)
     np.testing.assert_array_equal(told, room)
 
 
 def test_a_day_begins_at_four():
-    # 1970-01-02 03:59:59 is of the day before, a second later is not.
+    # 1970-01-02 03:59:59 belongs to the day before, a second later does not.
     day = 86400
     assert minutes.day_begun(day + 4 * 3600 - 1) == 4 * 3600
     assert minutes.day_begun(day + 4 * 3600) == day + 4 * 3600

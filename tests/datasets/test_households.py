@@ -1,4 +1,4 @@
-"""The five homes, from small files in the original layout, and as they are."""
+"""The five homes, from small files in the original layout and from the real files."""
 
 import gzip
 import pathlib
@@ -12,12 +12,12 @@ from jaxanon.datasets import load
 ARCHIVE = pathlib.Path(__file__).parents[3] / "shared/data/households/households.zip"
 START = np.datetime64("2014-05-27T10:30", "m")
 DAYS, HOUR, DAY = 10, 60, 1440
-LONG, SHORT = 3000, 9000  # Minutes where gaps begin.
+LONG, SHORT = 3000, 9000  # Minutes at which gaps begin.
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Two homes, ten days over the end of a month, gaps filled as in the originals."""
+    """Writes two homes, ten days across a month's end, gaps as in the originals."""
     folder = tmp_path_factory.mktemp("homes") / "households"
     folder.mkdir()
     for name, scale, appliances in (
@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 
 def readings(scale):
-    """Minute t: t + 1, other numbers of the appliances; gaps as they are filled."""
+    """Returns t + 1 in minute t, other appliance values, and filled gaps."""
     values = np.arange(1.0, DAYS * DAY + 1)[:, None] * scale
     values = values + np.array([0, 0.25, 0.5, 0.75, 0.125])
     values[LONG : LONG + 14] = values[LONG - 1]
@@ -49,7 +49,7 @@ def readings(scale):
 
 
 def true_minutes(scale):
-    """What the library should take for read: the aggregate, nan in the long gap."""
+    """Returns the aggregate that the library should use, NaN in the long gap."""
     values = readings(scale)[:, 0]
     values[LONG : LONG + 40] = np.nan
     values[SHORT : SHORT + 9] = values[SHORT - 1]
@@ -80,7 +80,7 @@ def test_windows_are_means_of_what_was_read(folder, every):
             assert set(
                 spec.classes["survey"][i] for i in side.labels["survey"][own]
             ) == {survey}
-            # The first sample is the mean of what grows by one step a minute.
+            # The first sample is the mean of a ramp of one step per minute.
             first = side.windows[own][:, 0, 0] / scale - 1 - (every - 1) / 2
             starts = np.round(first).astype(int)
             sides.append(starts)
@@ -91,13 +91,13 @@ def test_windows_are_means_of_what_was_read(folder, every):
                 np.testing.assert_allclose(window[:, 0], means, rtol=1e-6)
                 after = truth[start + DAY : start + DAY + HOUR].mean()
                 assert target == pytest.approx(after, rel=1e-6)
-                # Where the clock stands in the middle of the first sample.
+                # The clock at the middle of the first sample.
                 clock = (start + 10 * 60 + 30 + (every - 1) / 2) / DAY
                 turn = np.angle(window[0, 4] + 1j * window[0, 3]) / (2 * np.pi)
                 assert abs((turn - clock + 0.5) % 1 - 0.5) < 1e-4
         train, test = sides
         assert ((START.astype(int) + np.concatenate(sides)) % HOUR == 0).all()
-        # The end of a training window's hour, and 25 hours more, before the first test.
+        # A training window's hour ends at least 25 hours before the first test window.
         assert train.max() + 25 * HOUR + 25 * HOUR <= test.min()
         assert not (set(train) & set(test)) and (np.diff(train) >= HOUR).all()
         assert len(test) > 10
@@ -124,7 +124,8 @@ def test_statistics_are_of_training_minutes(folder):
 
 
 def test_months_are_clients_where_there_is_enough_of_them(folder):
-    # May has less than five days here, June a bit more than five: neither has seven.
+    # May has fewer than five days here, June slightly more than five: neither has
+    # seven.
     with pytest.raises(ValueError, match="households must hold a recording"):
         load("households", source=folder, preset="months24")
 
@@ -155,7 +156,7 @@ def test_says_which_file_is_damaged(folder, tmp_path, spoil, message):
     copy = shutil.copytree(folder, tmp_path / "copy")
     path = copy / "REFIT_House1_2014-05.gzip"
     text = gzip.decompress(path.read_bytes()).decode()
-    path.write_bytes(spoil(text).encode())  # Plain text is read, too.
+    path.write_bytes(spoil(text).encode())  # Plain text also works.
     with pytest.raises(ValueError, match=f"REFIT_House1_2014-05.gzip.*{message}"):
         load("households", source=copy)
 
@@ -184,9 +185,9 @@ def test_the_five_homes_as_they_are():
         *("IDEAL 175", "IDEAL 65", "REFIT 2", "REFIT 20", "UK-DALE 2"),
     )
     months = load("households", source=ARCHIVE, preset="months24")
-    # 42 files less those of REFIT's house 2 of November to February, hardly read.
+    # 42 files less those of REFIT's house 2 of November to February, with few readings.
     assert len(months.spec.classes["subject"]) == 38
     for data in (homes, months):
         for side in data[1:]:
-            # A home that is metered takes something, and a filled gap nothing.
+            # A metered home draws some power, a filled gap none.
             assert side.windows[..., 0].min() > 0 and side.labels["power"].min() > 0

@@ -1,4 +1,4 @@
-"""``load`` answers a wrong choice with the right ones; listings are complete."""
+"""``load`` lists valid choices in its errors; listings are complete."""
 
 import pytest
 
@@ -27,7 +27,7 @@ from jaxanon.datasets.wisdm.wisdm_dataset_builder import AccelBuilder as WisdmAc
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import Builder as Wisdm
 
 METERED = (Households, Traces, Pecan)
-COUNTED = (Casas, Cifar10)  # Their samples are events and pixels, and have no rate.
+COUNTED = (Casas, Cifar10)  # Their samples are events and pixels, without a rate.
 BUILDERS = (
     *(Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf, Mass, Homes),
     *(Rooms, Occupancy),
@@ -90,7 +90,7 @@ def test_listing():
         row = rows[builder.dataset.name]
         assert row["targets"] == {"power": unit} and row["public"] == "power"
         assert row["rate_hz"] == 1 / 60
-        assert row["attributes"]["subject"] == 0  # As many as are found.
+        assert row["attributes"]["subject"] == 0  # All that are found.
 
 
 @pytest.mark.parametrize("builder", [*BUILDERS, WisdmAccel])

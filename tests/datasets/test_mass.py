@@ -12,8 +12,8 @@ from jaxanon.datasets import load
 from jaxanon.datasets.mass.reading import stretches
 
 RATE = 256
-FIRST_S = 1.5  # Scoring does not begin with the recording.
-# Scores of epochs in order; stages 3 and 4 are one, ? is none.
+FIRST_S = 1.5  # Scoring starts later than the recording.
+# Scores of epochs in order; stages 3 and 4 are merged, ? is unscored.
 SCORES = "W" * 5 + "2" * 10 + "?" + "3" * 3 + "4" * 2 + "R" * 5 + "W" * 5
 # Labels of the channels, and the subset's epochs in seconds.
 MONTAGES = {
@@ -30,7 +30,7 @@ def signal(label, data, unit="uV"):
 
 
 def night(subject):
-    """The recording: EOG tells the number of its epoch, EEG and EMG are noise."""
+    """Returns the recording: EOG encodes its epoch's number; EEG and EMG are noise."""
     eeg, chins, epoch_s = MONTAGES[subject]
     seconds = int(FIRST_S + len(SCORES) * epoch_s + 2)
     epoch = (np.arange(seconds * RATE) / RATE - FIRST_S) // epoch_s
@@ -71,7 +71,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture
 def copy(written, tmp_path):
-    """A copy of the folder to spoil."""
+    """Returns a copy of the folder to corrupt."""
     return shutil.copytree(written, tmp_path / "copy")
 
 
@@ -88,8 +88,8 @@ def test_windows_are_the_epochs_that_were_scored(written):
     for side, epoch in zip(data[1:], epochs, strict=True):
         wanted = [names[SCORES[index]] for index in epoch.astype(int)]
         assert side.labels["stage"].tolist() == wanted
-    # W: epochs 0-4 and 26-30, of which the last two test and the one before is left
-    # out; N2: 5-14, likewise; N3 (16-20) and REM (21-25): one tests.
+    # W: epochs 0-4 and 26-30, of which the last two test and the one before is dropped;
+    # N2: 5-14, split the same way; N3 (16-20) and REM (21-25): one tests.
     train = [*range(5), *range(5, 12), 16, 17, 18, 21, 22, 23, 26, 27]
     for who in (0, 1):
         both = [
@@ -105,7 +105,7 @@ def test_channels_are_in_microvolts_at_100_hz(written):
     eeg = resample_poly(recorded["EEG C4-LER"], 25, 64)
     emg = 1e3 * resample_poly(recorded["EMG Chin1"] - recorded["EMG Chin2"], 25, 64)
     window = data.train.windows[data.train.labels["subject"] == 1][1]
-    start = round((FIRST_S + 30) * 100)  # Of the second epoch.
+    start = round((FIRST_S + 30) * 100)  # The second epoch.
     np.testing.assert_allclose(window[:, 0], eeg[start : start + 3000], atol=1e-3)
     np.testing.assert_allclose(window[:, 2], emg[start : start + 3000], atol=1)
 
@@ -135,7 +135,7 @@ def test_base_is_read_where_both_are(copy):
 def test_epochs_are_put_together_by_hand():
     scores = [(90.0, 30.0, "4"), (0.0, 30.0, "W"), (30.0, 30.0, "W"), (60.0, 30, "3")]
     assert stretches(scores, 30) == [(0.0, 2, 0), (60.0, 2, 3)]
-    # A pause of half a second, an epoch that is cut short, and two in one.
+    # A pause of half a second, a truncated epoch, and two epochs in one.
     scores = [(0.0, 20.0, "R"), (20.5, 20.0, "R"), (40.5, 19.0, "R"), (60.0, 40.0, "R")]
     assert stretches(scores, 20) == [(0.0, 1, 4), (20.5, 1, 4), (60.0, 2, 4)]
 
@@ -223,7 +223,7 @@ def test_gaps_are_refused(copy):
     edf = edfio.Edf(night("01-01-0002"), annotations=[])
     edf.write(path)
     content = path.read_bytes().replace(b"EDF+C", b"EDF+D", 1)
-    path.write_bytes(content)  # Records that follow one another have no gap yet.
+    path.write_bytes(content)  # Consecutive records have no gap yet.
     assert load("mass", source=copy).spec.num_classes("subject") == 2
     late = content.replace(b"+7\x14\x14", b"+8\x14\x14", 1)
     assert late != content

@@ -15,12 +15,12 @@ from jaxanon.datasets.mobi_act.mobi_act_dataset_builder import (
 )
 
 ACTIVITIES = ("WAL", "STD", "JOG", "STU")
-PEOPLE = ("9", "10", "21", "35")  # Those of the small files who are selected.
+PEOPLE = ("9", "10", "21", "35")  # The selected people of the small files.
 
 
 @pytest.fixture
 def copy(mobi_act_folder, tmp_path):
-    """A copy of the folder to spoil."""
+    """Returns a copy of the folder to corrupt."""
     return shutil.copytree(mobi_act_folder, tmp_path / "copy")
 
 
@@ -31,7 +31,7 @@ def file_of(folder, activity, subject):
 
 
 def read(folder, activity, subject):
-    """Rows of six numbers and their labels, read without the library."""
+    """Returns rows of six numbers and their labels, read without the library."""
     with file_of(folder, activity, subject).open() as file:
         rows = list(csv.DictReader(file))
     names = ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
@@ -44,7 +44,7 @@ def cut(rows):
 
 
 def stretches(folder, subject):
-    """Activity and rows of each stretch that bears one of the four labels."""
+    """Returns activity and rows of each stretch with one of the four labels."""
     for activity in ACTIVITIES:
         rows, labels = read(folder, activity, subject)
         for label, group in itertools.groupby(range(len(rows)), labels.__getitem__):
@@ -78,8 +78,8 @@ def test_time_blocks_are_a_window_apart(mobi_act_folder):
         side.windows[(side.labels["activity"] == 0) & (side.labels["subject"] == 0)]
         for side in data[1:]
     ]
-    # 703 rows, and 71 at the end of the file of jogging: 70 % of 774 is 542. So 414
-    # rows train, 128 are the gap, 161 test; the 71 fill no window.
+    # 703 rows, and 71 at the end of the jogging file: 70 % of 774 is 542. So 414 rows
+    # train, 128 are the gap, 161 test; the 71 fill no window.
     assert [len(side) for side in walking] == [29, 4]
     rows, _ = read(mobi_act_folder, "WAL", "9")
     np.testing.assert_array_equal(walking[0][-1][-1], rows[407])
@@ -91,7 +91,7 @@ def test_time_blocks_are_a_window_apart(mobi_act_folder):
 
 
 def released_windows(folder):
-    """The published cut: one stream, other activities as walking, ends compared."""
+    """Cuts as published: one stream, other activities as walking, ends compared."""
     rows, activity, subject = [], [], []
     for who, activity_file in itertools.product(PEOPLE, ACTIVITIES):
         more, labels = read(folder, activity_file, who)
@@ -110,10 +110,10 @@ def released_windows(folder):
 def test_released_is_the_published_cut_and_split(mobi_act_folder):
     data = load("mobi_act", source=mobi_act_folder, preset="official", split="official")
     rows, windows, activity, subject = released_windows(mobi_act_folder)
-    # Statistics are of everything, the rows of other activities and the tests too.
+    # Statistics cover everything, including other activities and test rows.
     np.testing.assert_allclose(data.spec.mean, rows.mean(axis=0), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(data.spec.std, rows.std(axis=0), rtol=1e-9)
-    # Both sides together are all windows, each once, in order within a side.
+    # The two sides together contain each window once, in order within a side.
     place = {window.tobytes(): index for index, window in enumerate(windows)}
     sides = [[place[window.tobytes()] for window in side.windows] for side in data[1:]]
     assert sorted(sides[0] + sides[1]) == list(range(len(windows)))
@@ -160,7 +160,7 @@ def test_the_selected_people_are_those_published(mobi_act_folder):
     }
     # 20 men and 16 women; 18, 14 and 4 up to 70 kg, up to 90 kg and above.
     assert counts == {"gender": [20, 16], "weight": [18, 14, 4], "height": [13, 11, 12]}
-    assert people["57"]["gender"] == 0  # Written with a Greek letter.
+    assert people["57"]["gender"] == 0  # Contains a Greek letter.
 
 
 def test_zip_inner_folder_and_other_spellings_give_the_same(
@@ -171,7 +171,7 @@ def test_zip_inner_folder_and_other_spellings_give_the_same(
     assert load("mobi_act", source=archive).spec == spec
     assert load("mobi_act", source=copy / "Annotated Data").spec == spec
     readme = copy / "Readme.txt"
-    text = readme.read_bytes().decode("latin-1")  # As an editor may have saved it.
+    text = readme.read_bytes().decode("latin-1")  # An editor may save it like this.
     readme.unlink()
     (copy / "README.TXT").write_text(text, encoding="utf-8")
     assert load("mobi_act", source=copy).spec == spec

@@ -1,4 +1,4 @@
-"""The complete MobiAct, where there is a copy, gives the published counts."""
+"""The complete MobiAct, if present, has the published counts."""
 
 import pathlib
 

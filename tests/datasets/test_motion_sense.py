@@ -14,7 +14,7 @@ from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
 
 @pytest.fixture
 def copy(motion_sense_folder, tmp_path):
-    """A copy of the folder to spoil."""
+    """Returns a copy of the folder to corrupt."""
     return shutil.copytree(motion_sense_folder, tmp_path / "copy")
 
 
@@ -52,7 +52,7 @@ def test_mag4_streams_subject_then_activity_then_trial(motion_sense_folder):
     np.testing.assert_allclose(data.train.windows, expected, rtol=1e-5)
     subject = np.searchsorted(ends, starts, "right") // len(trials)
     np.testing.assert_array_equal(data.train.labels["subject"], subject)
-    # The three people lie on the bounds of the classes.
+    # The three people lie on the class bounds.
     people = {"gender": [1, 0, 0], "weight": [2, 0, 1], "height": [2, 0, 1]}
     for attribute, classes in people.items():
         label = data.train.labels[attribute]

@@ -1,4 +1,4 @@
-"""The complete MotionSense gives the published counts and constants."""
+"""The complete MotionSense has the published counts and constants."""
 
 import dataclasses
 import pathlib
@@ -55,7 +55,7 @@ def test_counts_and_constants(recordings, name):
     sides = divide(dataset, preset, parts, "trial", seed=0)
     assert tuple(sum(len(r.rows) for r in side) for side in sides) == rows
     got = cut_and_split(dataset, preset, recordings, "trial", seed=0)
-    # Eight decimals are published, so half of the ninth is all the freedom there is.
+    # Eight decimals are published, so the tolerance is half of the ninth.
     np.testing.assert_allclose(got[1], mean, rtol=0, atol=5.1e-9)
     np.testing.assert_allclose(got[2], std, rtol=0, atol=5.1e-9)
     for side, (count, by_activity) in zip(got[3:], (train, test), strict=True):

@@ -1,4 +1,4 @@
-"""Occupancy from a small table in the original layout, and the real one's counts."""
+"""Occupancy from a small table in the original layout, and the real table's counts."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ REAL = pathlib.Path(os.environ.get("JAXANON_DATA") or SHARED) / "occupancy"
 TITLES = [*COLUMNS]
 TITLES.insert(TITLES.index("S5_CO2") + 1, "S5_CO2_Slope")
 HEADER = ",".join(["Date", "Time", *TITLES, "Room_Occupancy_Count"])
-# Day, first time, and how many rows there are of how many people.
+# Day, first time, number of rows, and number of people.
 DAYS = [
     ("2017-12-22", "20:00:00", [(3, 130), (2, 130), (1, 130), (0, 260)]),
     ("2017-12-23", "8:15:00", [(0, 130), (3, 130), (2, 130), (1, 130)]),
@@ -23,7 +23,10 @@ DAYS = [
 
 
 def lines(days=DAYS, blank=()):
-    """Column c of row r is r + c / 8; ``blank`` cells, ``(row, title)``, are empty."""
+    """Returns lines where column c of row r is r + c / 8; ``blank`` cells are empty.
+
+    Each entry of ``blank`` is ``(row, title)``.
+    """
     found = [HEADER]
     for day, first, stretches in days:
         clock = np.datetime64(f"{day}T{first:0>8}")
@@ -35,7 +38,7 @@ def lines(days=DAYS, blank=()):
                     for c, t in enumerate(TITLES)
                 ]
                 date, time = str(clock).split("T")
-                # As in the file an hour has no zero before it.
+                # As in the original file, hours have no leading zero.
                 time = f"{int(time[:2])}{time[2:]}"
                 found.append(",".join([date, time, *cells, str(people)]))
                 clock += np.timedelta64(30, "s")
@@ -52,17 +55,17 @@ def folder(tmp_path_factory):
 
 def test_stretches_are_of_as_many_people_without_a_gap(folder, cache):
     found = store.read(registry.find("occupancy"), folder, cache)
-    # The evening's 0 goes on through midnight, but not to the next morning.
+    # The evening's 0 lasts through midnight, but not to the next morning.
     assert [own.labels["people"] for own in found] == [3, 2, 1, 0, 0, 3, 2, 1]
     assert [len(own.rows) for own in found] == [130] * 3 + [260] + [130] * 4
     assert [own.trial for own in found] == [0] * 4 + [1] * 4
     days = [own.labels["subject"] for own in found]
     assert days == ["2017-12-22"] * 4 + ["2017-12-23"] * 4
-    # The slope of CO2, the 14th of 16, is left out.
+    # The slope of CO2, the 14th of 16, is dropped.
     columns = np.delete(np.arange(16), 13) / 8
     rows = np.concatenate([own.rows for own in found])
     want = np.arange(len(rows))[:, None] + columns
-    want[0, 0] = want[1, 0]  # Nothing is before it.
+    want[0, 0] = want[1, 0]  # No row is before it.
     np.testing.assert_array_equal(rows, want.astype(np.float32))
 
 
@@ -81,7 +84,7 @@ def test_windows_of_a_room(folder):
         **{f"{n} sound": "V" for n in range(1, 5)},
         **{"CO2": "ppm", "PIR 6": "1", "PIR 7": "1"},
     }
-    # Of 130 rows 32 test, 98 less 16 train: (32 - 16) // 2 + 1 and (82 - 16) // 2 + 1.
+    # 32 of 130 rows test, 98 less 16 train: (32 - 16) // 2 + 1 and (82 - 16) // 2 + 1.
     for side, count in ((data.train, 34), (data.test, 9)):
         late = side.labels["people"][side.labels["subject"] == 1]
         assert np.bincount(late).tolist() == [count] * 4
@@ -115,7 +118,7 @@ def test_a_zip_gives_the_same(folder, zipped, tmp_path):
 
 
 def swap(text, number, old, new):
-    """The text with one cell changed, of line ``number`` counted from 1."""
+    """Changes one cell of the text, in line ``number`` counted from 1."""
     line = text[number - 1]
     assert old in line
     return [*text[: number - 1], line.replace(old, new, 1), *text[number:]]
@@ -190,14 +193,14 @@ def test_the_room_as_it_is(cache):
     people = np.repeat(
         [own.labels["people"] for own in found], [len(own.rows) for own in found]
     )
-    assert np.bincount(people).tolist() == [8228, 459, 748, 694]  # As UCI has it.
+    assert np.bincount(people).tolist() == [8228, 459, 748, 694]  # The UCI version.
     data = load("occupancy", source=REAL)
     assert data.spec.classes["subject"] == (
         *("2017-12-22", "2017-12-23", "2017-12-25", "2018-01-10"),
     )
     co2 = data.train.windows[..., data.spec.channels.index("CO2")]
     assert 340 < co2.min() and co2.max() < 1300
-    # More people, more light: nobody switches it on when nobody is there.
+    # Light increases with people, because an empty room stays dark.
     light = data.train.windows[..., data.spec.channels.index("1 light")].mean(axis=1)
     told = [light[data.train.labels["people"] == n].mean() for n in range(4)]
     assert told[0] < 10 < min(told[1:])

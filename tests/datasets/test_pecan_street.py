@@ -12,13 +12,16 @@ from jaxanon.datasets.pecan_street.clocks import minute_of_day, universal
 
 pytest.importorskip("pyarrow")
 DAYS, DAY = 8, 1440
-SERVER = "-05"  # Hours from UTC of all stamps: summer on the clocks of Texas.
-START = np.datetime64("2019-06-03T00:00", "m")  # By the server's clock.
+SERVER = "-05"  # Hours from UTC of all stamps: daylight time in Texas.
+START = np.datetime64("2019-06-03T00:00", "m")  # The server's clock.
 CIRCUITS = ("air1", "furnace1", "dishwasher1", "drye1", "refrigerator1", "oven1")
 
 
 def lines(home, columns, values):
-    """Rows of a file: dataid, localminute, then ``values[minute, column]``."""
+    """Returns the rows of a file.
+
+    Dataid, localminute, then ``values[minute, column]``.
+    """
     yield ",".join(["dataid", "localminute", *columns])
     order = np.random.default_rng(home).permutation(len(values))
     for minute in order:
@@ -28,13 +31,13 @@ def lines(home, columns, values):
 
 
 def use(home):
-    """Minute t of a home: home + t / 1024, which float32 has exactly."""
+    """Returns home + t / 1024 for minute t, which float32 represents exactly."""
     return home + np.arange(DAYS * DAY) / 1024
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Two homes in Austin, of which one has a sun and a gap; one in New York."""
+    """Writes two Austin homes, one with solar power and a gap, and one in New York."""
     folder = tmp_path_factory.mktemp("pecan") / "pecan_street"
     folder.mkdir()
     nothing = np.full(DAYS * DAY, np.nan)
@@ -68,7 +71,7 @@ def test_texas_alone_by_its_own_clock(folder):
              side.labels["power"][side.labels["subject"] == number])
             for side in data[1:]
         ]  # fmt: skip
-        # 192 hours: 154 and a half train, 25 before that are left out.
+        # 192 hours: 154.5 train, less the 25 before the test.
         for (windows, power), start in zip(sides, (0, 154), strict=True):
             for i, (window, target) in enumerate(zip(windows, power, strict=True)):
                 at = start + i
@@ -89,7 +92,7 @@ def test_new_users_are_in_new_york_and_keep_their_own_time(folder):
     texas = load("pecan_street", source=folder, preset="texas24")
     assert (spec.mean, spec.target) == (texas.spec.mean, texas.spec.target)
     own = data.test.labels["subject"] == 2
-    assert own.sum() == 192 - 24  # All that there is.
+    assert own.sum() == 192 - 24  # All windows.
     # Midnight on the server's clock is one in the morning in New York.
     turn = 2 * np.pi * (1 + 29.5 / 60) / 24
     np.testing.assert_allclose(data.test.windows[own][0, 0, 1], np.sin(turn), atol=4e-3)
@@ -108,7 +111,7 @@ def test_circuits_and_the_table_of_homes(folder, tmp_path):
     assert spec.classes["subject"] == ("26", "27", "59")
     air = np.arange(DAY) % 7 / 8
     bridged = air.copy()
-    bridged[700:705] = air[699]  # A reading holds for all that was not read.
+    bridged[700:705] = air[699]  # A reading holds until the next one.
     for number, own, factors in (
         (0, bridged, (1, 0, 0, 0, 0, 0)),
         (1, air, (1, 2, 3, 4, 5, 6)),

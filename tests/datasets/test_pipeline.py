@@ -32,7 +32,7 @@ def test_a_dropped_class_counts_for_the_statistics_only():
         dataset, preset, parts, "time_block", 0
     )
     assert classes["activity"] == ("sitting", "laying")
-    for side in (train, test):  # Every row holds the number of its activity.
+    for side in (train, test):  # Every row holds its activity's number.
         expected = np.array([3, 5])[side.labels["activity"]]
         np.testing.assert_array_equal(side.windows[:, 0, 0], expected)
         assert set(side.labels["activity"].tolist()) == {0, 1}
@@ -74,7 +74,7 @@ def test_whoever_is_new_only_tests_and_open_names_are_numbered_as_they_come():
     assert classes == {"place": ("here", "there"), "subject": ("b", "a", "c")}
     assert train.labels["subject"].tolist() == [0, 0, 1, 1]  # 12 / 2 less a window.
     assert test.labels["subject"].tolist() == [0] * 3 + [1] * 3 + [2] * 6
-    assert mean == (101.5,)  # Of rows 100 to 103, none of those who are new.
+    assert mean == (101.5,)  # Rows 100 to 103, without the new people's rows.
     with pytest.raises(
         ValueError, match=r"with place in \('there',\), the test classes of this pr"
     ):

@@ -1,4 +1,4 @@
-"""Classes are renumbered without mixing them up."""
+"""Renumbering keeps classes separate."""
 
 import numpy as np
 import pytest

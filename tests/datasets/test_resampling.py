@@ -1,4 +1,4 @@
-"""Resampling, against SciPy and against what a signal is known to be."""
+"""Resampling, against SciPy and against known signals."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Room climate from small files in the original layout, and the real one's counts."""
+"""Room climate from small files in the original layout, and the real files' counts."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ from jaxanon.datasets.room_climate.room_climate_dataset_builder import (
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared/data"
 REAL = pathlib.Path(os.environ.get("JAXANON_DATA") or SHARED) / "room_climate"
-# What is done, by how many, and for how many seconds; 0 is n/a.
+# Activity, number of people, and seconds; 0 is n/a.
 DONE = [(0, 0, 200), (0, 1, 60), (1, 1, 200), (2, 2, 200), (3, 1, 200), (4, 2, 200)]
 LENGTH = sum(seconds for *_, seconds in DONE)
 
@@ -38,7 +38,7 @@ def lines(nodes=(1, 2, 3), shift=0):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Three measurements of each room, equally long, those of A with a fourth node."""
+    """Writes three measurements per room, equally long; A also has a fourth node."""
     found = tmp_path_factory.mktemp("climate") / "room_climate"
     for room in "ABC":
         place = found / f"datasets-location_{room}"
@@ -53,18 +53,18 @@ def folder(tmp_path_factory):
 
 def test_stretches_of_a_room_are_of_one_activity(folder, cache):
     found = store.read(registry.find("room_climate"), folder, cache)
-    assert len(found) == 9 * 5  # Without those of whom nothing is told.
+    assert len(found) == 9 * 5  # Without unlabelled measurements.
     assert [own.trial for own in found[::5]] == [1, 2, 10] * 3
     assert [own.labels["subject"] for own in found[::15]] == [0, 1, 2]
     assert [own.labels["activity"] for own in found[:5]] == [0, 1, 2, 3, 4]
-    # A row every 4 s from the first reading on, at 0.1 s: 0.1 to 196.1 and on.
+    # A row every 4 s, starting with the first reading at 0.1 s: 0.1 to 196.1 and so on.
     away, read, *_ = found
     assert away.rows.shape == (50, len(CHANNELS)) and len(read.rows) == 50
     columns = np.array([10 * node + c for node in (1, 2, 3) for c in range(4)])
     times = 0.1 + 4 * np.arange(50)[:, None]
     np.testing.assert_allclose(away.rows[1:], (columns + times)[1:], rtol=1e-6)
     np.testing.assert_allclose(read.rows, columns + times + 260, rtol=1e-6)
-    # Before a node is read for the first time, at 0.2 and 0.3 s, that reading holds.
+    # Before a node's first reading, at 0.2 and 0.3 s, that reading holds.
     first = columns + np.repeat([0.1, 0.2, 0.3], 4)
     np.testing.assert_allclose(away.rows[0], first, rtol=1e-6)
 
@@ -78,7 +78,7 @@ def test_windows_of_three_rooms(folder):
     )
     assert (spec.time, spec.rate_hz, spec.channels) == (32, 0.25, CHANNELS)
     assert spec.units == ("°C", "%", "nm", "nm") * 3
-    # 50 rows hold (50 - 32) // 8 + 1 windows; of three measurements the last tests.
+    # 50 rows hold (50 - 32) // 8 + 1 windows; the last of three measurements tests.
     for side, count in ((data.train, 2 * 3), (data.test, 3)):
         assert len(side.windows) == 3 * 5 * count
         for room in range(3):
@@ -199,7 +199,7 @@ def test_the_rooms_as_they_are(cache):
     found = store.read(registry.find("room_climate"), REAL, cache)
     measured = {(own.labels["subject"], own.trial) for own in found}
     count = np.bincount([room for room, _ in measured])
-    assert count.tolist() == [60, 44, 40]  # NOTES.md beside the data.
+    assert count.tolist() == [60, 44, 40]  # See NOTES.md in the data folder.
     rows = np.concatenate([own.rows for own in found])
     temperature, humidity = rows[:, 0::4], rows[:, 1::4]
     assert 20 < temperature.min() and temperature.max() < 26

@@ -6,13 +6,13 @@ import pytest
 from jaxanon.datasets import load
 from jaxanon.datasets.sleep_edf.description import CHANNELS
 
-# Stages and how many epochs they last. Sleep is from the 70th to the 160th: from the
-# 10th to the 220th of 225 epochs it is at most 60 away.
+# Stages and their numbers of epochs. Sleep is from epoch 70 to 160, so epochs 10 to 220
+# of 225 are at most 60 away.
 NIGHT = [(0, 70), (1, 5), (2, 30), (3, 8), (2, 1), (4, 20), (0, 3), (2, 23), (0, 65)]
 
 
 def night(length=None):
-    """Features that hold the number of their epoch and of their channel, and stages."""
+    """Writes features that hold their epoch and channel, and stages."""
     stages = np.repeat(*zip(*NIGHT, strict=True)).astype(np.int8)[:length]
     rows = np.arange(len(stages))[:, None] + np.arange(72) / 100
     return {"X": rows.astype(np.float32), "y": stages}
@@ -20,7 +20,7 @@ def night(length=None):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two nights of two people; the first night of the second breaks off."""
+    """Writes two nights of two people; the first night of the second is truncated."""
     tmp_path = tmp_path / "nights"
     tmp_path.mkdir()
     for name in ("SC4001E0", "SC4002E0", "SC4011G0", "SC4012G0"):
@@ -61,7 +61,7 @@ def test_the_whole_recording_may_be_taken(folder):
 
 def test_the_end_of_a_night_may_test(folder):
     data = load("sleep_edf", source=folder, split="time_block")
-    # 210 epochs from the 10th: 168 before the boundary, 10 of them left out.
+    # 210 epochs from the 10th: 168 before the boundary, 10 of them dropped.
     first, last = (
         side.windows[side.labels["subject"] == 0][..., 0] for side in data[1:]
     )

@@ -1,4 +1,4 @@
-"""The published features of Sleep-EDF give the counts of their notes."""
+"""The published features of Sleep-EDF have the counts of their notes."""
 
 import pathlib
 
@@ -19,13 +19,13 @@ def test_twenty_nights_of_ten_people(cache):
     nights = {(r.labels["subject"], r.trial) for r in recordings}
     assert nights == {(who, night) for who in range(10) for night in (1, 2)}
     data = load("sleep_edf", source=PLACE, preset="whole")
-    # Of every night the first nine epochs end no window.
+    # No window ends in the first nine epochs of a night.
     assert sum(len(side.windows) for side in data[1:]) == 52_647 - 20 * 9
     data = load("sleep_edf", source=PLACE)
     for side in data[1:]:
         assert set(side.labels["subject"].tolist()) == set(range(10))
         assert set(side.labels["stage"].tolist()) == set(range(5))
-    first = data.train.labels["subject"] == 1  # It breaks off.
+    first = data.train.labels["subject"] == 1  # The night is truncated.
     assert 4 not in data.train.labels["stage"][first]
 
 

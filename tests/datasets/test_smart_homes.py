@@ -16,7 +16,7 @@ from jaxanon.datasets.smart_homes.smart_homes_dataset_builder import (
 
 FIRST = datetime.datetime(2010, 3, 1, tzinfo=datetime.UTC)
 DAYS = 5
-# Start and end of what everybody does every day.
+# Start and end of the same daily activities in each home.
 DAY = (
     ("sleep", "01:00:00", "06:50:00"),
     ("toilet", "07:00:10", "07:01:50"),
@@ -29,7 +29,7 @@ MIT = (
     "Sleeping,Toileting,Preparing-breakfast,Going-out-to-work,Preparing-a-beverage"
 ).split(",")
 ORDONEZ = "Sleeping,Toileting,Breakfast,Leaving,Snack".split(",")
-# Names as they are in the files, trailing blanks included: all types in each half.
+# Names as in the files, with trailing blanks: all types in each half.
 SENSORS = {
     "A": "Microwave;Hall-Toilet door;Cups cupboard;Fridge;Front door;Toilet Flush;"
     "Washing machine;Groceries Cupboard;Hall-Bedroom door;Dishwasher",
@@ -50,7 +50,7 @@ IN_ORDONEZ = (
 
 
 def at(day, clock):
-    """A time of the ``day``-th day."""
+    """Returns a time of the ``day``-th day."""
     hours, minutes, seconds = map(int, clock.split(":"))
     return FIRST + datetime.timedelta(day, seconds, 0, 0, minutes, hours)
 
@@ -61,7 +61,7 @@ def write(path, lines):
 
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory):
-    """Sensor number k, from 0, is on from 7:k:30 to 7:k:45 every day."""
+    """Writes homes whose sensor k, from 0, is on from 7:k:30 to 7:k:45 every day."""
     folder = tmp_path_factory.mktemp("homes")
     for home, sensors in SENSORS.items():
         names, words = sensors.split(";"), MIT if home in "DE" else HOUSE
@@ -69,7 +69,7 @@ def homes(tmp_path_factory):
         for day in range(DAYS):
             for k in range(len(names)):
                 events.append((at(day, f"7:{k}:30"), 15, k + 1))
-            events.append((at(day, "7:58:0"), 30, 99))  # Of a sensor without a name.
+            events.append((at(day, "7:58:0"), 30, 99))  # A sensor without a name.
             for k, (_, start, end) in enumerate(DAY):
                 length = (at(day, end) - at(day, start)).seconds
                 acts.append((at(day, start), length, 5 * k))
@@ -101,12 +101,12 @@ def homes(tmp_path_factory):
 
 @pytest.fixture
 def copy(homes, tmp_path):
-    """A copy of the folder to spoil."""
+    """Returns a copy of the folder to corrupt."""
     return shutil.copytree(homes, tmp_path / "copy")
 
 
 def of(data, side, home, activity):
-    """Windows of one home and activity."""
+    """Returns the windows of one home and activity."""
     labels, classes = side.labels, data.spec.classes
     rows = labels["subject"] == classes["subject"].index(home)
     rows &= labels["activity"] == classes["activity"].index(activity)
@@ -120,7 +120,7 @@ def test_windows_are_half_hours_around_what_was_done(homes):
     assert (spec.time, spec.public, spec.private) == (30, "activity", ("subject",))
     assert spec.rate_hz == pytest.approx(1 / 60) and spec.split == "time_block"
     assert spec.classes["activity"] == tuple(name for name, _, _ in sorted_day())
-    (window,) = of(data, data.test, "A", "toilet")  # Of the one test day.
+    (window,) = of(data, data.test, "A", "toilet")  # The only test day.
     # 7:00 and 7:01 have the toilet's 50 s each, so the window is 6:45 to 7:15.
     on, changed = window[:, :18], window[:, 18:36]
     quarter = np.zeros(30)
@@ -128,8 +128,8 @@ def test_windows_are_half_hours_around_what_was_done(homes):
     kinds = [name.removesuffix(" on") for name in CHANNELS[:18]]
     np.testing.assert_array_equal(on[:, kinds.index("toilet")], quarter)
     np.testing.assert_array_equal(changed[:, kinds.index("toilet")], quarter > 0)
-    assert on[:, kinds.index("seat")].sum() == 0  # A has none.
-    assert on.sum() == changed.sum() / 4 == 0.25 * 10  # The unnamed one is not there.
+    assert on[:, kinds.index("seat")].sum() == 0  # A has no such sensor.
+    assert on.sum() == changed.sum() / 4 == 0.25 * 10  # The unnamed one is absent.
     angle = 2 * np.pi * (6 * 60 + 45) / 1440
     np.testing.assert_allclose(
         window[0, 36:], [np.sin(angle), np.cos(angle)], rtol=1e-5
@@ -143,27 +143,27 @@ def sorted_day():
 
 def test_every_activity_has_a_window_a_quarter_hour(homes):
     data = load("smart_homes", source=homes)
-    # Of 20 min 2, of 3 h 12; 1:00 to 4:00 less the 14 min before the day ends, which
-    # is of the day before, and 4:15 to 6:50: 166 and 155 min, 12 and 11.
+    # 20 min have 2 windows, 3 h have 12. 1:00 to 4:00 less the last 14 min of the
+    # previous day, and 4:15 to 6:50: 166 and 155 min, so 12 and 11.
     expected = {"toilet": 1, "breakfast": 2, "leave": 12, "snack": 1}
     for home in data.spec.classes["subject"]:
         for activity, count in expected.items():
             assert len(of(data, data.train, home, activity)) == 4 * count
             assert len(of(data, data.test, home, activity)) == count
         nights = [len(of(data, side, home, "sleep")) for side in data[1:]]
-        # The first day of the data, that of 1:00, has the end of a night only.
+        # The first day of the data, that of 1:00, has only the end of a night.
         assert nights == [12 * 5 + 11 * 4, 11]
 
 
 def test_the_last_day_tests(homes):
     data = load("smart_homes", source=homes)
-    # Days from 4 to 4 are six, the first of which has a night only; the last tests,
-    # and its night is not in the data.
+    # There are six days from 4 to 4, the first with only a night. The last tests, and
+    # its night is not in the data.
     earliest = []
     for side in data[1:]:
         angle = np.arctan2(side.windows[:, 0, 36], side.windows[:, 0, 37])
         earliest.append((np.round(angle / (2 * np.pi) * 1440) % 1440).min())
-    assert earliest == [45, 240]  # 0:45, a quarter before 1:00, and 4:00.
+    assert earliest == [45, 240]  # 0:45, a quarter of an hour before 1:00, and 4:00.
 
 
 def test_other_presets(homes):
@@ -193,7 +193,7 @@ def test_homes_may_be_split(homes, zipped, tmp_path):
 
 
 def test_an_end_before_its_start_keeps_minutes_and_seconds():
-    # The three that the data has, as they stand there.
+    # The data's three, unchanged.
     text = "a\nb\n" + "\n".join(
         [
             "2011-12-01 19:28:51\t\t2011-12-01 16:29:59\t\tToileting",
@@ -214,7 +214,7 @@ def test_a_house_by_hand():
     }
     events, activities = read_house("B", parts)
     assert events.start.tolist() == [100, 300]  # Number 77 has no name.
-    assert events.end.tolist() == [101, 307]  # An event lasts a second at least.
+    assert events.end.tolist() == [101, 307]  # An event lasts at least a second.
     assert (activities.end - activities.start).tolist() == [50]
 
 

@@ -1,4 +1,4 @@
-"""The seven homes, where there is a copy, hold what their makers counted."""
+"""The seven homes, if present, have the counts of their authors."""
 
 import pathlib
 
@@ -22,7 +22,7 @@ def source():
 
 
 def test_events_and_activities_are_as_many_as_counted(source):
-    # NOTES.md beside the data; of A, B and C less those of sensors without a name.
+    # From NOTES.md in the data folder; A, B and C without unnamed sensors.
     homes = list(builder.homes(source))
     assert [len(a.start) for _, a in homes] == [259, 112, 234, 295, 208, 248, 493]
     assert [len(e.start) for e, _ in homes][3:] == [2772, 1962, 409, 2334]
@@ -31,7 +31,7 @@ def test_events_and_activities_are_as_many_as_counted(source):
 
 
 def test_every_type_is_in_three_homes_at_least(source):
-    # Some are left out by a split by home, and no channel may be constant.
+    # A split by home drops some, and no channel may be constant.
     homes = [set(events.kind.tolist()) for events, _ in builder.homes(source)]
     counts = [sum(kind in home for home in homes) for kind in range(len(TYPES))]
     assert min(counts) >= 3, dict(zip(TYPES, counts, strict=True))
@@ -56,7 +56,7 @@ def test_nights_are_nights_and_beds_are_slept_in(source):
         bed = side.windows[:, :, column("bed on")].mean(axis=1)
         assert bed[asleep].mean() > 3 * bed[out].mean()
     asleep = label == spec.classes["activity"].index("sleep")
-    # From midnight to ten both are nearer to their values of the night than of the day.
+    # From midnight to ten, both are closer to their night values than to the day's.
     for channel in ("sine of day", "cosine of day"):
         clock = side.windows[:, 0, column(channel)]
         assert clock[asleep].mean() > 0.1 > 0 > clock[~asleep].mean()

@@ -40,7 +40,8 @@ def test_statistics_are_of_the_training_rows(watch_file):
         data.spec.mean, rows.mean(axis=0, dtype=float), rtol=1e-9
     )
     np.testing.assert_allclose(data.spec.std, rows.std(axis=0, dtype=float), rtol=1e-6)
-    # Starts 0, 16, ... 160 of 292 rows, and 0, 16, 32, 48 of 180: by hand 11 and 4.
+    # By hand: starts 0, 16, ... 160 of 292 rows give 11, and 0, 16, 32, 48 of 180 give
+    # 4.
     assert [len(side.windows) for side in data[1:]] == [28 * 11, 28 * 4]
 
 
@@ -69,7 +70,7 @@ def test_says_where_the_file_should_be(monkeypatch, tmp_path):
 
 
 class Code:
-    """Writes a file when it is unpickled."""
+    """Object that writes a file when it is unpickled."""
 
     def __init__(self, marker):
         self.marker = str(marker)
@@ -90,7 +91,7 @@ RUNS_CODE = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "cloudp
 
 
 def _could_run_code(tree):
-    """Yields what a reader does that runs code from a file, or might."""
+    """Yields readers that run, or might run, code from a file."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             module = getattr(node, "module", None) or ""
@@ -116,7 +117,7 @@ def test_no_other_reader_unpickles(name):
         for what in _could_run_code(ast.parse(path.read_text(encoding="utf-8")))
     }
     own = "np.load(io.BytesIO(content), allow_pickle=True)"  # After its SHA-256.
-    builder = "smartwatch_dataset_builder.py"  # Below jaxanon, too, once installed.
+    builder = "smartwatch_dataset_builder.py"  # Also below an installed jaxanon.
     there = any(path.name == builder for path in paths)
     assert found == ({(builder, own)} if there else set())
     assert there or name != ".datasets"

@@ -1,4 +1,4 @@
-"""Original files are found where they are said to be, or fetched whole."""
+"""Original files are found at the given place, or downloaded completely."""
 
 import http.server
 import threading
@@ -12,7 +12,7 @@ from jaxanon.datasets.motion_sense import location
 
 @pytest.fixture
 def nowhere(monkeypatch):
-    """No copy of the data on this machine."""
+    """Hides all local copies of the data."""
     monkeypatch.setattr(
         sources, "__file__", "/nowhere/else/jaxanon/datasets/sources.py"
     )
@@ -20,7 +20,7 @@ def nowhere(monkeypatch):
 
 @pytest.fixture
 def server(tmp_path):
-    """A folder and the address at which it is served."""
+    """Serves a folder; returns the folder and its address."""
     folder = tmp_path / "served"
     folder.mkdir()
 
@@ -116,7 +116,7 @@ def test_motion_sense_is_downloaded_when_it_is_nowhere(
     monkeypatch.setattr(location, "COMPLETE", location.fingerprint(archive))
     got = load("motion_sense", data_dir=tmp_path)
     assert got.spec == load("motion_sense", source=motion_sense_folder).spec
-    # What was refused can be used all the same, as the message says.
+    # The rejected file can still be used as ``source``, as the message says.
     fetched = tmp_path / "downloads" / "motion_sense" / archive.name
     assert load("motion_sense", source=fetched).spec == got.spec
 

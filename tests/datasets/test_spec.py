@@ -1,4 +1,4 @@
-"""A spec refuses what does not fit, and survives JSON."""
+"""A spec rejects inconsistent fields and survives JSON."""
 
 import dataclasses
 import json

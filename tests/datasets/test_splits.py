@@ -1,4 +1,4 @@
-"""No side of a split sees the other."""
+"""The sides of a split are disjoint."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_of_everybody_s_days_the_last_test(days):
             {r.trial for r in s if r.labels["subject"] == who} for s in (train, test)
         ]
         distinct = len(set(days[who]))
-        # A fifth, rounded, one at least: of 1 day none, of 2 to 7 one, of 8 two.
+        # A fifth, rounded, at least one: 0 of 1 day, 1 of 2 to 7, 2 of 8.
         expected = 0 if distinct == 1 else 1 if distinct < 8 else 2
         assert len(sides[1]) == expected and len(sides[0]) == distinct - expected
         assert not sides[1] or max(sides[0]) < min(sides[1])
@@ -77,7 +77,7 @@ def test_released_draws_a_fifth_of_each_subject_rounded_up(subjects, seed):
     labels = {"subject": np.array(subjects), "index": np.arange(len(subjects))}
     windows = Windows(np.arange(len(subjects))[:, None, None], labels)
     sides = splits.as_released(windows, seed)
-    for side in sides:  # A label stays with its window, and order is kept.
+    for side in sides:  # A label stays with its window, and the order is preserved.
         np.testing.assert_array_equal(side.windows[:, 0, 0], side.labels["index"])
         assert (np.diff(side.labels["index"]) > 0).all()
     both = np.concatenate([side.labels["index"] for side in sides])
@@ -95,14 +95,14 @@ def test_the_released_draw_follows_the_seed_and_is_spread():
         splits.as_released(windows, seed)[1].windows.ravel() for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
-    assert len(np.intersect1d(first, other)) < 100  # 40 of 200 by chance.
-    # Over the whole recording, where a block would fill a fifth of it.
+    assert len(np.intersect1d(first, other)) < 100  # 40 random ones of 200.
+    # Over the whole recording; a block would fill a fifth of it.
     assert np.histogram(first, 5, (0, 1000))[0].min() > 20
 
 
 def test_a_long_recording_is_cut_with_a_gap():
     train, test = splits.by_time_block([recording(100)], window=10)
-    # 70 % is row 70; the 10 rows before it are in neither side.
+    # 70 % is row 70; neither side has the 10 rows before it.
     np.testing.assert_array_equal(values(train), np.arange(60))
     np.testing.assert_array_equal(values(test), np.arange(70, 100))
 
@@ -131,7 +131,7 @@ def test_a_trial_is_cut_whatever_was_done():
         recording(10, trial=1, start=200),
     ]
     train, test = splits.by_time_of_trial(nights, window=5, fraction=0.4)
-    # Row 60 of 100, and row 6 of 10; what is 5 before neither trains nor tests.
+    # Row 60 of 100, and row 6 of 10; the 5 rows before are on neither side.
     np.testing.assert_array_equal(values(train), [*range(55), 200])
     np.testing.assert_array_equal(values(test), [*range(60, 100), *range(206, 210)])
     assert [(r.labels["act"], r.trial) for r in test] == [(1, 0), (0, 1)]
@@ -146,11 +146,11 @@ def test_the_share_and_where_a_recording_is_cut_are_the_callers():
 
 def test_short_recordings_stay_whole():
     series = [recording(20, start=100 * i) for i in range(5)]
-    # The boundary, row 70, is the middle of the fourth: at a tie it trains.
+    # The boundary, row 70, is the middle of the fourth: a tie trains.
     train, test = splits.by_time_block(series, window=15)
     assert [r.rows[0, 0] for r in train] == [0, 100, 200, 300]
     assert [r.rows[0, 0] for r in test] == [400]
-    # Of six, row 84 lies 4 into the fifth, most of which is behind it.
+    # Row 84 of six recordings lies 4 rows into the fifth, most of which comes after it.
     train, test = splits.by_time_block([*series, recording(20, start=500)], window=15)
     assert [r.rows[0, 0] for r in test] == [400, 500]
 

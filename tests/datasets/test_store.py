@@ -1,4 +1,4 @@
-"""Recordings are prepared once, whole, and for the source that was asked for."""
+"""Recordings are prepared once, completely, and for the requested source."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from jaxanon.datasets import load, registry, store
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder
 
-# Where protobuf is held below 7 TFDS asks it what it calls deprecated.
+# With protobuf below 7, TFDS calls a deprecated function of it.
 OF_TFDS = ("-W", "ignore:label() is deprecated:DeprecationWarning")
 
 
@@ -18,7 +18,7 @@ def test_the_second_load_reads_what_the_first_prepared(
     watch_file, tmp_path, monkeypatch
 ):
     first = load("smartwatch", source=watch_file, data_dir=tmp_path)
-    monkeypatch.setattr(Builder, "recordings", None)  # Would fail if it were called.
+    monkeypatch.setattr(Builder, "recordings", None)  # Would fail if called.
     second = load("smartwatch", source=watch_file, data_dir=tmp_path)
     np.testing.assert_array_equal(first.train.windows, second.train.windows)
 
@@ -50,7 +50,7 @@ def test_an_interrupted_preparation_is_not_taken_for_a_whole_one(
         load("smartwatch", source=watch_file, data_dir=tmp_path)
     monkeypatch.setattr(Builder, "recordings", whole)
     (folder,) = (path.parent for path in tmp_path.rglob("smartwatch") if path.is_dir())
-    half = folder / "smartwatch" / "incomplete.ABCDEF_1.0.0"  # What SIGKILL leaves.
+    half = folder / "smartwatch" / "incomplete.ABCDEF_1.0.0"  # The state after SIGKILL.
     half.mkdir(parents=True)
     (half / "smartwatch-recordings.array_record-00000-of-00001").write_bytes(b"half")
     dataset = registry.find("smartwatch")
@@ -62,7 +62,7 @@ def test_two_processes_may_prepare_at_once(watch_file, tmp_path, monkeypatch):
 
     def slow(self, source):
         yield from whole(self, source)
-        if not other:  # The other process starts later and is done before.
+        if not other:  # The other process starts later and finishes earlier.
             other.append(True)
             store.read(self.dataset, watch_file, tmp_path)
 
@@ -77,7 +77,7 @@ def test_another_process_may_be_done_just_when_one_would_begin(
 
     def slow(self, **kwargs):
         make(self, **kwargs)
-        if not other:  # It has found nothing; now the other prepares it all.
+        if not other:  # It found nothing; then the other process prepares everything.
             other.append(True)
             store.read(self.dataset, watch_file, tmp_path)
 

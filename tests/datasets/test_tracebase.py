@@ -1,4 +1,4 @@
-"""Homes composed of devices: of which days, and that no day is on both sides."""
+"""Homes composed of devices: day selection, and no day on both sides."""
 
 import pathlib
 import sys
@@ -18,12 +18,12 @@ KINDS += ("Printer", "Refrigerator", "Router", "Subwoofer", "Toaster")
 
 
 def power(device, day):
-    """Of a day of a device: no other has it, and sums of ten say which they are of."""
+    """Returns a power unique to the device and day, also in sums of ten."""
     return 1 + device + 20 * day
 
 
 def devices():
-    """(type, name, number, days) of each; the last but one is short of days."""
+    """Returns (type, name, number, days) of each; the last but one has too few days."""
     for number, kind in enumerate(KINDS):
         yield kind, f"dev_{number}", number, 6
     yield "Lamp", "dev_few", 11, 4
@@ -32,7 +32,7 @@ def devices():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Eleven types; days that lack minutes, and a trace that is not complete."""
+    """Writes eleven types, days that lack minutes, and an incomplete trace."""
     arrow, parquet = (
         pytest.importorskip("pyarrow"),
         pytest.importorskip("pyarrow.parquet"),
@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
     for kind, name, number, days in devices():
         for day in range(days):
             add(kind, name, number, day, whole)
-    add("Lamp", "dev_few", 11, 8, whole[6:])  # Six minutes short: no day.
+    add("Lamp", "dev_few", 11, 8, whole[6:])  # Six minutes short: not a day.
     add("Lamp", "dev_few", 11, 9, whole, "incomplete")
     folder = tmp_path_factory.mktemp("traces") / "tracebase"
     folder.mkdir()
@@ -75,7 +75,7 @@ def test_a_home_has_a_refrigerator_and_other_types_once_each(homes):
         assert types == sorted(set(types)) and KINDS.index("Refrigerator") in types
         for kind, device in zip(types, own, strict=True):
             assert device in {f"dev_{kind}"} | ({"dev_other"} if kind == 4 else set())
-    # A type of two devices is drawn more often than one of one.
+    # A type with two devices is drawn more often than a type with one.
     drawn = np.bincount(homes.types.ravel(), minlength=11)
     others = np.delete(drawn, [4, 7])
     assert drawn[7] == 30 and drawn[4] > others.mean()
@@ -122,7 +122,7 @@ def test_windows_are_of_the_composed_homes(folder):
     assert (
         len(spec.classes["subject"]) == 100 and spec.classes["subject"][0] == "home 1"
     )
-    homes = tracebase.homes(100, source=folder)  # Of 30 days.
+    homes = tracebase.homes(100, source=folder)  # Over 30 days.
     hours = homes.power.sum(axis=2).reshape(100, -1, 60).mean(axis=2)
     train = [data.train.windows[data.train.labels["subject"] == h] for h in (0, 99)]
     # 24 days train, less the 25 hours before the test.

@@ -1,4 +1,4 @@
-"""UCI HAPT from small files in the original layout, and the real one's counts."""
+"""UCI HAPT from small files in the original layout, and the real files' counts."""
 
 import pathlib
 import shutil
@@ -13,7 +13,7 @@ ARCHIVE = pathlib.Path(__file__).parents[3] / "shared/data/uci_hapt/uci_hapt.zip
 
 @pytest.fixture
 def copy(uci_hapt_folder, tmp_path):
-    """A copy of the folder to spoil."""
+    """Returns a copy of the folder to corrupt."""
     return shutil.copytree(uci_hapt_folder, tmp_path / "copy")
 
 
@@ -46,7 +46,7 @@ def test_samples_of_a_slower_rate_are_means(uci_hapt_folder):
     # Rows 101 to 105 of channel c, r + c / 10 each, have the mean 103 + c / 10.
     want = 103 + 5 * np.arange(10)[:, None] + np.arange(3) / 10
     np.testing.assert_allclose(first, want, rtol=1e-6)
-    # 1000 rows are 200 samples, 20 windows, of which some lie between the sides.
+    # 1000 rows are 200 samples, 20 windows, some of which lie between the sides.
     ones = [side.labels["subject"] == 1 for side in data[1:]]
     assert 30 <= sum(map(np.sum, ones)) <= 40
 
@@ -64,8 +64,8 @@ def test_magnitudes_are_those_that_motion_sense_has(copy):
         registry.find("motion_sense").rate_hz,
     )
     assert spec.classes["activity"] == ("walking", "upstairs")
-    # Row r of channel c holds r + c / 10, first the acceleration's three: of row 101
-    # the rotation rate is (101.3, 101.4, 101.5), the acceleration (101, 101.1, 101.2).
+    # Row r of channel c holds r + c / 10, first the three of acceleration. Row 101 has
+    # rotation rate (101.3, 101.4, 101.5) and acceleration (101, 101.1, 101.2).
     first = np.concatenate([side.windows[:, 0] for side in data[1:]]).min(0)
     want = [np.hypot(np.hypot(101.3, 101.4), 101.5), np.hypot(101, 101.1), 101.2]
     np.testing.assert_allclose(first, [want[0], np.hypot(*want[1:])], rtol=1e-6)
@@ -73,14 +73,14 @@ def test_magnitudes_are_those_that_motion_sense_has(copy):
 
 def test_time_blocks_share_no_sample(uci_hapt_folder):
     data = load("uci_hapt", source=uci_hapt_folder)
-    for activity in (0, 1):  # Of the second person, who has one recording of each.
+    for activity in (0, 1):  # The second person, with one recording of each.
         train, test = (
             side.windows[
                 (side.labels["subject"] == 1) & (side.labels["activity"] == activity)
             ][..., 0]
             for side in data[1:]
         )
-        # Rows hold their own number: at least a window lies between the sides.
+        # Rows hold their number: at least a window lies between the sides.
         assert train.max() + 128 < test.min()
 
 

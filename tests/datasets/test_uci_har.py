@@ -11,7 +11,7 @@ from jaxanon.datasets import load
 from jaxanon.datasets.uci_har.description import CHANNELS
 from jaxanon.datasets.uci_har.uci_har_dataset_builder import join_windows, runs
 
-# Who did what over how many windows; the second run of a sort is not of the first's.
+# Subject, activity and number of windows; repeated runs of a class are separate.
 RUNS = {
     "train": [(1, 5, 12), (1, 1, 10), (1, 1, 10), (3, 5, 11), (3, 1, 20)],
     "test": [(2, 5, 11), (2, 1, 12)],
@@ -20,12 +20,12 @@ INERTIAL = "Inertial Signals"
 
 
 def cut(rows):
-    """Windows of 128 rows, a new one every 64: ``float[N, 128, 9]``."""
+    """Returns windows of 128 rows, one every 64: ``float[N, 128, 9]``."""
     return np.stack([rows[i : i + 128] for i in range(0, len(rows) - 127, 64)])
 
 
 def sides():
-    """The windows of each side with subjects and activities, all rows different."""
+    """Returns each side's windows with subjects and activities; all rows differ."""
     random = np.random.default_rng(0)
     for side, done in RUNS.items():
         windows = [cut(random.normal(size=(64 * n + 64, 9))) for _, _, n in done]
@@ -54,7 +54,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def copy(folder, tmp_path):
-    """A copy of the folder to spoil."""
+    """Returns a copy of the folder to corrupt."""
     return shutil.copytree(folder, tmp_path / "copy") / "UCI HAR Dataset"
 
 
@@ -73,7 +73,7 @@ def test_the_given_windows_come_back_as_they_were(folder):
         np.testing.assert_allclose(side.windows, windows, rtol=1e-6, atol=1e-12)
         np.testing.assert_array_equal(side.labels["subject"] + 1, who)
         np.testing.assert_array_equal(side.labels["activity"], what == 5)
-    # Rows count once, though most of them are in two windows.
+    # Rows count once, although most of them are in two windows.
     rows = np.unique(np.concatenate(data.train.windows), axis=0).astype(np.float64)
     assert len(rows) == 64 * (63 + 5)  # 63 windows in 5 runs.
     np.testing.assert_allclose(spec.mean, rows.mean(axis=0), atol=1e-12)
@@ -88,13 +88,13 @@ def test_time_blocks_are_of_given_windows_and_share_no_row(folder):
     train, test = ({row.tobytes() for w in s[0] for row in w} for s in data[1:])
     assert not train & test
     assert {w.tobytes() for side in data[1:] for w in side.windows} <= found
-    for subject in range(3):  # Everybody trains and tests in everything.
+    for subject in range(3):  # Every person trains and tests in every activity.
         for side in data[1:]:
             mine = side.labels["activity"][side.labels["subject"] == subject]
             assert set(mine.tolist()) == {0, 1}
-    # Of 20 windows, 1344 rows, row 1075 is the boundary and 1024, where the 17th window
-    # begins, the last multiple of 64 before it: 1344 - 1024 = 320 rows are 4 windows,
-    # and what ends 128 rows before are 1024 - 128 = 896, 13 windows.
+    # Row 1075 of 1344, in 20 windows, is the boundary. The last multiple of 64
+    # before it is 1024, where the 17th window begins: 1344 - 1024 = 320 rows are 4
+    # windows. Those that end 128 rows before have 1024 - 128 = 896 rows, 13 windows.
     counts = [
         np.sum((side.labels["subject"] == 2) & (side.labels["activity"] == 0))
         for side in data[1:]

@@ -1,4 +1,4 @@
-"""Where the files of data sets are said to be, without a download."""
+"""Declared locations of data sets, without a download."""
 
 import urllib.request
 
@@ -11,7 +11,7 @@ from jaxanon.datasets.motion_sense import location
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path, monkeypatch):
-    """No data set is found alone, and nothing may be downloaded."""
+    """Hides all local data sets and forbids downloads."""
     monkeypatch.setenv("JAXANON_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("jaxanon.datasets.sources.__file__", str(tmp_path / "a/b/c.py"))
     (tmp_path / "work").mkdir()
@@ -42,7 +42,7 @@ def test_what_is_there_is_named_and_what_was_downloaded_too(tmp_path):
     fetched = tmp_path / "downloads/cifar10/cifar-10-binary.tar.gz"
     fetched.parent.mkdir(parents=True)
     fetched.write_bytes(b"not the archive")
-    # Found, and not what it should be: that is said instead of a place.
+    # A file that is found but invalid is reported as such instead of a location.
     assert str(fetched) in datasets.data_locations("cifar10", tmp_path)
 
 

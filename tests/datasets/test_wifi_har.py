@@ -18,7 +18,7 @@ CODES = {"01": "sit", "03": "lie", "04": "stand", "07": "turn", "09": "turn"}
 
 @pytest.fixture
 def copy(wifi_har_folder, tmp_path):
-    """A copy of the folder to spoil."""
+    """Returns a copy of the folder to corrupt."""
     return shutil.copytree(wifi_har_folder, tmp_path / "copy")
 
 
@@ -27,7 +27,7 @@ def a_file(folder):
 
 
 def files(folder):
-    """Subject, activity, trial and amplitudes of each file, without the library."""
+    """Yields subject, activity, trial and amplitudes of each file by hand."""
     found = []
     for path in sorted(folder.rglob("E2_*.csv")):
         subject, activity, trial = re.search(
@@ -59,14 +59,14 @@ def test_windows_are_80_packets_of_90_amplitudes(wifi_har_folder):
     all_files = files(wifi_har_folder)
     for trial, side in ((16, data.train), (17, data.test)):
         mine = [file for file in all_files if file[2] == trial]
-        # Of 130 packets, those from 0 to 80 and from 40 to 120.
+        # 130 packets: from 0 to 80 and from 40 to 120.
         expected = [rows[start : start + 80] for *_, rows in mine for start in (0, 40)]
         np.testing.assert_allclose(side.windows, expected, rtol=1e-6)
         activity = [spec.classes["activity"].index(name) for _, name, *_ in mine]
         subject = [spec.classes["subject"].index(who) for who, *_ in mine]
         np.testing.assert_array_equal(side.labels["activity"], np.repeat(activity, 2))
         np.testing.assert_array_equal(side.labels["subject"], np.repeat(subject, 2))
-        # Four experiments of two activities each: the four classes are of one size.
+        # Four experiments of two activities each: the four classes are equally large.
         assert np.bincount(side.labels["activity"]).tolist() == [12] * 4
     rows = np.concatenate([rows for _, _, trial, rows in all_files if trial == 16])
     np.testing.assert_allclose(spec.mean, rows.mean(axis=0), rtol=1e-6)
@@ -113,7 +113,7 @@ def test_zips_give_the_same(wifi_har_folder, zipped, tmp_path):
         zipped(place, many / f"{place.name}.zip")
     apart = load("wifi_har", source=many)
     np.testing.assert_array_equal(apart.test.windows, data.test.windows)
-    # One zip that is named is taken by itself.
+    # A zip given by name is used alone.
     named = many / "Subject 12.zip"
     alone = load("wifi_har", source=named, private="subject", split="official")
     assert alone.spec.classes["subject"] == ("12",)
@@ -146,7 +146,7 @@ def test_amplitudes_by_hand():
 def test_says_which_file_is_damaged(copy):
     path = a_file(copy)
     whole = path.read_text()
-    # Cut before the i of the last cell, before its imaginary part, within a row.
+    # Cut before the i of the last cell, before its imaginary part, and within a row.
     for end in (len(whole) - 2, whole.rindex("+"), len(whole) - 300):
         path.write_text(whole[:end])
         with pytest.raises(ValueError, match=r"A07_T17.csv must hold 90 complex num"):

@@ -1,4 +1,4 @@
-"""Windows are cut where the definitions say, checked against plain loops."""
+"""Windows follow their definitions, checked against plain loops."""
 
 import itertools
 
@@ -15,7 +15,7 @@ STEPS = {"length": st.integers(1, 8), "stride": st.integers(1, 9)}
 
 
 def numbered(sizes):
-    """Recordings whose rows count on from one to the next, so each is unique."""
+    """Returns recordings with consecutive row numbers, so each row is unique."""
     ends = np.cumsum([0, *sizes])
     return [
         Recording(
@@ -66,7 +66,7 @@ def test_stream_as_published(sizes, length, stride):
 @given(sizes=SIZES, **STEPS)
 def test_stream_across_recordings_compares_labels_only(sizes, length, stride):
     recordings = numbered(sizes)
-    label = np.repeat(np.arange(len(sizes)) % 2, sizes)  # Of every row.
+    label = np.repeat(np.arange(len(sizes)) % 2, sizes)  # Every row.
     owner = np.repeat(np.arange(len(sizes)), sizes)
     most = max(0, round((len(label) - length) / stride))
     starts = [
@@ -77,7 +77,7 @@ def test_stream_across_recordings_compares_labels_only(sizes, length, stride):
     got = cut_stream(recordings, length, stride, across="act")
     np.testing.assert_array_equal(got.windows[:, 0, 0], starts)
     np.testing.assert_array_equal(got.labels["act"], label[starts])
-    # Labels are those of the first row, whoever the last is of.
+    # Labels are those of the first row, whichever subject the last row has.
     np.testing.assert_array_equal(got.labels["subject"], owner[starts])
 
 
@@ -85,7 +85,7 @@ def test_phase_drifts_over_a_stream():
     # Rows 0-6 and 7-16; starts 0, 5 and 10: 5 straddles, and 10 is not 7 + 0.
     got = cut_stream(numbered([7, 10]), length=4, stride=5)
     np.testing.assert_array_equal(got.windows[:, 0, 0], [0, 10])
-    # One row less, and round(12 / 5) = 2 starts are all there may be.
+    # With one row less, only round(12 / 5) = 2 starts fit.
     got = cut_stream(numbered([7, 9]), length=4, stride=5)
     np.testing.assert_array_equal(got.windows[:, 0, 0], [0])
 

@@ -18,7 +18,7 @@ RANDOM = np.random.default_rng(0)
 
 def lines(user, letter, times, values):
     signs = (",".join(map(repr, row)) for row in values.tolist())
-    if times is None:  # As the published cut has it.
+    if times is None:  # As in the published cut.
         return [f"{user},{letter},{row}" for row in signs]
     pairs = zip(times.tolist(), signs, strict=True)
     return [f"{user},{letter},{time},{row};" for time, row in pairs]
@@ -33,16 +33,16 @@ def write(folder, sensor, user, text):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Three people, 1000 rows each of walking, soup, a sandwich and kicking.
+    """Writes three people with 1000 rows each of walking, soup, sandwich and kicking.
 
-    The first channel of either sensor tells the time in samples; the clock of the
-    second one is 10 ms behind and it misses the first two rows.
+    The first channel of each sensor is the time in samples. The second sensor's clock
+    is 10 ms behind and misses the first two rows.
     """
     folder = tmp_path_factory.mktemp("wisdm") / "wisdm-dataset"
     for user in (1600, 1601, 1650):
         for sensor, first, late in (("accel", 0, 0), ("gyro", 2, 10)):
             text = []
-            # Tasks lie in the file by their letters, not by their times.
+            # Tasks are in the file by their codes, not by their times.
             for letter, start in {"A": 9000, "H": 3000, "L": 0, "M": 6000}.items():
                 at = start + np.arange(first, 1000)
                 values = RANDOM.normal(size=(len(at), 3)).round(6)
@@ -57,7 +57,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def copy(folder, tmp_path):
-    """A copy of the folder to spoil."""
+    """Returns a copy of the folder to corrupt."""
     return shutil.copytree(folder, tmp_path / "copy")
 
 
@@ -87,7 +87,8 @@ def test_the_last_fifth_of_every_task_tests_a_window_apart(folder):
                 ][..., 0]
                 for side in data[1:]
             )
-            # Rows 2 to 999: row 2 + 798 is the first to test, 200 before are left out.
+            # Rows 2 to 999: row 2 + 798 is the first to test; the 200 before are
+            # dropped.
             firsts = [2 + 100 * window for window in range(4)]
             np.testing.assert_array_equal(train[:, 0] - start, firsts)
             assert train.max() - start == 2 + 300 + 199 < 2 + 798 - 200
@@ -100,7 +101,7 @@ def test_the_accelerometer_alone(folder, tmp_path):
     assert data.spec.classes["activity"] == ("walking", "kicking")
     # 1000 rows: 600 train, in 5 windows, and 200 test, in one.
     assert [len(side.windows) for side in data[1:]] == [3 * 2 * 5, 3 * 2]
-    # The published cut has no times, and one of its files has everything twice.
+    # The published cut has no times, and repeats all rows of one file.
     for user in (1600, 1601, 1650):
         text = (folder / f"raw/watch/accel/data_{user}_accel_watch.txt").read_text()
         rows = [line.rstrip(";").split(",") for line in text.splitlines()]
@@ -150,7 +151,7 @@ def test_the_nearest_row_is_found(accel, gyro):
         for times in (accel, gyro)
     ]
     pieces = align([sides[0]], [sides[1]])
-    want = []  # By looking at every pair.
+    want = []  # By comparing every pair.
     for time in sorted(accel):
         nearest = min(sorted(gyro), key=lambda other: abs(other - time))
         if abs(nearest - time) * 10 <= 25:
@@ -169,7 +170,7 @@ def test_rows_are_sorted_and_of_two_at_one_time_the_first_stays():
     text = "\n".join(lines(1600, "S", at, values)).encode()
     ((task, pieces),) = read_tasks("a.txt", "1600", text).items()
     assert task == 17 and reading.GAP_NS == 500 * MS
-    # From 100 to 600 ms is no gap yet, from 601 to 1200 is one.
+    # 100 to 600 ms is not yet a gap; 601 to 1200 ms is.
     assert [piece.rows[:, 0].tolist() for piece in pieces] == [[1, 2, 0, 4, 5], [6]]
     assert pieces[0].times.tolist() == (np.array([0, 50, 100, 600, 601]) * MS).tolist()
 
@@ -205,7 +206,7 @@ def test_rows_are_sorted_and_of_two_at_one_time_the_first_stays():
 )
 def test_says_which_file_is_damaged_and_how(copy, spoil, message):
     path = copy / "raw/watch/accel/data_1601_accel_watch.txt"
-    # The gyroscope has no partner for the first two rows, so they have to go.
+    # The first two rows have no partner in the gyroscope, so they are dropped.
     text = path.read_text().replace(",3002.0,", ",3000.0,").strip()
     path.write_text(spoil(text))
     with pytest.raises(ValueError) as error:

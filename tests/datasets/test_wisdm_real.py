@@ -1,4 +1,4 @@
-"""The parts of WISDM that there are copies of give the counts of their notes."""
+"""The available parts of WISDM have the counts of their notes."""
 
 import pathlib
 
@@ -31,12 +31,12 @@ def test_both_sensors_of_8_people(cache):
 def test_the_accelerometers_of_51_people(cache):
     origin = registry.find("wisdm").presets["watch-accel"].origin
     recordings = store.read(origin, PLACE, cache)
-    # 744,000 rows (NOTES.md), less the 14,400 that one file repeats; of the 306 tasks
-    # two are lacking.
+    # 744,000 rows (NOTES.md), less the 14,400 that one file repeats; two of the 306
+    # tasks are missing.
     assert sum(len(r.rows) for r in recordings) == 744_000 - 14_400 == 304 * 2400
     data = load("wisdm", source=PLACE, preset="watch-accel")
     assert data.spec.num_classes("subject") == 51
-    # Of 2400 rows 1720 train, in 16 windows, and 480 test, in 3.
+    # 1720 of 2400 rows train, in 16 windows, and 480 test, in 3.
     assert [len(side.windows) for side in data[1:]] == [304 * 16, 304 * 3]
     assert np.bincount(data.test.labels["activity"]).tolist() == [
         *(51 * 3, 50 * 3, 50 * 3),

@@ -1,4 +1,4 @@
-"""A reader finds the old file or the whole new one, and nothing is replaced unasked."""
+"""A reader sees the old file or the whole new one; replacement is opt-in."""
 
 import os
 
@@ -74,7 +74,7 @@ def test_a_file_is_no_folder(tmp_path):
         writing.check_writable_folder(tmp_path / "link")
     (tmp_path / "link").unlink()
     writing.check_writable_folder(tmp_path / "new" / "run")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]  # Nothing is left.
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]  # No file remains.
 
 
 def test_a_folder_is_no_file_s_name(tmp_path):

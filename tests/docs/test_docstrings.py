@@ -24,7 +24,7 @@ def _modules():
     return sorted(name for name in names if not name.endswith("__main__"))
 
 
-# Whose examples train, audit or reconstruct.
+# Modules whose examples train, audit or reconstruct.
 SLOW = ("jaxanon.attacks.auditing", "jaxanon.attacks.inversion", "jaxanon.core.run")
 
 

@@ -11,7 +11,7 @@ import jaxanon
 from jaxanon.attacks import ATTACKERS
 from jaxanon.evaluation import attackers
 
-FAST = ("hold-out-people", "load-data")  # Whose blocks train nothing.
+FAST = ("hold-out-people", "load-data")  # Pages whose blocks do not train.
 KERNELS = documents.DOCS / "how-to" / "kernels.md"
 
 

@@ -1,4 +1,4 @@
-"""Models made by hand, for every test of the runtime."""
+"""Handmade models for every test of the runtime."""
 
 import handmade as _MODELS
 import pytest
@@ -6,5 +6,5 @@ import pytest
 
 @pytest.fixture(scope="session")
 def models():
-    """The module ``handmade``: functions that write model files, and their like."""
+    """Returns the module ``handmade``, which writes model files and stand-ins."""
     return _MODELS

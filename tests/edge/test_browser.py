@@ -1,4 +1,4 @@
-"""The dashboard in a headless Chromium: its drawings, texts and controls."""
+"""The dashboard in a headless Chromium: drawings, texts and controls."""
 
 import base64
 import itertools
@@ -24,11 +24,11 @@ pytestmark = [
     ),
 ]
 WIDTHS = pytest.mark.parametrize("width", [1280, 360])
-# Colours in which the canvas of a side is drawn, light and dark.
+# Canvas colours of each side, light and dark.
 INK = {"raw": (178, 58, 23), "safe": (11, 106, 102)}
 DARK_INK = {"raw": (255, 155, 115), "safe": (98, 210, 196)}
 
-# The last block is drawn to its end.
+# The last block is drawn completely.
 AT_REST = "over && play >= store.blocks.at(-1).end - 1e-6"
 
 
@@ -62,7 +62,7 @@ def _open(chromium, address, width, scheme="light"):
 
 
 def _wait(chromium, script, seconds=20):
-    """The script's value, once it is true."""
+    """Waits until the script's value is true, and returns it."""
     deadline = time.monotonic() + seconds
     while not (value := chromium.execute_script(f"return {script}")):
         assert time.monotonic() < deadline, script
@@ -71,10 +71,11 @@ def _wait(chromium, script, seconds=20):
 
 
 def _pixels(chromium, side):
-    """``uint8[height, width, 4]`` of a canvas."""
+    """Returns ``uint8[height, width, 4]`` of a canvas."""
     wide, high, numbers = chromium.execute_script(
         "const shown = document.getElementById(arguments[0]);"
-        "const c = document.createElement('canvas');"  # Else Chromium says a word.
+        # Otherwise Chromium writes a message.
+        "const c = document.createElement('canvas');"
         "c.width = shown.width; c.height = shown.height;"
         "const pen = c.getContext('2d', {willReadFrequently: true});"
         "pen.drawImage(shown, 0, 0);"
@@ -88,7 +89,7 @@ def _pixels(chromium, side):
 
 
 def _drawn(pixels, ink):
-    """``bool[height, width]``: where a canvas has a colour."""
+    """Returns ``bool[height, width]``: pixels of a canvas with a colour."""
     return np.abs(pixels[..., :3].astype(int) - ink).max(-1) < 25
 
 
@@ -106,7 +107,7 @@ def test_what_is_drawn_and_said(chromium, width):
         _wait(chromium, "document.getElementById('windows').textContent[0] === '1'")
         _wait(chromium, "document.getElementById('trouble').textContent.length")
         _wait(chromium, AT_REST)
-        time.sleep(0.6)  # The bars come to rest, too.
+        time.sleep(0.6)  # The bars stop, too.
         assert _text(chromium, "#trouble") == ["The recording has ended."]
         assert _text(chromium, "#model") == ["blinder · smartwatch · float32"]
         assert _text(chromium, "#private") == ["side"]
@@ -123,7 +124,7 @@ def test_what_is_drawn_and_said(chromium, width):
             lanes = ink[:-22].reshape(2, -1, ink.shape[1])
             # Each channel from the axis to the right edge, over most of the columns.
             assert (lanes.any(1)[:, 48:].mean(1) > 0.8).all(), side
-        # Half as high on the same axes.
+        # Half the height on the same axes.
         height = [
             np.ptp(np.flatnonzero(_drawn(_pixels(chromium, side), ink)[:94].any(1)))
             for side, ink in INK.items()
@@ -173,10 +174,10 @@ def test_a_gap_is_shaded_and_labelled(chromium, width):
         )
         inside = np.flatnonzero(raw & ~safe)
         wide = np.ptp(np.flatnonzero(raw))
-        # 0.4 s without a line, of 2.8 s that are drawn.
+        # 0.4 s without a line, of the 2.8 s shown.
         assert 0.09 * wide < len(inside) < 0.18 * wide
         assert np.ptp(inside) < 0.18 * wide
-        # Shaded: darker than the paper around it, which the raw one's is not.
+        # Shaded: darker than the background, unlike the raw side.
         middle = int(np.median(inside))
         shade = _pixels(chromium, "safe")[60:90, middle - 4 : middle + 4, :3]
         assert shade.mean() < 243
@@ -203,11 +204,11 @@ def test_pause_by_key_and_button(chromium):
                 "Resume",
                 "true",
             )
-            _wait(chromium, "!dirty")  # It is drawn once more, and then no more.
+            _wait(chromium, "!dirty")  # It is drawn once more, then stays.
             windows = _text(chromium, "#windows")
             assert not moves(0.4)
             assert _text(chromium, "#windows") == windows
-            button.send_keys("\n")  # By the keyboard, as whoever has no mouse.
+            button.send_keys("\n")  # By keyboard, as without a mouse.
             assert button.text == "Pause"
             assert moves(10)
         assert _text(chromium, "#windows") != windows
@@ -221,7 +222,7 @@ def test_memory_is_bounded_while_paused(chromium):
         chromium.find_element("id", "pause").click()
         _wait(chromium, "store.t[store.t.length - 1] > 200")
         kept = chromium.execute_script("return [store.t.length, store.blocks.length]")
-        # 6 s are drawn and 8 s more kept, in steps of 4 s; blocks are 0.4 s long.
+        # 6 s are shown and 8 s more stored, in steps of 4 s; blocks are 0.4 s long.
         assert kept[0] < 50 * 21 and kept[1] < 21 / 0.4
     assert chromium.get_log("browser") == []
 
@@ -238,7 +239,7 @@ def test_signals_scroll_smoothly(chromium):
             for _ in range(60)
         ]
         for (before, then), (after, now) in itertools.pairwise(places):
-            # Never back, and blocks, 0.4 s long, do not jump in at once.
+            # Never backwards, and blocks of 0.4 s do not appear all at once.
             assert 0 <= after - before < 2 * (now - then) + 0.1
         assert places[-1][0] > places[0][0]
 

@@ -1,4 +1,4 @@
-"""A budget is never undercounted: not by kills, torn files or two who charge it."""
+"""A budget is never undercounted: after kills, torn files or concurrent charges."""
 
 import concurrent.futures
 import fcntl
@@ -45,7 +45,7 @@ def test_the_refusal_says_how_many_would_do(path):
         budget.charge(0.1, 2)
     budget.charge(0.1)
     assert budget.left == 0.0 and budget.releases == {"0.1": 3}
-    budget.charge(0.1, 0)  # Of nothing there is enough.
+    budget.charge(0.1, 0)  # Zero windows always fit.
 
 
 @hypothesis.given(
@@ -60,7 +60,7 @@ def test_what_is_spent_never_passes_the_total(tmp_path_factory, total, charges):
         try:
             budget.charge(epsilon, count)
         except edge.Exhausted:
-            assert budget.releases == releases  # Refused whole.
+            assert budget.releases == releases  # Rejected as a whole.
             assert before + epsilon * count > total * (1 - 1e-12)
         else:
             assert budget.spent == pytest.approx(before + epsilon * count)
@@ -122,8 +122,8 @@ def test_whoever_keeps_a_budget_needs_no_runtime(path):
 
 
 def test_threads_that_charge_at_once_charge_nothing_twice(path):
-    """Each opens the file by itself, as a process does, and meets the others' lock."""
-    edge.Budget(path, 2.0)  # For 16 of the 24 that are asked for.
+    """Each thread opens the file itself, like a process, and meets the lock."""
+    edge.Budget(path, 2.0)  # 16 of the 24 requested charges fit.
     together = threading.Barrier(3)
 
     def charge(_):
@@ -196,12 +196,12 @@ def test_a_kill_at_any_moment_undercounts_nothing_and_leaks_nothing(tmp_path):
             process.kill()
         charged = round(edge.Budget(path, 1e6).spent / 0.001)
         left = out.stat().st_size // 32
-        # Of each kill at most six windows were charged and did not leave.
+        # Each kill loses at most six windows that were charged and not written.
         assert 0 <= (charged - before[0]) - (left - before[1]) <= 6
         before = charged, left
     assert before[1] > 0
     data = pathlib.Path(out).read_bytes()
-    assert data == b"\x00\x00\x7a\xc4" * (len(data) // 4)  # -1000, and never 1000.
+    assert data == b"\x00\x00\x7a\xc4" * (len(data) // 4)  # -1000, but not 1000.
 
 
 def test_every_torn_or_changed_file_is_refused(path):
@@ -234,7 +234,7 @@ def test_a_file_that_was_removed_is_not_begun_anew(path):
         FileNotFoundError, match="was deleted, so its spent budget is unknown"
     ):
         budget.charge(0.5)
-    (path.parent / ".budget.json.lock").unlink()  # As the message says.
+    (path.parent / ".budget.json.lock").unlink()  # As the message suggests.
     assert edge.Budget(path, 1.0).left == 1.0
 
 
@@ -249,7 +249,7 @@ def test_a_write_that_fails_charges_nothing_and_is_told(path, monkeypatch):
         budget.charge(0.5)
     monkeypatch.undo()
     assert budget.spent == 0.0
-    budget.charge(0.5)  # What was left of the write is in nobody's way.
+    budget.charge(0.5)  # The partial write does no harm.
     assert budget.spent == 0.5
 
 
@@ -267,7 +267,7 @@ def test_without_a_size_none_is_made_and_no_lock_is_left(path):
     with pytest.raises(FileNotFoundError, match="holds no budget; give its size"):
         edge.Budget(path)
     assert list(path.parent.iterdir()) == []
-    (path.parent / ".budget.json.lock").touch()  # As of a process killed early.
+    (path.parent / ".budget.json.lock").touch()  # As after a process was killed early.
     with pytest.raises(FileNotFoundError, match="holds no budget; give its size"):
         edge.Budget(path)
     assert edge.Budget(path, 1.0).left == 1.0
@@ -308,7 +308,7 @@ def test_nonsense_under_a_right_check_is_damage(path):
         {"releases": {"half": 1}},
         {"releases": {"-0.5": 1}},
         {"releases": {"0.5": 10**400}},
-        {"releases": {"0.5": 5}},  # More than there was.
+        {"releases": {"0.5": 5}},  # More than before.
         {"k_neighbors": 5},
         {"epsilon": True},
         {"releases": [1]},
@@ -327,7 +327,7 @@ def test_a_lock_that_was_removed_meanwhile_keeps_nobody_out(path):
     fcntl.flock(handle, fcntl.LOCK_EX)
     waiter = threading.Thread(target=budget.charge, args=(0.5,))
     waiter.start()
-    time.sleep(0.05)  # It holds the old one open, or opens it again and again.
+    time.sleep(0.05)  # It holds the old file open, or opens it repeatedly.
     lock.unlink()
     waiter.join(5)
     assert not waiter.is_alive() and budget.spent == 0.5
@@ -345,7 +345,7 @@ def test_a_lock_that_goes_while_it_is_taken_is_taken_anew(path, monkeypatch):
 
     monkeypatch.setattr(fcntl, "flock", removed)
     budget.charge(0.5)
-    assert lock.exists() and budget.spent == 0.5  # Whoever comes next meets it.
+    assert lock.exists() and budget.spent == 0.5  # The next process meets the lock.
 
 
 def test_a_folder_is_no_budget_and_gets_no_lock(tmp_path):

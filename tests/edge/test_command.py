@@ -1,4 +1,4 @@
-"""The command line anonymizes files and pipes, and says in a line what is wrong."""
+"""The command line anonymizes files and pipes, and reports errors in one line."""
 
 import errno
 import hashlib
@@ -19,13 +19,13 @@ from jaxanon.edge.command import main
 
 @pytest.fixture
 def model(models, tmp_path):
-    """A model that turns the sign of windows of 8 samples of two channels."""
+    """Saves a model that negates windows of 8 samples of two channels."""
     return str(models.one_op(tmp_path / "a.onnx", "Neg"))
 
 
 @pytest.fixture
 def spending(models, tmp_path):
-    """The same, at an epsilon of 0.5 for each window."""
+    """Saves the same model with an epsilon of 0.5 per window."""
     told = models.described(epsilon=0.5)
     return str(models.one_op(tmp_path / "e.onnx", "Neg", told))
 
@@ -52,13 +52,13 @@ def test_a_file_becomes_a_file(model, recording, tmp_path, capsys):
     assert "rate_hz 50.0" in first and header == "time,gap,acc x [g],acc y [g]"
     assert lines[0] == "0.000000,,-1000.0,-2000.0" and len(lines) == 40
     assert lines[-1] == "0.780000,,-1039.0,-2039.0"
-    assert main(words) == 2  # The file is there already.
+    assert main(words) == 2  # The file already exists.
     assert capsys.readouterr().err.startswith("jaxanon-edge: error: ")
     assert main([*words, "--append"]) == 0
 
 
 def test_a_pipe_becomes_a_pipe(model, tmp_path):
-    """Module and words as one types them; what is malformed is missing."""
+    """Starts the command from a shell; malformed rows count as missing."""
     text = rows(40).replace("1010,", "").replace("\n0.4,", "\nraw,")
     done = subprocess.run(
         [
@@ -104,8 +104,8 @@ def test_what_the_disk_did_not_take_is_told(
 
 @pytest.fixture
 def heard():
-    """Who runs the tests in the background may ignore Ctrl-C, and passes that on."""
-    # What is handled here is as at first in a program that is started.
+    """Restores Ctrl-C, which children of a background test run would ignore."""
+    # Uses the default handler, as a new program does.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, handler)
@@ -158,7 +158,7 @@ def test_a_stream_of_which_nothing_is_left_says_so(model, tmp_path, capsys):
 
 
 def test_a_budget_is_kept_from_run_to_run(spending, recording, tmp_path, capsys):
-    """Of 5 windows a run, 7 are paid for."""
+    """The budget covers 7 windows; each run has 5."""
     budget = tmp_path / "budget.json"
     out = tmp_path / "out.csv"
     words = ["run", spending, "--input", recording, "--output", str(out), "--append"]
@@ -251,7 +251,7 @@ def test_rows_at_another_rate_than_they_are_taken_for_are_told(
 
 def test_a_replay_takes_its_time(model, tmp_path):
     path, out = tmp_path / "in.csv", str(tmp_path / "out.csv")
-    wild = "inf,1,2\n1e12,1,2\n"  # Of the file's clock, and waited for by nobody.
+    wild = "inf,1,2\n1e12,1,2\n"  # By the file's clock, without waiting.
     path.write_text(rows(25) + wild)  # 0.48 s
     begin = time.monotonic()
     words = ["run", model, "--input", str(path), "--output", out, "--replay"]

@@ -1,4 +1,4 @@
-"""A CSV outlet holds whole rows only: full disks, killed processes, torn rows."""
+"""A CSV outlet holds only whole rows: full disks, killed processes, torn rows."""
 
 import errno
 import os
@@ -59,7 +59,7 @@ def test_a_block_of_another_rate_is_refused(tmp_path):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 16 KiB; skips where none can be mounted."""
+    """Mounts a file system of 16 KiB, or skips the test."""
     where = tmp_path / "disk"
     where.mkdir()
     words = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(where)]
@@ -83,7 +83,7 @@ def test_a_disk_that_is_really_full(small_disk):
 
 
 def _one_gap(found, reason, count):
-    """All of ``count`` samples are there but one stretch, where the gap stands."""
+    """Asserts that one stretch of ``count`` samples is missing, where the gap is."""
     (place,) = [place for place, row in enumerate(found) if row[1]]
     before, after = found[:place], found[place + 1 :]
     assert found[place][:2] == (len(before), reason)
@@ -95,7 +95,7 @@ def _one_gap(found, reason, count):
 
 
 class _FullDisk:
-    """Takes ``room`` bytes, then half of what it is given, then nothing."""
+    """Disk that takes ``room`` bytes, then half of a write, then nothing."""
 
     def __init__(self, room, number=errno.ENOSPC):
         self.room, self.number, self.write = room, number, os.pwrite
@@ -116,7 +116,7 @@ def test_a_lost_stretch_stands_in_the_file(tmp_path, monkeypatch, room, number):
     monkeypatch.setattr(os, "pwrite", disk := _FullDisk(room, number))
     for first in range(10, 100, 10):
         outlet.write(block(first, 10))
-        read(tmp_path / "a.csv")  # At no time is there a row that is not whole.
+        read(tmp_path / "a.csv")  # No row is ever incomplete.
     disk.room = 10**6
     outlet.write(block(100, 10))
     outlet.close()
@@ -137,7 +137,7 @@ def test_a_stretch_lost_at_the_end_is_tried_once_more(tmp_path, monkeypatch):
     *before, last = read(tmp_path / "a.csv")
     assert [row[:2] for row in before] == [(index, "") for index in range(len(before))]
     assert last[:2] == (len(before), "not written: No space left on device")
-    outlet.close()  # Once is enough, and twice is no error.
+    outlet.close()  # Closing twice is not an error.
 
 
 def test_what_waiting_does_not_mend_is_raised(tmp_path, monkeypatch):
@@ -155,7 +155,7 @@ def test_a_file_that_cannot_begin_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left on device"):
         outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
     monkeypatch.undo()
-    outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)  # Nothing was left.
+    outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)  # Nothing remained.
     outlet.write(block(0, 1))
     outlet.close()
     assert [row[0] for row in read(tmp_path / "a.csv")] == [0]
@@ -232,7 +232,7 @@ def test_a_torn_last_row_is_cut_off(tmp_path, torn):
     outlet.close()
     with (tmp_path / "a.csv").open("a") as file:
         file.write(torn)
-    for _ in range(2):  # One that is opened and closed again leaves no second gap.
+    for _ in range(2):  # Opening and closing it again adds no second gap.
         outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE, append=True)
         outlet.close()
         assert [row[0] for row in read(tmp_path / "a.csv")] == list(range(10))

@@ -1,4 +1,4 @@
-"""Files of rows are opened by name, and played at the pace of their own clock."""
+"""Row files are opened by name, and played back at their own clock's speed."""
 
 import threading
 
@@ -32,4 +32,4 @@ def test_a_recording_s_pieces_come_as_its_clock_says():
     found = [next(played)[0]]
     stop.set()
     np.testing.assert_array_equal(found[0], times[:5])
-    assert list(played) == []  # Ended from outside.
+    assert list(played) == []  # Stopped from outside.

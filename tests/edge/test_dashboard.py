@@ -21,7 +21,7 @@ from jaxanon.edge.types import Window
 
 
 def _events(address, until):
-    """(kind, data) of a page's events, up to the first of kind ``until``."""
+    """Returns (kind, data) of a page's events, up to the first of kind ``until``."""
     found = []
     with urllib.request.urlopen(f"{address}events", timeout=20) as answer:
         for line in answer:
@@ -64,13 +64,14 @@ def test_both_signals_and_what_is_inferred():
     for index in (0, 1, 3, 4):
         part = np.float64(raw[20 * index : 20 * index + 20])
         np.testing.assert_allclose(safe[index]["x"], part / 2, atol=1e-6)
-    *_, last = _of(events, "inferences")  # A page that comes late gets the newest.
+    # A page that connects late gets the newest block.
+    *_, last = _of(events, "inferences")
     assert (last["windows"], last["failed"], last["trouble"]) == (5, 1, "")
     assert 0 < last["median_ms"] < 1000
     side, exercise = last["answers"]
     np.testing.assert_allclose(side["raw"], [0.97, 0.03], atol=1e-6)
     np.testing.assert_allclose(side["safe"], [0.51, 0.49], atol=1e-6)
-    # Nobody was trained on anonymized windows: the one who was on raw reads both.
+    # No attacker was trained on anonymized windows: the raw-data one infers from both.
     np.testing.assert_allclose(exercise["safe"], [0.8, 0.15, 0.05], atol=1e-6)
     assert "".join(text for text, _ in side["sentence"]) == (
         "From the raw signal, the attacker is 97 % sure: left. "
@@ -79,7 +80,8 @@ def test_both_signals_and_what_is_inferred():
 
 
 def test_the_page_is_told_the_rate_of_the_rows():
-    # By it the page tells gaps: rows at a tenth of the model's rate are none.
+    # The page detects gaps by the rate: rows at a tenth of the model's rate are not
+    # gaps.
     slow = stand_ins.served(stand_ins.rows(21), speed=None, rate_hz=5.0)
     with slow as (address, _):
         hello = _events(address, "end")[0][1]
@@ -162,7 +164,7 @@ def test_rows_are_played_at_their_pace():
     given = [(days, np.zeros((200, 2)))]
     start = time.monotonic()
     dashboard.play(given, stream, shown, 4.0, stop)
-    # 4 s of samples at 4 × speed; the jump of a million seconds is not waited out.
+    # 4 s of samples at 4 × speed; playback skips the jump of a million seconds.
     assert 0.9 < time.monotonic() - start < 3
     for wall, clock in seen:
         ahead = clock % 1e6 / 4 + (0.475 if clock > 1e5 else 0) - (wall - start)
@@ -245,9 +247,9 @@ def test_a_slow_reader_holds_up_nobody():
     hall.send("bye", {}, last=True)
     assert slow.take(0).startswith(b"event: bye")
     assert slow.take(5) is None
-    # Whoever comes now is told the beginning, the last seconds and the end.
+    # A late subscriber gets the beginning, the last seconds and the end.
     late = hall.subscribe()
-    late.put(b"event: more")  # Before the first one is taken; none is dropped.
+    late.put(b"event: more")  # Before the first event is taken; no event is dropped.
     late, after = late.take(0), late.take(0)
     assert after is None
     assert late.startswith(b"event: hello") and b'"number": 1999}' in late

@@ -1,4 +1,4 @@
-"""Draws have the laws that they claim, and tests that would see another law do."""
+"""Draws have their claimed distributions, and the tests reject other distributions."""
 
 import math
 import os
@@ -14,13 +14,13 @@ from jaxanon.edge import draws
 
 @pytest.fixture(autouse=True)
 def seeded(monkeypatch):
-    """Entropy that is the same every time; what fails here fails again."""
+    """Makes entropy deterministic, so that failures repeat."""
     rng = np.random.default_rng(7)
     monkeypatch.setattr(os, "urandom", rng.bytes)
 
 
 def fits(found, law):
-    """Whether Kolmogorov and Smirnov find no reason to doubt."""
+    """Returns whether the Kolmogorov-Smirnov test accepts the distribution."""
     return stats.kstest(np.ravel(found).astype(np.float64), law).pvalue > 1e-3
 
 
@@ -52,11 +52,11 @@ def test_uniform_draws_lie_on_their_grid():
     found = draws.uniform((10_000,)).astype(np.float64) * 2**24
     np.testing.assert_array_equal(found, np.floor(found))
     assert 0 <= found.min() and found.max() < 2**24
-    assert (found % 2).mean() == pytest.approx(0.5, abs=0.03)  # The last bit, too.
+    assert (found % 2).mean() == pytest.approx(0.5, abs=0.03)  # Including the last bit.
 
 
 def expected(found, probabilities):
-    """The p-value of counts, of chi-squared."""
+    """Returns the p-value of counts under a chi-squared test."""
     return stats.chisquare(found, probabilities / probabilities.sum() * found.sum())[1]
 
 
@@ -71,7 +71,7 @@ def test_whole_numbers_are_uniform():
 
 
 def test_the_rest_of_a_division_is_drawn_again(monkeypatch):
-    """Of 2^64 values 2^64 mod 10 = 6 are too many: 0 to 5 are refused, 6 is 6."""
+    """2^64 has 2^64 mod 10 = 6 surplus values: 0 to 5 are rejected, 6 gives 6."""
     handed = iter([[5, 6, 2**64 - 1], [0], [17]])
     given = lambda size: np.array(next(handed), np.uint64).tobytes()
     monkeypatch.setattr(os, "urandom", given)
@@ -94,7 +94,7 @@ def test_discrete_laplace_is_what_its_formula_says(scale):
 
     assert expected(counts, law(scale)) > 1e-3
     assert expected(counts, law(scale * 1.1)) < 1e-3
-    # Zero twice as likely: what one gets without refusing "minus zero".
+    # Zero is twice as likely, as without rejecting "minus zero".
     doubled = law(scale)
     doubled[most] *= 2
     assert expected(counts, doubled) < 1e-3
@@ -103,7 +103,7 @@ def test_discrete_laplace_is_what_its_formula_says(scale):
 def test_a_wide_discrete_laplace_spreads_as_far_as_it_should():
     found = draws.discrete_laplace((20_000,), 2**30).astype(np.float64)
     assert np.median(np.abs(found)) == pytest.approx(math.log(2) * 2**30, rel=0.03)
-    assert np.abs(found).max() == 2**31 - 1  # Clipped, not wrapped.
+    assert np.abs(found).max() == 2**31 - 1  # Clipped instead of wrapped.
 
 
 def test_coins_fall_with_exact_probabilities():
@@ -124,7 +124,7 @@ def test_every_law_is_drawn_anew_from_the_system(law, monkeypatch):
     first, second = (draws.draw(draws.checked(described)) for _ in range(2))
     assert first.shape == (1, 40)
     assert (first != second).sum() > 30
-    assert sum(asked) >= 2 * 40 * 8  # Bytes: nothing is drawn of anything else.
+    assert sum(asked) >= 2 * 40 * 8  # Bytes: no other call draws.
     wanted = np.int32 if "int32" in draws.LAWS[law][2] else np.float32
     assert first.dtype == wanted
 
@@ -143,7 +143,7 @@ assert os.read(read, 16) != draws.uniform((4,)).tobytes()
 
 
 def test_a_fork_draws_something_else():
-    # In a process without JAX, whose threads a fork would leave behind.
+    # In a process without JAX, whose threads would not survive a fork.
     subprocess.run([sys.executable, "-P", "-c", FORKS], check=True)
 
 

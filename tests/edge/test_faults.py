@@ -1,4 +1,4 @@
-"""What comes in is late, repeated, missing, broken: gaps, and no sample twice."""
+"""Late, repeated, missing or broken samples give gaps, and no sample twice."""
 
 import itertools
 
@@ -13,12 +13,12 @@ RATE = 50.0
 
 
 def stream_of(models, **settings):
-    """Of the identity, on windows of 8 samples of a channel."""
+    """Returns a stream of the identity, on windows of 8 samples of one channel."""
     return edge.Stream(models.Model(), rate_hz=RATE, **settings)
 
 
 def told(blocks):
-    """(start, end, rows, gap) of each stretch of blocks that have one in common."""
+    """Returns (start, end, rows, gap) of each stretch of blocks with the same gap."""
     found = []
     for gap, stretch in itertools.groupby(blocks, key=lambda block: block.gap):
         first, *_ = stretch = list(stretch)
@@ -28,7 +28,7 @@ def told(blocks):
 
 
 def run(stream, periods, samples=None):
-    """All blocks of samples at such times, in periods; their values are the times'."""
+    """Returns all blocks of samples at these times, in periods; values equal times."""
     periods = np.asarray(periods, np.float64)
     samples = periods[:, None] if samples is None else samples
     return stream.push(periods / RATE, samples) + stream.close()
@@ -45,7 +45,7 @@ def test_late_and_repeated_samples_are_dropped_and_counted(models):
     counts = stream.counts
     assert counts["duplicate"] == 3 and counts["late"] == 1
     assert counts["pushed"] == 13 and counts["samples"] == 10
-    assert counts["missing"] == 0  # 3, which came late, is interpolated.
+    assert counts["missing"] == 0  # 3, which was late, is interpolated.
 
 
 def test_a_few_missing_samples_are_interpolated(models):
@@ -65,7 +65,7 @@ def test_more_missing_samples_are_a_gap(models):
     ]
     assert np.isnan(blocks[1].samples).all()
     assert stream.counts["missing"] == 3
-    # 3 periods from one sample to the next is the most that is interpolated.
+    # Interpolation spans at most 3 periods between samples.
     assert len(told(run(stream_of(models), [*range(10), *range(12, 25)]))) == 1
     wider = stream_of(models, max_gap=4)
     assert len(told(run(wider, [*range(10), *range(13, 25)]))) == 1
@@ -113,7 +113,7 @@ def test_jitter_is_interpolated_onto_the_grid(models):
 def test_the_rate_that_is_seen_is_that_between_gaps(models):
     stream = stream_of(models)
     assert np.isnan(stream.seen_rate_hz)
-    for first in 0, 5000:  # Twice as many samples as said, at times a gap.
+    for first in 0, 5000:  # Twice the declared rate, sometimes with a gap.
         stream.push(first / RATE + np.arange(40) / 100, np.ones((40, 1)))
         assert stream.seen_rate_hz == pytest.approx(100.0)
     stream.close()
@@ -121,11 +121,11 @@ def test_the_rate_that_is_seen_is_that_between_gaps(models):
 
 @pytest.mark.parametrize("origin", [0.0, 1.7e9, -3.0])
 def test_samples_on_the_grid_pass_exactly(models, origin):
-    """Also where the clock counts from 1970, and float64 has no more than 0.2 µs."""
+    """Also if the clock counts from 1970, where float64 resolves only 0.2 µs."""
     samples = np.random.default_rng(0).normal(size=(5000, 1)).astype(np.float32)
     stream = edge.Stream(models.Model(time=64, rate_hz=200.0), hop=64)
     blocks = stream.push(origin + np.arange(5000) / 200, samples) + stream.close()
-    tail = 5000 // 64 * 64  # The last window overlaps the one before.
+    tail = 5000 // 64 * 64  # The last window overlaps the previous one.
     np.testing.assert_array_equal(models.joined(blocks)[:tail], samples[:tail])
     np.testing.assert_allclose(models.joined(blocks), samples, rtol=1e-6)
 
@@ -165,7 +165,7 @@ def test_a_batch_is_known_again_after_a_clock_that_was_set_back(models):
 
 @pytest.mark.parametrize("size", [30, 200, 499])
 def test_a_batch_that_is_sent_again_is_not_a_clock_that_was_set_back(models, size):
-    """Up to ten seconds of it, and though it lasts longer than one."""
+    """For up to ten seconds of samples, even over more than a second."""
     stream = stream_of(models)
     batch = range(500 - size, 500)
     blocks = run(stream, [*range(500), *batch, *range(500, 520)])
@@ -223,7 +223,7 @@ FAULTS = st.lists(
 
 
 def mishaps(models):
-    """A model that fails in one of six ways, or gives numbers of [-1, 1]."""
+    """Returns a model that fails in one of six ways, or returns numbers in [-1, 1]."""
     state = {"mishap": 0}
 
     def anonymize(window):
@@ -249,9 +249,9 @@ def mishaps(models):
 )
 @hypothesis.settings(max_examples=120)
 def test_nothing_raw_leaves_whatever_happens(models, faults, hop, rate):
-    """Raw samples are above 1000 and so is any mean of them; safe ones are not above 1.
+    """Raw samples and their means exceed 1000; safe ones are at most 1.
 
-    Only the filter of resampling may pass 1, by its overshoot, and never by a quarter.
+    Only the resampling filter may exceed 1, by its overshoot, by less than a quarter.
     """
     state, anonymize = mishaps(models)
     stream = edge.Stream(models.Model(anonymize), rate_hz=rate, hop=hop)

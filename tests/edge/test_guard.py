@@ -1,4 +1,7 @@
-"""A model that raises, hangs or lies gives gaps with a reason; the stream goes on."""
+"""A model that raises, hangs or lies causes gaps with a reason.
+
+The stream continues.
+"""
 
 import subprocess
 import sys
@@ -119,7 +122,7 @@ def test_a_model_that_cannot_be_stopped_hangs_nobody(models):
         stream.push(8 + np.arange(8) / 50, np.ones((8, 1)))
         begin = stream.counts["pushed"]
         stream.push(9 + begin + np.arange(8) / 50, np.ones((8, 1)))
-    assert stream.counts["released"]  # It came back, and its old answer went nowhere.
+    assert stream.counts["released"]  # It returned, and its old answer was dropped.
     stream.close()
 
 
@@ -143,7 +146,7 @@ def test_what_a_late_model_returns_goes_nowhere():
 
 def test_a_stream_that_was_interrupted_is_closed(models):
     def inspect(window):
-        raise KeyboardInterrupt  # As Ctrl-C does, wherever it is.
+        raise KeyboardInterrupt  # Like Ctrl-C, at any point.
 
     stream = edge.Stream(models.Model(), inspect=inspect)
     with pytest.raises(KeyboardInterrupt):
@@ -178,7 +181,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_fork_has_a_thread_of_its_own():
-    # In a process without JAX, whose threads a fork would leave behind.
+    # In a process without JAX, whose threads would not survive a fork.
     subprocess.run([sys.executable, "-P", "-c", FORKS], check=True)
 
 
@@ -215,7 +218,7 @@ def test_a_model_of_epsilon_needs_a_budget(models, budget):
 
 
 def test_a_stream_ends_in_a_gap_when_its_budget_does(models, budget):
-    """Four windows of 0.25 at a hop of 4: of 5, that of samples 16 to 23 is missing."""
+    """Four windows of 0.25 at a hop of 4: the fifth, samples 16 to 23, is missing."""
     model = models.Model(lambda x: -x, epsilon=0.25)
     stream = edge.Stream(model, budget=budget)
     blocks = stream.push(np.arange(24) / 50, np.arange(24.0)[:, None] + 1)
@@ -227,7 +230,7 @@ def test_a_stream_ends_in_a_gap_when_its_budget_does(models, budget):
     assert stream.counts["released"] == 4 and stream.counts["exhausted"] == 1
     assert budget.left == 0.0
     seen = []
-    model.anonymize = lambda x: seen.append(x) or x  # Nobody asks it.
+    model.anonymize = lambda x: seen.append(x) or x  # Never called.
     stream = edge.Stream(model, budget=budget)
     blocks = stream.push(np.arange(80) / 50, np.ones((80, 1))) + stream.close()
     assert not seen

@@ -1,4 +1,4 @@
-"""A model file is loaded whole or refused, and does what ONNX Runtime says."""
+"""A model file is loaded completely or rejected, and matches ONNX Runtime."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ def test_a_model_says_what_it_is(models, tmp_path):
 
 
 def drawing(models, path, law="integers", **parameters):
-    """A model that adds its draw to the window."""
+    """Saves a model that adds its draw to the window."""
     draw = {"name": "draw 0", "law": law, "shape": [1, 8, 2], **parameters}
     nodes = [
         models.node("Cast", "draw 0", output="cast", to=TensorProto.FLOAT),
@@ -73,7 +73,7 @@ def test_the_digest_is_the_file_s_beside_or_the_one_given(models, tmp_path):
     with pytest.raises(ValueError, match="a.onnx.sha256 must begin with the 64 hex"):
         edge.load(path)
     beside.write_text("0" * 64 + "  a.onnx\n")
-    edge.load(path, digest)  # The argument wins.
+    edge.load(path, digest)  # The argument takes precedence.
     with pytest.raises(ValueError, match="000000000000... of a.onnx.sha256, got"):
         edge.load(path)
 
@@ -185,7 +185,7 @@ def test_a_draw_that_is_not_described_is_refused(models, tmp_path):
 
 
 def attackers(models, path, **changed):
-    """Two outputs of two classes, whose values are the window's first numbers."""
+    """Saves two outputs of two classes, with the window's first numbers as values."""
     described = {"attribute": "side", "role": "private", "trained_on": "raw"}
     told = models.described(
         kind="attackers",

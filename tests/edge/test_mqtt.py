@@ -1,4 +1,4 @@
-"""An MQTT outlet and a real broker, Mosquitto, that comes and goes."""
+"""An MQTT outlet and a real broker, Mosquitto, that restarts."""
 
 import datetime
 import gc
@@ -20,7 +20,7 @@ from jaxanon.edge.types import Block
 
 
 def _block(number):
-    """Ten samples, which say which block they are of."""
+    """Returns ten samples that identify their block."""
     samples = np.full((10, 2), number + 0.1, np.float32)
     return Block(number / 5, 50.0, samples, "", (number + 1) / 5)
 
@@ -34,7 +34,7 @@ def broker(tmp_path):
 
 
 class Subscriber:
-    """Collects what comes on a topic, over brokers' lives."""
+    """Subscriber that collects a topic's messages across broker restarts."""
 
     def __init__(self, port, topic):
         from paho.mqtt import client as paho
@@ -118,7 +118,7 @@ def test_a_run_has_a_session_of_its_own(broker, subscriber):
 def test_a_broker_that_goes_away_and_comes_back(broker, subscriber):
     target = f"mqtt://127.0.0.1:{broker.port}/home/wrist%201"
     outlet = mqtt.MqttTopic(target, mosquitto.SIGNATURE, max_blocks=30)
-    outlet._client.reconnect_delay_set(3, 3)  # After the subscriber.
+    outlet._client.reconnect_delay_set(3, 3)  # After the subscriber connected.
     for number in range(10):
         outlet.write(_block(number))
     subscriber.wait(lambda seen: len(seen) == 10)
@@ -132,14 +132,14 @@ def test_a_broker_that_goes_away_and_comes_back(broker, subscriber):
         outlet.write(_block(number))
     outlet.close()
     seen = subscriber.wait(_ended)
-    # A number that comes again brings the same message; none is missing.
+    # A repeated number brings the same message; none is missing.
     by_number = {}
     for one in seen:
         assert by_number.setdefault(one["sequence"], one) == one
     kept = [by_number[sequence] for sequence in range(len(by_number))]
     assert len({one["session"] for one in kept}) == 1
     (place,) = [place for place, one in enumerate(kept) if one["gap"] == mqtt.OVERFLOW]
-    # 10 came, 20 were under way, 30 waited: the gap is of all others until the end.
+    # 10 arrived, 20 were in flight, 30 waited: the gap covers all others until the end.
     assert 10 + 30 <= place <= 10 + 20 + 30 + 1
     assert (kept[place]["start"], kept[place]["end"]) == (place / 5, 20.0)
     for before, after in itertools.pairwise(kept):
@@ -159,7 +159,7 @@ def test_closing_waits_a_bounded_time(broker, caplog):
     start = time.monotonic()
     outlet.close()
     assert time.monotonic() - start < 4
-    assert "the broker did not accept 51 blocks." in caplog.text  # One is the end.
+    assert "the broker did not accept 51 blocks." in caplog.text  # One marks the end.
     outlet._sender.join(5)
     assert not outlet._sender.is_alive()
 
@@ -183,7 +183,7 @@ def test_user_and_password(tmp_path, monkeypatch):
 
 
 def _certificate(folder):
-    """Key and certificate of 127.0.0.1 that nobody signed, in files."""
+    """Writes key and self-signed certificate of 127.0.0.1."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -204,7 +204,7 @@ def _certificate(folder):
 
 
 @mosquitto.needed
-# paho leaves the socket of a refused certificate to the collector.
+# paho leaves the socket of a rejected certificate to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_tls_with_the_machine_s_certificates(tmp_path, monkeypatch):
     _certificate(tmp_path)

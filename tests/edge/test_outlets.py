@@ -1,4 +1,4 @@
-"""The standard output as an outlet: what comes through, and a reader that goes away."""
+"""Standard output as an outlet: its rows, and a reader that closes the pipe."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Access to the dashboard: only browsers of this machine with the secret path."""
+"""Access to the dashboard: only local browsers with the secret path."""
 
 import errno
 import http.client
@@ -32,7 +32,7 @@ def test_the_page_stands_alone(address):
     answer, body = _ask(address)
     assert answer.status == 200
     text = body.decode()
-    # Nothing but links to itself: no address, no file, no font.
+    # Only relative links: no address, no file, no font.
     assert "http://" not in text and "https://" not in text and "src=" not in text
     policy = answer.getheader("Content-Security-Policy")
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
@@ -117,7 +117,7 @@ def test_a_port_in_use_says_what_to_do():
                 pass
     assert caught.value.errno == errno.EADDRINUSE
     with page_server.serving(hall, "127.0.0.1", port):
-        pass  # Once it is free, nothing is in the way.
+        pass  # Once the port is free, the server starts.
     with pytest.raises(OSError, match="the page cannot be served at 203.0.113.1:80"):
         with page_server.serving(hall, "203.0.113.1", 80, allow_other_hosts=True):
             pass

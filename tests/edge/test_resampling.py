@@ -1,4 +1,4 @@
-"""Resampling keeps what both rates hold, removes what one cannot, and adds no delay."""
+"""Resampling keeps frequencies that both rates allow, without delay."""
 
 import fractions
 import math
@@ -34,7 +34,7 @@ def wave(rate, hz, seconds=6.0):
 def test_a_slow_wave_stays_where_it_was(from_hz, to_hz):
     _, samples = wave(from_hz, 2.0)
     found = all_at_once(samples, from_hz, to_hz)
-    # The rate that is made, exactly: of a fraction.
+    # The exact output rate: a fraction.
     times = np.arange(len(found)) * float(step(from_hz, to_hz)) / from_hz
     assert len(found) == int((len(samples) - 1) / step(from_hz, to_hz)) + 1
     inside = (times > 1.5) & (times < 4.5)
@@ -47,7 +47,7 @@ def test_what_the_lower_rate_cannot_hold_is_removed():
         _, samples = wave(200.0, hz)
         found = all_at_once(samples, 200.0, 50.0)
         assert np.abs(found[80:-80]).max() < most
-    _, samples = wave(200.0, 15.0)  # And what it can is not.
+    _, samples = wave(200.0, 15.0)  # It keeps all others.
     assert np.abs(all_at_once(samples, 200.0, 50.0)[80:-80]).max() > 0.99
 
 
@@ -59,7 +59,7 @@ def test_a_constant_stays_the_same_up_to_the_ends(from_hz, to_hz):
 
 
 def test_against_the_formula_sample_by_sample():
-    """The sum over a Kaiser-windowed sinc, as one writes it down, at 3 / 2."""
+    """Compares with the explicit sum over a Kaiser-windowed sinc, at 3 / 2."""
     rng = np.random.default_rng(0)
     samples = rng.normal(size=(120, 1))
     found = all_at_once(samples, 30.0, 20.0)
@@ -89,13 +89,13 @@ def test_a_piece_that_begins_later_is_on_the_segment_s_grid():
     resampler = Resampler(fractions.Fraction(3, 2), 1)
     resampler.begin(100)
     found = np.concatenate([resampler.push(np.arange(100.0, 200)[:, None])])
-    # The first place from 100 on is 67 * 1.5 = 100.5; edges bend, the middle does not.
+    # The first index from 100 on is 67 * 1.5 = 100.5; only the edges bend.
     np.testing.assert_allclose(found[25:30, 0], (67 + np.arange(25, 30)) * 1.5)
 
 
 def test_any_rate_is_near_a_fraction():
     assert step(50.0, 33.3) == fractions.Fraction(500, 333)
-    # A microhertz: one sample in half an hour of 50 Hz and more.
+    # A microhertz: one sample in more than half an hour at 50 Hz.
     assert float(step(math.pi * 20, 50.0)) == pytest.approx(math.pi * 0.4, rel=1e-9)
 
 
@@ -107,7 +107,7 @@ def test_a_stream_comes_back_at_its_own_rate_and_in_place(models, rate):
     stream = edge.Stream(models.Model(lambda x: -x, time=16), rate_hz=rate)
     blocks = stream.push(3 + times, samples) + stream.close()
     found = models.joined(blocks)
-    assert found.shape == samples.shape  # No sample lost, none repeated.
+    assert found.shape == samples.shape  # No sample is lost or repeated.
     assert blocks[0].start == 3.0 and {block.rate_hz for block in blocks} == {rate}
     np.testing.assert_allclose(found[100:-100], -samples[100:-100], atol=2e-3)
     assert np.abs(found).max() < 1.2
@@ -116,7 +116,10 @@ def test_a_stream_comes_back_at_its_own_rate_and_in_place(models, rate):
 @pytest.mark.parametrize("rate", [200.0, 100.0, 20.0, 33.3, math.pi * 20])
 @pytest.mark.parametrize("count", [100, 101, 102, 103])
 def test_what_fails_is_as_long_as_what_came(models, rate, count):
-    """All of it, or its end: the last windows, of 4 samples of the model's."""
+    """The whole input, or its end.
+
+    The last windows, of 4 samples at the model's rate.
+    """
     for fine in (0, 3):
         calls = []
 
@@ -134,7 +137,7 @@ def test_what_fails_is_as_long_as_what_came(models, rate, count):
 
 
 def test_a_gap_of_the_model_is_one_at_the_stream_s_rate(models):
-    """At twice the model's rate: windows of 8, every 8, are 16 samples."""
+    """At twice the model's rate, windows of 8, every 8, are 16 samples."""
     calls = []
 
     def third_fails(window):
@@ -144,14 +147,14 @@ def test_a_gap_of_the_model_is_one_at_the_stream_s_rate(models):
     stream = edge.Stream(models.Model(third_fails), rate_hz=100.0, hop=8)
     blocks = stream.push(np.arange(160) / 100, np.ones((160, 1))) + stream.close()
     missing = np.isnan(models.joined(blocks)[:, 0])
-    # 16 to 23 fail; between 15 and 16, and 23 and 24, there is nothing to go by.
+    # 16 to 23 fail; between 15 and 16, and 23 and 24, nothing can be interpolated.
     np.testing.assert_array_equal(np.flatnonzero(missing), np.arange(31, 48))
     np.testing.assert_allclose(models.joined(blocks)[~missing], 1.0, rtol=1e-6)
 
 
 @pytest.mark.parametrize("rate", [20.0, 33.3, 70.0, 125.0])
 def test_what_follows_a_gap_of_the_model_is_in_place(models, rate):
-    """Windows of 32, every 32, of a ramp in s; of every three the second fails."""
+    """Windows of 32, every 32, of a ramp in s; the second of every three fails."""
     calls = []
 
     def second_fails(window):

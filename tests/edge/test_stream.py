@@ -1,4 +1,4 @@
-"""A stream gives back what its model makes of it, whatever the chunks and faults."""
+"""A stream returns its model's output for any chunks and faults."""
 
 import itertools
 import os
@@ -16,12 +16,12 @@ STATM = pathlib.Path("/proc/self/statm")
 
 
 def ramp(count, channels=1, first=1000.0):
-    """Samples that are all different, exact in float32."""
+    """Returns distinct samples, exact in float32."""
     return first + np.arange(count * channels, dtype=np.float64).reshape(-1, channels)
 
 
 def through(stream, times, samples, sizes=None):
-    """All blocks of samples that are pushed in chunks of such sizes."""
+    """Returns all blocks of samples pushed in chunks of these sizes."""
     cuts = np.cumsum(sizes or [])
     blocks = []
     for t, x in zip(np.split(times, cuts), np.split(samples, cuts), strict=True):
@@ -67,7 +67,10 @@ def test_a_model_file_is_streamed(models, tmp_path, kind):
 
 
 def test_overlapping_windows_are_weighted_by_hand(models):
-    """Windows of 4 at 0, 2: the middle is a mean of 1 and 2 by squared sines."""
+    """Windows of 4 at 0, 2.
+
+    The middle is a mean of 1 and 2 weighted by squared sines.
+    """
     answers = iter([1.0, 2.0])
     model = models.Model(lambda window: np.full_like(window, next(answers)), time=4)
     blocks = through(edge.Stream(model), np.arange(6) / RATE, ramp(6))
@@ -85,7 +88,7 @@ def test_overlapping_windows_are_weighted_by_hand(models):
 )
 @hypothesis.settings(max_examples=50)
 def test_chunks_do_not_matter(models, seed, rate, first, second):
-    """Of a stream with jitter, gaps, NaN, repeated and late samples."""
+    """The stream has jitter, gaps, NaN, repeated and late samples."""
     rng = np.random.default_rng(seed)
     times = 1.7e9 + np.cumsum(rng.choice([1.0, 1.2, 0.9, 0.0, -1.5, 9], 150)) / rate
     samples = rng.normal(size=(150, 1))
@@ -116,7 +119,7 @@ def test_samples_leave_within_the_latency(models):
             time = index / rate
             for block in stream.push([time], [[1.0]]):
                 left = block.end
-            # What is still inside is younger than the latency.
+            # Samples still inside are younger than the latency.
             assert time - left <= stream.latency_s
         assert left > 0
         stream.close()
@@ -137,7 +140,7 @@ def test_a_stream_keeps_no_more_than_it_needs(models):
         used.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     stream.close()
-    assert max(used[2:]) - used[1] < 20_000  # Bytes; of 1.6 MB that came since.
+    assert max(used[2:]) - used[1] < 20_000  # Bytes, of the 1.6 MB since then.
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux tells what is resident")

@@ -1,4 +1,4 @@
-"""A small data set whose attributes are known to be readable, and anonymizers."""
+"""A small data set with attributes known to be inferable, and anonymizers."""
 
 import sys
 
@@ -37,8 +37,11 @@ def spec(private=("side",), split="time_block", **changes):
 
 
 def part(seed, subjects, repeats):
-    """Windows in order of subject, activity, side; standardised, channel x carries a
-    wave of one or four cycles, y is at -1 or +1, z at one level per subject."""
+    """Returns windows in order of subject, activity, side.
+
+    After standardization, channel x has a wave of one or four cycles, y is at -1 or +1,
+    and z has one level per subject.
+    """
     rng = np.random.default_rng(seed)
     grid = np.array(
         [(s, a, b) for s in subjects for a in (0, 1) for _ in range(repeats)
@@ -58,18 +61,18 @@ def part(seed, subjects, repeats):
 
 
 def data(private=("side",)):
-    """96 windows to train on and 96 to test with, of the same three subjects."""
+    """Returns 96 training and 96 test windows of the same three subjects."""
     return Data(spec(private), part(0, (0, 1, 2), 8), part(1, (0, 1, 2), 8))
 
 
 def strangers(private=("side",)):
-    """Trained on ann, tested on bea and cid."""
+    """Returns data that train on ann and test on bea and cid."""
     own = spec(private, "subject")
     return Data(own, part(0, (0,), 24), part(1, (1, 2), 12))
 
 
 class Run:
-    """What ``train`` returns, as far as an evaluation looks at it."""
+    """The result of ``train``, as far as an evaluation uses it."""
 
     def __init__(self, anonymize, folder=None, history=()):
         self.anonymize = anonymize
@@ -92,13 +95,13 @@ def noise(key, windows):
 
 @pytest.fixture(scope="session")
 def cases():
-    """What stands in this file, which tests cannot import."""
+    """Returns this module, which tests cannot import."""
     return sys.modules[__name__]
 
 
 @pytest.fixture(scope="session")
 def judging():
-    """Judges of the small data set, and the progress that was told of them."""
+    """Returns raw-data classifiers of the small data set, and their progress."""
     told = []
     made = train_raw_classifiers(data(), progress=lambda *entry: told.append(entry[:2]))
     return made, told

@@ -20,7 +20,7 @@ from jaxanon.evaluation.anonymizers import (
 
 @pytest.fixture(scope="module")
 def reported(cases, judges):
-    """Evaluates an anonymizer on the small cases.data, with judges that are shared."""
+    """Evaluates an anonymizer on the small data, with shared raw-data classifiers."""
 
     def report(anonymize, **options):
         options = {**cases.QUICK, "judges": judges, **options}
@@ -31,19 +31,19 @@ def reported(cases, judges):
 
 @pytest.fixture(scope="module")
 def known(reported):
-    """What ``reported`` says, and said: each anonymizer is evaluated once."""
+    """Caches ``reported``, so that each anonymizer is evaluated once."""
     return functools.cache(reported)
 
 
 @pytest.fixture(scope="module")
 def new_people(cases):
-    """Judges of who were trained on, where others are tested."""
+    """Returns raw-data classifiers of subjects who differ from the tested ones."""
     return train_raw_classifiers(cases.strangers())
 
 
 @pytest.fixture(scope="module")
 def linked(cases, new_people, tmp_path_factory):
-    """The report on people who are new in the test part, and the progress told."""
+    """Returns the report on new people in the test part, and the progress."""
     told = []
     tell = lambda done, total, what: told.append((done, total, what))
     report = evaluate(
@@ -59,7 +59,7 @@ def linked(cases, new_people, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(cases, tmp_path_factory):
-    """What is said of one of many runs, the progress, and judges trained meanwhile."""
+    """Returns one run's report, the progress, and the classifiers trained."""
     told, made, train = [], [], protocol.train_raw_classifiers
     tell = lambda done, total, what: told.append((done, total, what))
     run = cases.Run(cases.identity, tmp_path_factory.mktemp("alone"))
@@ -72,9 +72,9 @@ def alone(cases, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def watched(reported):
-    """Keys and windows that an anonymizer was given, of an evaluation with seed 5.
+    """Returns the keys and windows that an anonymizer received, with seed 5.
 
-    conftest switches JAX's own check of keys on; it is fine to split one.
+    conftest enables JAX's check of key reuse; splitting one is fine.
     """
     keys, seen = [], []
 
@@ -110,7 +110,7 @@ def test_identity_keeps_all_and_hides_nothing(cases, known):
 @pytest.mark.slow
 def test_noise_keeps_nothing_and_hides_all(cases, known):
     report = known(cases.noise)
-    # 96 windows at chance: a standard deviation of 5 points, of 3 classes 7.
+    # 96 windows at chance level: a std of 5 points, with 3 classes 7.
     assert report["utility"]["anonymized"]["balanced_accuracy"] < 0.7
     found = report["reidentification"]["side"]["attackers"]["forest"]
     assert 0.3 < found["balanced_accuracy"] < 0.7
@@ -171,7 +171,7 @@ def test_new_people_are_linked_by_halves(linked):
     assert link["unseen_subjects"] and link["attackers"]["forest"]["windows"] == 36
     assert link["attackers"]["forest"]["balanced_accuracy"] > 0.9
     assert link["raw"]["balanced_accuracy"] > 0.9
-    # A classifier of raw training windows has never heard of these people.
+    # A raw-data classifier of training windows has never seen these people.
     assert report["intrusive"]["subject"] is None
     assert "subject" not in report["reidentification"]
     assert "first half, in time" in report["protocol"]["Linkage"]
@@ -238,7 +238,7 @@ def test_judges_count_their_progress(judging):
 
 @pytest.mark.slow
 def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
-    """Which are those of ``train_raw_classifiers``, the same to the bit every time."""
+    """They equal those of ``train_raw_classifiers`` to the bit, every time."""
     reports = [known(cases.identity)]
     assert alone[0] == {
         "reports": reports,
@@ -267,7 +267,7 @@ def test_many_runs_share_judges(cases, known, judges):
 
 
 def test_what_is_of_one_run_is_not_summed_up(cases, monkeypatch):
-    """One was not profiled, and one is not done."""
+    """One run was not profiled, and one is not finished."""
     told = [
         {"headline": ["a"], "costs": None, "protocol": ["p"], "share": 0.2},
         {"headline": ["b", "late"], "costs": {"s": 1}, "protocol": [], "share": 1},

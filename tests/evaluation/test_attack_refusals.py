@@ -1,4 +1,4 @@
-"""Attacks that a run or its data have nothing for are refused at the door."""
+"""Attacks that a run or its data do not support raise errors early."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ def test_an_attack_on_nothing_is_refused(cases, judges, attack, message):
 
 
 def relabelled(full, which, changes):
-    """The data with other labels of its training or test windows."""
+    """Returns the data with other labels of its training or test windows."""
     part = getattr(full, which)
     return full._replace(**{which: part._replace(labels=part.labels | changes)})
 

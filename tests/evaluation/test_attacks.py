@@ -17,24 +17,24 @@ RETRAINED = ("released", "per_class", "stream", "pairs", "self-training", "intru
 
 
 def bent(params, window, label):
-    """The loss of a softmax regression with a bend."""
+    """Computes the loss of a softmax regression with a nonlinearity."""
     said = jax.nn.log_softmax(jnp.tanh(window.ravel() @ params["w"]))
     return -jnp.sum(label * said)
 
 
 def client_loss():
-    """What a client differentiates: a loss, and the parameters it was sent."""
+    """Returns a client's loss and the parameters that it received."""
     return bent, {"w": jax.random.normal(jax.random.key(0), (48, 2)) / 5}
 
 
 def choices(key, windows):
-    """A model for each subject, whom channel z gives away."""
+    """Chooses a model for each subject, which channel z reveals."""
     level = (np.asarray(windows)[:, :, 2].mean(1) - 3) / 4
     return np.int64(np.round(level / 1.5)) + 1
 
 
 def invert(key, loss_fn, params, sent, window_shape, label_shape):
-    """``bent`` in closed form: each column of its gradient is the window, scaled."""
+    """Inverts ``bent`` in closed form: each gradient column is the scaled window."""
     assert loss_fn is bent and label_shape == (2,)
     window = sent["w"][:, 0].reshape(window_shape)
     return attacks.Inverted(window, jnp.ones(2) / 2, jnp.linalg.norm(sent["w"]))
@@ -42,7 +42,7 @@ def invert(key, loss_fn, params, sent, window_shape, label_shape):
 
 @pytest.fixture(scope="module")
 def reports(cases, judges):
-    """Of flipping the side, and of noise, under every attack by a tree."""
+    """Evaluates flipping and noise under every attack by a tree."""
     runs = [cases.Run(cases.flip_side), cases.Run(cases.noise)]
     for run in runs:
         run.client_loss, run.choices = client_loss, choices
@@ -57,7 +57,7 @@ def reports(cases, judges):
 
 
 def rows(report, attack, **wanted):
-    """Balanced accuracies, or figures, of the rows with those fields."""
+    """Returns balanced accuracies, or scores, of the rows with those fields."""
     found = {}
     for row in report["attacks"][attack]:
         if all(row[name] == value for name, value in wanted.items()):
@@ -101,7 +101,7 @@ def test_an_attacker_for_each_class(reports):
 
 def test_evidence_of_one_person_adds_up(reports):
     flipped, lost = (rows(r, "stream", attribute="side") for r in reports)
-    # A subject has 16 windows of each side.
+    # A subject has 16 windows on each side.
     assert flipped["5 windows, majority vote"] >= flipped["1 windows, majority vote"]
     assert flipped["5 windows, mean log-odds"] > 0.95
     assert flipped["30 windows, mean log-odds"] == {}
@@ -130,7 +130,7 @@ def test_streams_that_data_cannot_support_are_not_measured(cases, reports):
 
 
 def test_raw_streams_are_the_baseline(reports):
-    """Whatever the anonymizer does, they are the same."""
+    """They do not depend on the anonymizer."""
     flipped, lost = (
         rows(r, "stream", attacker="raw-data classifier", attribute="side")
         for r in reports
@@ -163,7 +163,7 @@ def test_streams_of_noise_are_matched_by_chance(cases, judges):
         own = [
             row["scores"] for rows in found for row in rows if row["attacker"] == name
         ]
-        # An area of 3 pairs against 6 has a deviation of 0.25, so 16 of them 0.06.
+        # The area for 3 pairs against 6 has a std of 0.25, so 16 of them have 0.06.
         assert 0.3 < np.mean([scores["auc"] for scores in own]) < 0.7
         assert np.mean([scores["accuracy"] for scores in own]) < 0.6
 
@@ -177,7 +177,7 @@ def test_few_labels_are_enough(reports):
 
 def test_every_attacker_of_raw_windows(reports):
     flipped = rows(reports[0], "intrusive", attribute="side")
-    # A flip fools whoever never saw one.
+    # A flip fools any attacker that never saw one.
     assert flipped["raw windows"] > 0.9 and flipped["anonymized windows"] < 0.1
     assert rows(reports[0], "intrusive", attribute="activity")["raw windows"] > 0.7
 
@@ -191,7 +191,7 @@ def test_what_a_client_sends_is_inverted(reports):
 
 
 def test_a_dense_layer_tells_what_went_into_it(cases):
-    """A softmax regression with biases, of windows laid out channel after channel."""
+    """A softmax regression with biases, on windows flattened channel by channel."""
 
     def loss_fn(params, window, label):
         said = window.T.ravel() @ params["layer"]["kernel"] + params["layer"]["bias"]
@@ -240,7 +240,7 @@ def test_the_page_shows_them(reports, cases, judges, tmp_path):
 def test_distortion_is_that_of_the_windows(reports, cases):
     data, found = cases.data(), reports[0]["distortion"]
     assert found["windows"] == 96
-    assert found["statistics"]["x"]["mean"]["absolute_error"] < 1e-5  # It stayed.
+    assert found["statistics"]["x"]["mean"]["absolute_error"] < 1e-5  # It is unchanged.
     y = data.test.windows[:, :, 1].mean(1)
     want = np.abs((4 - y) - y).mean()  # Mirrored about 2.
     told = found["statistics"]["y"]["mean"]["absolute_error"]
@@ -253,7 +253,7 @@ def test_distortion_is_that_of_the_windows(reports, cases):
 def test_strangers_are_matched_too(cases, judges):
     run, names = cases.Run(cases.identity), ("tree", "pairs")
     report = evaluate(run, cases.strangers(), judges=judges, attacks=names)
-    # One training subject teaches nobody to tell people apart; features do.
+    # One training subject does not suffice to learn to distinguish people; features do.
     assert [row["attacker"] for row in report["attacks"]["pairs"]] == ["untrained"]
     assert report["attacks"]["pairs"][0]["scores"]["accuracy"] == 1
 
@@ -273,7 +273,7 @@ def test_a_class_of_one_window_within_an_activity_is_refused_at_the_door(cases, 
     labels = full.train.labels
     fast = np.flatnonzero(labels["activity"] == 1)
     side = labels["side"].copy()
-    side[fast] = np.arange(len(fast)) == 7  # Of all activities there are 25.
+    side[fast] = np.arange(len(fast)) == 7  # 25 windows have all activities.
     own = full._replace(train=full.train._replace(labels={**labels, "side": side}))
     run = cases.Run(lambda key, windows: pytest.fail("too late"))
     message = "side within public class 1, class 1 has one training window"

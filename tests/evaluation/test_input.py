@@ -1,4 +1,4 @@
-"""What an evaluation refuses, and that it says why."""
+"""Evaluations reject invalid input with a reason."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ def refuses(cases, message, own, anonymize=None, **options):
 
 
 def changed(full, part, windows=None, labels=None):
-    """The data with windows or some labels of one part replaced."""
+    """Returns the data with windows or some labels of one part replaced."""
     own = getattr(full, part)
     windows = own.windows if windows is None else windows
     labels = {**own.labels, **(labels or {})}
@@ -135,7 +135,7 @@ def test_another_split_of_what_the_run_was_trained_on(cases):
         ValueError, match="data must be the split .* toy split by .* into other"
     ):
         evaluate(run, full, **cases.QUICK)
-    # Of another data set nobody was trained on.
+    # The run was not trained on this data set.
     run.spec = dataclasses.replace(run.spec, name="other")
     with pytest.raises(pytest.fail.Exception, match="too late"):
         evaluate(run, full, **cases.QUICK)
@@ -151,7 +151,7 @@ def test_seeds_that_would_be_another_s(cases, seed):
 
 
 def test_files_of_one_name_may_be_of_different_people(cases):
-    """Who gave the split of a file answers for it."""
+    """The caller is responsible for a given split."""
     full = cases.data()
     run = cases.Run(lambda key, windows: pytest.fail("too late"))
     spec = dataclasses.replace(full.spec, split="given")

@@ -12,7 +12,7 @@ T2 = 4.302652729911275  # Quantile 0.975 of Student's t with 2 degrees of freedo
 
 
 def test_an_interval_by_hand():
-    """Three persons, two windows each; of all, one of class 1 is wrong."""
+    """Three persons have two windows each; one window of class 1 is wrong."""
     labels, persons = [0, 1] * 3, [0, 0, 1, 1, 2, 2]
     evidence = np.eye(2)[[0, 1, 0, 1, 0, 0]]
     # Recalls are 1 and 2/3. Without person 0 or 1 the second is 1/2, without person 2
@@ -23,7 +23,7 @@ def test_an_interval_by_hand():
 
 
 def test_deleting_a_person_is_scoring_the_others():
-    """Against the metrics of the windows that are left, AUC with ties."""
+    """Compares with the metrics of the remaining windows, and AUC with ties."""
     rng = np.random.default_rng(0)
     labels, persons = rng.integers(0, 3, 200), rng.integers(0, 7, 200)
     evidence = np.round(rng.normal(size=(200, 3)) + np.eye(3)[labels], 1)
@@ -41,7 +41,7 @@ def test_deleting_a_person_is_scoring_the_others():
 
 
 def test_intervals_cover():
-    """Of 95 % intervals over 8 persons about 95 % hold the true accuracy."""
+    """About 95 % of the 95 % intervals over 8 persons contain the true accuracy."""
     rng, held = np.random.default_rng(1), 0
     persons = np.repeat(np.arange(8), 40)
     labels = np.tile([0, 1], 160)
@@ -65,7 +65,7 @@ def test_intervals_cover():
         ([0, 1] * 3, [0] * 6, None, "1 test person is too few"),
         ([0, 0, 0, 1], [0, 1, 2, 3], None, "class 'right' has 1 test person"),
         ([0, 1] * 3, [0, 0, 1, 1, 2, 2], [0, 1], None),
-        # One person of each weight says nothing of weights.
+        # One person per weight gives no information about weights.
         ([0, 1, 2], [4, 5, 6], None, "class 'left' has 1 test person"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Membership inference against generators that remember, and that never saw."""
+"""Membership inference against generators with and without memorized windows."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ def state_of(trained):
 
 
 def generator(data, memory, *, losses=True):
-    """A run that makes what it remembers, and explains how far a window is from it."""
+    """Returns a run that generates stored windows and scores distances to them."""
     memory = jnp.asarray(memory)
 
     def sample(key, state, classes, samples=None):
@@ -80,7 +80,7 @@ def test_a_generator_that_copies_is_caught_by_all_that_is_asked(cases, judges):
 @pytest.mark.slow
 def test_a_generator_that_never_saw_them_tells_nothing(cases, judges):
     data = cases.data()
-    others = cases.part(2, (0, 1, 2), 8).windows  # As those, and neither of them.
+    others = cases.part(2, (0, 1, 2), 8).windows  # Like those, but distinct from them.
     told = found(generator(data, others), data, judges)
     assert len(told) == 5
     for figures in told.values():
@@ -120,7 +120,7 @@ def test_losses_of_many_windows_are_those_of_each(cases, monkeypatch):
     whole = run.window_losses(jax.random.key(0), *data.test)
     monkeypatch.setattr(
         "jaxanon.core.run.BATCH", 40
-    )  # Of 96: the last part is not full.
+    )  # The last part of 96 is not full.
     parts = run.window_losses(jax.random.key(0), *data.test)
     assert whole["now"].shape == (96,)
     np.testing.assert_allclose(parts["later"], whole["later"], rtol=1e-5)
@@ -149,7 +149,10 @@ HASTY = {"learning_rate": 3e-3, "condition_dropout": 0.0, "ema_decay": 0.98}
 
 @pytest.mark.slow
 def test_a_diffusion_that_learned_a_handful_by_heart_is_caught(cases):
-    """Of 24 windows; and 72 that it never saw are not told from 72 others."""
+    """It memorizes 24 windows.
+
+    72 unseen windows are not distinguishable from 72 others.
+    """
     data = cases.data()
     rows = np.sort(np.random.default_rng(0).permutation(96)[:24])
     few = data.train._replace(

@@ -1,4 +1,4 @@
-"""The files that an evaluation writes."""
+"""Files of an evaluation."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ HISTORY = [{"round": 10 * i, "losses": {"loss": 2.0**-i, "kl": 1.0}} for i in ra
 
 @pytest.fixture(scope="module")
 def written(cases, judges, tmp_path_factory):
-    """(report, folder) of one evaluation that wrote its files."""
+    """Returns (report, folder) of one evaluation that wrote its files."""
     folder = tmp_path_factory.mktemp("run")
     run = cases.Run(cases.flip_side, folder, HISTORY)
     run.method = SimpleNamespace(name="<mirror>", config={"gamma": 0.2})
@@ -56,7 +56,7 @@ def test_out_comes_before_the_folder_of_the_run(cases, judges, tmp_path):
     out = tmp_path / "new" / "out"
     evaluate(run, cases.data(), judges=judges, output_dir=out, **cases.QUICK)
     assert (out / "report.html").exists() and not (tmp_path / "run").exists()
-    # No history, no training curves.
+    # Without a history there are no training curves.
     assert not (out / "training.svg").exists()
 
 

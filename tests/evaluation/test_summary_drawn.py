@@ -1,4 +1,4 @@
-"""Reports put together: of drawn shapes, numbers that lack and text that differs."""
+"""Summaries of reports: drawn shapes, missing numbers and differing text."""
 
 import math
 import statistics
@@ -35,7 +35,7 @@ def filled(draw, tree):
 
 
 def expected(tree, values):
-    """The same by the statistics module, leaf by leaf."""
+    """Computes the same with the statistics module, leaf by leaf."""
     if isinstance(tree, dict):
         return {k: expected(one, [v[k] for v in values]) for k, one in tree.items()}
     if isinstance(tree, list):

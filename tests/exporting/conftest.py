@@ -1,4 +1,4 @@
-"""The made-up dataset of the methods' tests, and runs that nobody trained."""
+"""The synthetic dataset of the methods' tests, and untrained runs."""
 
 import math
 
@@ -13,22 +13,21 @@ from jaxanon.core.run import Run
 
 @pytest.fixture(scope="session")
 def data():
-    """Five subjects' windows of three activities and two genders."""
+    """Returns windows of five subjects, three activities and two genders."""
     return toy.data()
 
 
 @pytest.fixture(scope="session")
 def untrained(data):
-    """``(name, **settings) -> Run``, its matrices drawn by NumPy, none of them zero.
+    """Returns ``(name, **settings) -> Run`` with non-zero NumPy matrices.
 
-    All else is as the method draws it; a compiler of all draws takes longer than what
-    is tested here.
+    The method draws the rest; compiling all draws takes longer than the test.
     """
 
     def untrained(name, **settings):
         method = methods.build(name, data.spec, **settings)
         key, rng = jax.random.key(3), np.random.default_rng(3)
-        if name == "deeprotect":  # Its bounds are for matrices of its own.
+        if name == "deeprotect":  # Its bounds hold for its own matrices.
             state = jax.jit(method.init)(key)
             return Run(method, state, data.spec, None, [], {})
         like, tree = jax.tree.flatten(jax.eval_shape(method.init, key))
@@ -56,7 +55,7 @@ def untrained(data):
 
 @pytest.fixture(scope="session")
 def small_blinder(untrained):
-    """A federated run that is soon compiled."""
+    """Returns a federated run that compiles fast."""
     small = {
         "latent_dim": 2,
         "hidden_sizes": (8,),

@@ -1,4 +1,4 @@
-"""How far a graph's windows are from JAX's is counted by hand."""
+"""The difference between a graph's windows and JAX's, by hand."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from jaxanon.exporting import agreement
 
 
 def test_the_furthest_sample_counts_in_deviations_of_its_channel():
-    """Of windows of noughts one sample is 6 off, where a deviation is 2; NaN is far."""
+    """In windows of zeros one sample is off by 6, with a std of 2; NaN is infinite."""
     inputs = [{"windows": np.zeros((1, 4, 2), np.float32)} for _ in range(3)]
     made = np.zeros((3, 4, 2), np.float32)
     made[1, 2] = -1.0, 6.0

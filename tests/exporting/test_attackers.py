@@ -1,4 +1,4 @@
-"""Attackers as a file: they read what is there to be read, and say how surely."""
+"""Exported attackers: they infer what the windows contain, with a confidence."""
 
 import json
 
@@ -11,7 +11,7 @@ from jaxanon import edge, exporting
 
 
 class Hides:
-    """An anonymizer that sets the amplitude, which tells the gender, to one."""
+    """Anonymizer that sets the amplitude, which reveals the gender, to one."""
 
     def __init__(self, spec):
         self.spec = spec

@@ -1,4 +1,4 @@
-"""The card says what was measured and on what, and what nobody promises."""
+"""The card states the measurements, their data, and the absence of a guarantee."""
 
 import dataclasses
 import json
@@ -40,7 +40,7 @@ TABLE = """\
 
 @pytest.fixture(scope="module")
 def written(untrained):
-    """``(**changed) -> text`` of a card."""
+    """Returns ``(**changed) -> text`` of a card."""
     run = untrained("obscurenet", **TINY)
     settings = {
         "weights": "float32",

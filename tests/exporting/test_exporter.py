@@ -1,4 +1,4 @@
-"""Files of anonymizers: what ONNX Runtime makes of them is what JAX makes."""
+"""Files of anonymizers: ONNX Runtime's outputs equal JAX's."""
 
 import dataclasses
 import functools
@@ -48,7 +48,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def exported(untrained, data, tmp_path_factory):
-    """``exported(name)``: the run, its file, and what was told of it."""
+    """Returns ``exported(name)``: the run, its file, and the progress."""
     folder = tmp_path_factory.mktemp("exported")
 
     @functools.cache
@@ -83,7 +83,7 @@ def test_onnx_does_what_jax_does(name, exported):
 
 @pytest.fixture(scope="module")
 def run(exported):
-    """Of the fewest operations."""
+    """The run with the fewest operations."""
     return exported("blinder")[0]
 
 
@@ -91,7 +91,7 @@ def test_half_the_weights_in_half_the_bytes(exported, data, tmp_path):
     run, _, whole = exported("blinder")
     shown = {"weights": "float16", "windows": data.test.windows[:20]}
     half = exporting.export(run, tmp_path / "half.onnx", **shown)
-    assert half.share == 1.0  # Of what JAX makes of the rounded weights.
+    assert half.share == 1.0  # Relative to JAX with the rounded weights.
     assert whole.rounding == 0.0 < 10 * half.median < half.rounding < 0.01
     stored = lambda told: sum(len(one.raw_data) for one in _weights(told.path))
     assert stored(half) / stored(whole) == pytest.approx(0.5, rel=1e-2)
@@ -103,13 +103,13 @@ def _weights(path):
 
 
 def test_int8_is_near_and_its_weights_are_bytes(exported, data, tmp_path):
-    run, *_ = exported("obscurenet")  # Which has branches.
+    run, *_ = exported("obscurenet")  # This graph has branches.
     windows = {"windows": data.test.windows[:20], "calibration": data.train.windows}
     told = exporting.export(run, tmp_path / "a.onnx", weights="int8", **windows)
-    assert 1e-5 < told.median < 0.2  # Rounded, and still the same.
+    assert 1e-5 < told.median < 0.2  # Rounded, and still equal.
     kinds = {one.data_type for one in _weights(told.path)}
     assert kinds == {onnx.TensorProto.INT8}
-    # Ranges come from the windows that it is given: of noughts they are of no use.
+    # Ranges come from the given windows, so zeros are useless.
     windows["calibration"] = 0 * data.train.windows
     worse = exporting.export(run, tmp_path / "b.onnx", weights="int8", **windows)
     assert worse.median > 4 * told.median
@@ -120,14 +120,14 @@ def test_stablehlo_is_read_by_jax_alone(run, data, tmp_path):
     path = tmp_path / "phone.stablehlo"
     shown = data.test.windows[:10]
     told = exporting.export(run, path, format="stablehlo", windows=shown)
-    raw = path.read_bytes()  # Nothing of this machine's files,
+    raw = path.read_bytes()  # No path of this machine,
     package = pathlib.Path(exporting.__file__).parents[1]
     for place in (".py", package, pathlib.Path.cwd(), pathlib.Path.home()):
         assert os.fsencode(place) not in raw
     again = lambda: exporting.export(
         run, tmp_path / "b", format="stablehlo", windows=shown
     )
-    assert told.digest == again().digest  # nor of who asked.
+    assert told.digest == again().digest  # and no user name.
     assert told.share == 1.0
     facts = json.loads((tmp_path / "phone.stablehlo.json").read_text())
     graph = jax.export.deserialize(path.read_bytes())
@@ -190,7 +190,7 @@ def test_a_flip_of_some_windows_is_drawn_outside(untrained, data, tmp_path):
     told = exporting.export(run, path, windows=data.test.windows[:20])
     assert told.share == 1.0
     draws = json.loads(onnx.load(path).metadata_props[0].value)["draws"]
-    # Of the latent, and of whether the one private attribute shows the other class.
+    # One for the latent, and one for the displayed class of the private attribute.
     assert [draw["law"] for draw in draws] == ["normal", "uniform"]
     shown = {"windows": np.float32(data.test.windows[:1])}
     shown["draw 0"] = np.zeros(draws[0]["shape"], np.float32)
@@ -296,7 +296,7 @@ OWN = {
 }
 LAWS = {
     **dict.fromkeys(("aae", "gen", "msda", "orf", "rae", "rae_aae"), ()),
-    "blinder": ("normal", "uniform"),  # Of two classes it flips one.
+    "blinder": ("normal", "uniform"),  # It flips one of two classes.
     **dict.fromkeys(("fed_blinder", "kd_blinder"), ("normal", "integers")),
     **dict.fromkeys(("attribute_vae", "cae", "cvae"), ("integers", "normal")),
     **dict.fromkeys(("general_vae", "obscurenet"), ("integers", "normal")),
@@ -309,7 +309,7 @@ LAWS = {
 
 @pytest.mark.parametrize("name", methods.NAMES)
 def test_what_every_method_draws_can_be_supplied(name, data):
-    """Traced alone: nothing is compiled or drawn."""
+    """Only traced: nothing is compiled or drawn."""
     classes = data.spec.classes | {"activity": ("a", "b", "c", "d")}
     spec = dataclasses.replace(data.spec, time=32, classes=classes)
     method = methods.build(name, spec, **SETTINGS.get(name, {}) | OWN.get(name, {}))

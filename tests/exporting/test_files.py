@@ -1,4 +1,4 @@
-"""Samples that a device's runtime is tried with are test windows, end to end."""
+"""Samples that test a device's runtime are test windows, in sequence."""
 
 import csv
 import dataclasses
@@ -30,7 +30,7 @@ def test_samples_are_test_windows_end_to_end(
 ):
     values = np.random.default_rng(seed).normal(size=(count, time, 2)) * 10
     windows = values.astype(np.float32)
-    windows[:, 0, 0] = np.arange(count)  # So that each is known again.
+    windows[:, 0, 0] = np.arange(count)  # So that each is identifiable.
     spec = dataclasses.replace(data.spec, rate_hz=rate_hz, time=time, units=("g", ""))
     path = tmp_path / "samples.csv"
     path.write_text("what was there before")
@@ -40,14 +40,14 @@ def test_samples_are_test_windows_end_to_end(
     assert header == ["time", "x [g]", "y"] and len(table) == rows
     found = np.array(table, float)
     np.testing.assert_allclose(found[:, 0], np.arange(rows) / rate_hz, atol=6e-7)
-    # As many whole windows as there is time for, one at least, each as it is.
+    # As many whole, unchanged windows as fit the time, at least one.
     number = max(1, min(count, math.floor(seconds * rate_hz / time + 1e-12)))
     assert rows == number * time
     places = found[::time, 1].astype(int)
     np.testing.assert_allclose(
         found[:, 1:], windows[places].reshape(-1, 2), rtol=1e-6, atol=1e-9
     )
-    # In the order of time by sixes of neighbours, from the first to the last of all.
+    # In order of time by groups of six neighbours, from the first to the last.
     for start in range(0, number, 6):
         own = places[start : start + 6]
         np.testing.assert_array_equal(

@@ -1,4 +1,4 @@
-"""Graphs that are rewritten, in branches too, still compute what they did."""
+"""Rewritten graphs, including their branches, compute the same."""
 
 import collections
 
@@ -25,13 +25,13 @@ def value(name):
 
 
 def branch(nodes, **constants):
-    """A graph whose output is that of its last node."""
+    """Returns a graph whose output is that of its last node."""
     given = [numpy_helper.from_array(array, name) for name, array in constants.items()]
     return helper.make_graph(nodes, "branch", [], [value(nodes[-1].output[0])], given)
 
 
 def model(nodes, *switches, **constants):
-    """A model of ``x`` and switches whose output is that of its last node."""
+    """Returns a model of ``x`` and switches whose output is that of its last node."""
     graph = branch(nodes, **constants)
     graph.input.append(value("x"))
     for name in switches:
@@ -61,7 +61,7 @@ def made(model, inputs):
 
 
 def names(graph):
-    """All that a graph gives names to, as often as it does."""
+    """Returns all names that a graph defines, with repeats."""
     found = collections.Counter(onnx_graph.names_defined(graph))
     for one in graph.node:
         for attribute in one.attribute:
@@ -86,7 +86,7 @@ def test_branches_may_call_different_things_alike():
 
 
 def layer(output, **settings):
-    """What the converter makes of a layer: a product, a nought in it, and a sum."""
+    """Returns the converter's nodes of a layer: a product, a zero in it, and a sum."""
     return [
         node("Gemm", "x w zero", f"{output}_product", **settings),
         helper.make_node("Add", [f"{output}_product", "bias"], [output]),
@@ -134,7 +134,7 @@ def test_a_product_that_others_read_keeps_its_own_sum(also):
 
 
 def weights(graph):
-    """Constants of a graph, and of all branches within it."""
+    """Returns the constants of a graph and of all its branches."""
     found = [numpy_helper.to_array(one) for one in graph.initializer]
     for own in graph.node:
         for attribute in own.attribute:
@@ -143,7 +143,7 @@ def weights(graph):
 
 
 def test_weights_of_branches_in_branches_are_bytes():
-    """Each of four ways from x to the output has weights of its own."""
+    """Each of four paths from x to the output has separate weights."""
 
     def leaf(n):
         return branch([node("MatMul", f"x w{n}", f"o{n}")], **{f"w{n}": WEIGHTS[n]})
@@ -156,7 +156,7 @@ def test_weights_of_branches_in_branches_are_bytes():
         ],
         w0=WEIGHTS[0],
     )
-    other = branch([node("MatMul", "x w3", "o3")])  # Whose weights lie outside.
+    other = branch([node("MatMul", "x w3", "o3")])  # Its weights lie outside.
     whole = model([either("on", "safe", inner, other)], "on", "deep", w3=WEIGHTS[3])
     rng = np.random.default_rng(1)
     inputs = [
@@ -166,20 +166,20 @@ def test_weights_of_branches_in_branches_are_bytes():
     ]
     small = quantization.in_int8(whole, inputs)
     told, found = made(whole, inputs), made(small, inputs)
-    for taken in (slice(0, None, 2), slice(1, None, 2)):  # Each has its own ranges.
+    for taken in (slice(0, None, 2), slice(1, None, 2)):  # Each has separate ranges.
         away = np.abs(found - told)[taken].max()
         assert 0 < away < 0.03 * np.abs(told[taken]).max()
-    assert not small.graph.initializer  # Nothing is there twice.
-    # Of 7 bits, for without VNNI two products of 8 exceed the 16 bits of their sum.
+    assert not small.graph.initializer  # Nothing is stored twice.
+    # 7 bits, because without VNNI two products of 8 bits overflow their 16-bit sum.
     whole_numbers = [w for w in weights(small.graph) if w.dtype == np.int8 and w.any()]
     assert len(whole_numbers) == 4
     assert all(np.abs(w.astype(int)).max() <= 64 for w in whole_numbers)
-    # No name is given twice, of which one would hide the other.
+    # Names are unique, so that none shadows another.
     assert max(names(small.graph).values()) == 1
 
 
 def test_loops_in_branches_do_what_jax_does():
-    """As where a diffusion hides classes: which of two loops, of the same weights."""
+    """A branch selects one of two loops that share weights, as in a diffusion."""
 
     def fn(key, x):
         noise = portable.normal(key, x.shape)
@@ -189,7 +189,8 @@ def test_loops_in_branches_do_what_jax_does():
         return jax.lax.cond(x[0, 0] > 0, anew, part)
 
     rewritten, draws = exporting.explicit(fn, X)
-    inputs = examples([X[0], -X[0], X[0] / 3, -X[0] / 3], draws)  # Either is taken.
+    # Both branches are taken.
+    inputs = examples([X[0], -X[0], X[0] / 3, -X[0] / 3], draws)
     shapes = {k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in inputs[0].items()}
     graph = onnx_graph.to_onnx(rewritten, shapes, ["safe"], "loops")
     program = jax.jit(rewritten)
@@ -201,7 +202,7 @@ def test_loops_in_branches_do_what_jax_does():
 
 
 def test_weights_that_are_made_of_weights_stand_as_they_are_used():
-    """Unless that takes more room, as a weight in half precision does."""
+    """Except if that takes more space, as for a weight in half precision."""
     nodes = [
         node("Gather", "stack one", "chosen"),
         node("Transpose", "chosen", "turned", perm=[1, 0]),
@@ -234,7 +235,10 @@ def test_weights_that_are_made_of_weights_stand_as_they_are_used():
 
 
 def looped(output, weights, then):
-    """A loop of three turns that hands weights on: x W W W, and W, as it was."""
+    """Returns a loop of three turns that carries weights.
+
+    X W W W, and the initial W.
+    """
     of = helper.make_tensor_value_info
     square = lambda name: of(name, TensorProto.FLOAT, [4, 4])
     switch = lambda name: of(name, TensorProto.BOOL, [])
@@ -254,7 +258,7 @@ def looped(output, weights, then):
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_weights_of_loops_stay_where_they_are(inside):
-    """Also where a second loop, or a branch, takes them from the first."""
+    """Also if a second loop, or a branch, takes them from the first."""
     nodes = [looped("a", "weights", "after"), looped("b", "after", "end")]
     if inside:
         own = [branch([node("MatMul", "x end", name)]) for name in ("one", "two")]

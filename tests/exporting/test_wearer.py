@@ -1,4 +1,4 @@
-"""A wearer's own windows, which a federated anonymizer is trained further on."""
+"""A wearer's windows, which fine-tune a federated anonymizer."""
 
 import math
 
@@ -13,7 +13,7 @@ from jaxanon import datasets, exporting, methods
 
 @pytest.fixture
 def own(data, tmp_path):
-    """``(**changed) -> path`` of the windows of subject 0, with what was changed."""
+    """Returns ``(**changed) -> path`` of subject 0's windows with changed arrays."""
     rows = data.test.labels["subject"] == 0
     arrays = {name: data.test.labels[name][rows] for name in ("activity", "gender")}
 
@@ -47,7 +47,7 @@ def test_it_is_personalise_on_these_windows_alone(small_blinder, own, data):
     before = jax.tree.leaves(small_blinder.state.params)
     after = jax.tree.leaves(mine.state.params)
     assert any(np.any(a != b) for a, b in zip(before, after, strict=True))
-    assert mine.folder is None  # The shared run's report is not of this model.
+    assert mine.folder is None  # The shared run's report does not describe this model.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A small network, its first weights, and clients of unequal size, for all files."""
+"""A small network, its initial weights, and clients of unequal size."""
 
 import jax
 import jax.numpy as jnp
@@ -49,23 +49,23 @@ def _grown(clients):
 
 @pytest.fixture(scope="session")
 def network():
-    """A loss that is random in its key, of two layers, ``base`` and ``head``."""
+    """Returns a two-layer loss, ``base`` and ``head``, that is random in its key."""
     return _network
 
 
 @pytest.fixture(scope="session")
 def start():
-    """``key -> params`` of that network."""
+    """Returns ``key -> params`` of that network."""
     return _start
 
 
 @pytest.fixture(scope="session")
 def population():
-    """``(sizes=(5, 2, 7)) -> Population`` of so many rows, three numbers to one."""
+    """Returns ``(sizes=(5, 2, 7)) -> Population`` with rows of three numbers."""
     return _population
 
 
 @pytest.fixture(scope="session")
 def grown():
-    """The same population with two more clients and three rows, all padding."""
+    """Returns the same population padded with two clients and three rows."""
     return _grown

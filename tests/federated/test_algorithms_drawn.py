@@ -31,7 +31,7 @@ EACH = pytest.mark.parametrize("name", NAMES)
 
 @functools.cache
 def compiled(name, cohort_size=None):
-    """``(init, update, models)``: one program each for all that is drawn."""
+    """Returns ``(init, update, models)``, compiled once for all examples."""
     more = {}
     if cohort_size:
         own = {"cohort_size": cohort_size}
@@ -55,7 +55,7 @@ def compiled(name, cohort_size=None):
 
 
 def after(name, hyper, clients, seed=1, rounds=2):
-    """The states before the last round and after it, and what that one said."""
+    """Returns the states before and after the last round, and its info."""
     init, update, _ = compiled(name)
     state = init(hyper)
     for _ in range(rounds):
@@ -90,7 +90,7 @@ HYPER = {
 }
 SILENT = {"noise_multiplier": 0.0, "score_multiplier": 0.0}
 hypers = st.fixed_dictionaries({k: st.sampled_from(v) for k, v in HYPER.items()})
-# A client at least has rows.
+# At least one client has rows.
 some = masks.map(lambda mask: mask | (np.arange(12).reshape(3, 4) == 9))
 
 
@@ -113,7 +113,7 @@ def test_a_round_keeps_shapes_and_types_and_numbers(name, seed, mask, lone, h, d
     assert state.round == before.round + 1 == 2
     assert all(jnp.shape(leaf) == () for leaf in jax.tree.leaves(info))
     chex.assert_trees_all_equal(state.hyper, before.hyper)
-    # Nobody's rows are nothing to learn from; whom DP-FedAvg hides behind noise are.
+    # Without any rows nothing changes, except under the noise of DP-FedAvg.
     if not mask.any() and name != "dp_fedavg":
         chex.assert_trees_all_equal(state.params, before.params)
     if name == "fedmask":
@@ -141,14 +141,14 @@ def test_padding_changes_nothing(name, seed, mask, h, junk):
 @few
 @given(seeds, some, hypers, st.permutations(range(CLIENTS)))
 def test_the_order_of_clients_is_nobody_s_business(name, seed, mask, h, order):
-    """But for what clients draw by their numbers, which is all that LDP-FL sends."""
+    """Does not hold for draws by client index, which are all that LDP-FL sends."""
     order, h = np.array(order), h | (SILENT if name != "dp_fedavg" else {})
     clients = of_rows(seed, mask)
     moved = jax.tree.map(lambda leaf: leaf[order], clients)
     (_, one, info), (_, other, told) = after(name, h, clients), after(name, h, moved)
     models = compiled(name)[2]
     close = {"rtol": 1e-4, "atol": 1e-4}
-    if name != "centralized_clustering":  # Whose models have no order either.
+    if name != "centralized_clustering":  # The order of these models is also arbitrary.
         chex.assert_trees_all_close(other.params, one.params, **close)
     mine = jax.tree.map(lambda leaf: leaf[order], models(one, clients))
     here = moved.mask.any(axis=1)
@@ -177,13 +177,13 @@ def test_who_is_not_of_the_cohort_has_no_part_in_it(name, seed, mask, h):
     chex.assert_trees_all_equal(update(key, state, other)[0], after)
     own = lambda state: jax.tree.map(lambda x: x[out], getattr(state, "own", ()))
     chex.assert_trees_all_equal(own(after), own(state))
-    # Who is of it does have one.
+    # Clients in the cohort do affect it.
     other.mask[ids], other.rows["x"][ids] = True, 5.0
     with pytest.raises(AssertionError):
         chex.assert_trees_all_equal(update(key, state, other)[0], after)
 
 
-# Without noise, all layers sent by Atlas, and no clip norm that moves.
+# Without noise, with all Atlas layers sent, and with a fixed clip norm.
 EXACT = SILENT | {"threshold": 0.0, "norm_learning_rate": 0.0}
 
 
@@ -239,7 +239,7 @@ def test_clusters_are_trained_on_the_rows_of_their_clients(seed, mask, h):
 
 @EACH
 def test_a_round_of_half_precision_stays_of_it(name):
-    """And one of the other is no other: seen by shapes alone, without a program."""
+    """Shapes and dtypes are unchanged; nothing is compiled or run."""
     half = lambda key: jax.tree.map(lambda x: x.astype(jnp.bfloat16), drawn_start(key))
     algorithm = made(name, half)
     clients = of_rows(0, np.ones((CLIENTS, 4), bool), dtype=jnp.bfloat16)

@@ -1,4 +1,4 @@
-"""Drawn clients stacked, drawn for cohorts, stored, and watched through rounds."""
+"""Drawn clients: stacked, sampled for cohorts, stored, and observed through rounds."""
 
 import functools
 import json
@@ -72,7 +72,7 @@ def test_cohorts_are_some_of_all_and_stay_together(seed, round_, sizes):
 @few
 @given(seeds)
 def test_everybody_is_asked_as_often(seed):
-    """Of 400 rounds; five standard errors are 0.123."""
+    """Over 400 rounds, five standard errors are 0.123."""
     rounds = jax.vmap(lambda t: cohort(jax.random.key(seed), t, 5, 2, 1))
     share = np.bincount(rounds(jnp.arange(400)).ravel(), minlength=5) / 400
     np.testing.assert_allclose(share, 0.4, atol=0.123)
@@ -94,7 +94,7 @@ def update(make):
 
 
 def rounds_of(make, name, seed, clients, number=3, **hyper):
-    """States before each round and after the last, and what rounds said."""
+    """Returns the states before each round and after the last, and the infos."""
     state, infos = begun(name), []
     states = [state._replace(hyper=state.hyper | hyper)]
     for _ in range(number):
@@ -150,7 +150,7 @@ def test_what_is_seen_is_what_the_rounds_are_made_of(seed, mask):
     mean = lambda *x: np.einsum("cr,cr...->r...", share, np.stack(x))
     mean = jax.tree.map(mean, *[one.message for one in each])
     chex.assert_trees_all_close(seen.message, mean, **CLOSE)
-    # FedAvg's clients send how far they went down.
+    # FedAvg's clients send their decrease.
     after = jax.tree.map(lambda *x: np.stack(x), *[s.params for s in states[1:]])
     down = jax.tree.map(np.subtract, before, after)
     chex.assert_trees_all_close(seen.message, down, **CLOSE)
@@ -181,7 +181,7 @@ def test_names_come_off_and_nothing_is_lost(seed, mask, slots):
     seeds, masks.map(lambda mask: mask | (np.arange(4) == 1)), st.sampled_from([1, 9])
 )
 def test_shuffled_layers_make_the_rounds_that_unshuffled_make(seed, mask, slots):
-    """Layers begin at the threshold, and fall below it with some clients."""
+    """Layers begin at the threshold, and some clients fall below it."""
     clients, key = of_rows(seed, mask), jax.random.key(seed)
     level = {"threshold": np.float32(0.6), "first_score": np.float32(0.6)}
     states, _ = rounds_of(atlas, "atlas", seed, clients, 2, **level)

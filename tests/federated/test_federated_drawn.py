@@ -1,4 +1,4 @@
-"""Steps, noisy ones and lots of drawn rows, and means over drawn clients."""
+"""Plain and noisy steps and Poisson batches of drawn rows; means over drawn clients."""
 
 import functools
 import math
@@ -109,7 +109,7 @@ def test_what_is_not_real_is_never_visited(seed, mask, how):
 @few
 @given(seeds, rows_of_one, st.sampled_from([1, 2, 3]), st.booleans())
 def test_rows_take_turns_in_steps(seed, mask, size, shuffle):
-    """The loss of row r is the weight r, so that weights count visits."""
+    """The loss of row r is weight r, so the weights count visits."""
     rows = jnp.eye(ROWS)
     steps = functools.partial(
         *(fed.local_sgd, lambda w, x, key: -x @ w),
@@ -127,7 +127,7 @@ def test_rows_take_turns_in_steps(seed, mask, size, shuffle):
     np.testing.assert_allclose(visits.sum(), 3 * batch, rtol=1e-5)
     if mask.any():
         assert np.ptp(visits[mask]) < 1.01
-    if not shuffle:  # As they stand: the first have the odd visits.
+    if not shuffle:  # Unshuffled: the first rows get the remaining visits.
         assert (np.diff(visits[mask]) < 0.01).all()
 
 
@@ -160,7 +160,7 @@ def lots_of(keys, mask, lots):
 @few
 @given(seeds, rows_of_one)
 def test_lots_are_rows_each_as_likely_as_it_says(seed, mask):
-    """Of 2,000 lots; 0.06 are five standard errors at least."""
+    """Over 2,000 batches, 0.06 is at least five standard errors."""
     n = mask.sum()
     for lots in (WHOLE, *PARTS):
         keys = lambda: jax.random.split(jax.random.key(seed), 2000)
@@ -220,7 +220,7 @@ def test_two_points_are_right_on_average(seed, weight, radius, epsilon):
     wanted = np.clip(weight, -radius, radius)
     error = math.sqrt(max(value**2 - wanted**2, 0) / n)
     assert abs(np.mean(np.float64(found)) - wanted) <= 5 * error + 1e-4 * value
-    # The odds of either value change by e^ε at most, from one end to the other.
+    # The odds of either value change by at most e^ε from one end to the other.
     weights[:] = np.nan
     nothing = np.asarray(two_points(jax.random.key(seed), weights, radius, epsilon))
     assert abs((nothing > 0).mean() - 0.5) < 5 * 0.5 / math.sqrt(n)

@@ -1,4 +1,4 @@
-"""Clients stacked, placed, on disk, and who joins later: of drawn rows and rounds."""
+"""Drawn clients: stacked, sharded, on disk, and new after training."""
 
 import functools
 
@@ -77,7 +77,7 @@ def test_who_joins_goes_his_own_way_from_what_is_shared(shared, began, x, size, 
     found = federated.personalize_new_client(
         algorithm, jax.random.key(1), state, own, rows, mask, rounds
     )
-    # Each round he is by 1 - size as far from what explains his rows.
+    # Each round reduces the new client's residual by a factor of 1 - size.
     expected = x - shared + (began - x + shared) * (1 - size) ** rounds
     assert float(found["w"]) == shared
     np.testing.assert_allclose(found["v"], expected, atol=1e-4)

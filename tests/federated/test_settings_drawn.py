@@ -1,4 +1,4 @@
-"""What algorithms and the functions beside them refuse, by name, whatever is drawn."""
+"""Algorithms and their helpers reject drawn invalid settings by name."""
 
 import math
 

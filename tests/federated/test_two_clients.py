@@ -1,7 +1,7 @@
-"""Two clients, at 4 and at 0, by hand: algorithms of one model, and of shared layers.
+"""Two clients, at 4 and at 0, by hand: algorithms with one model or shared layers.
 
-The loss is half the square of what is missing to a client's number, every step goes
-half of the way, and all begins at 0.
+The loss is half the squared distance to the client's number. Every step moves halfway,
+and all values begin at 0.
 """
 
 import jax
@@ -16,7 +16,7 @@ ONE = Steps(num_steps=1)
 
 
 def ran(make, num_rounds, of_layers=False, **options):
-    """``(params, own)`` after rounds, of a number or of layers that add up."""
+    """Returns ``(params, own)`` after rounds, for a number or layers that add up."""
     if of_layers:
         start = lambda key: {"base": jnp.zeros(()), "head": jnp.zeros(())}
         loss = lambda p, x, key: 0.5 * (p["base"] + p["head"] - x) ** 2
@@ -53,7 +53,7 @@ def test_fedavg_of_all_rows_in_one_place():
 
 
 def test_localized():
-    """2, then 3, for one, and nothing for the other; nobody shares anything."""
+    """One client reaches 2, then 3; the other does not move; nothing is shared."""
     params, own = ran(
         lambda *args, **more: federated.localized(*args, ONE, **more), 2, num_clients=2
     )
@@ -64,8 +64,8 @@ def test_localized():
 def test_fedper():
     """Both layers move at once: to 2 and 2, and 0 and 0; the base's mean is 1.
 
-    Then one misses 4 - 1 - 2 = 1 and the other -1, and half of that goes into each
-    layer: bases of 1.5 and 0.5, heads of 2.5 and -0.5.
+    Then one is off by 4 - 1 - 2 = 1 and the other by -1, and half of that goes into
+    each layer. Bases are 1.5 and 0.5, heads 2.5 and -0.5.
     """
     make = lambda *args, **more: federated.fedper(*args, ONE, **more)
     params, own = ran(make, 2, of_layers=True, num_clients=2)
@@ -74,9 +74,12 @@ def test_fedper():
 
 
 def test_fedrep():
-    """The head first: 2, which leaves 2 to the base: 1. The bases' mean is 0.5.
+    """The head moves first, to 2, which leaves 2 to the base: 1.
 
-    Then heads miss 1.5 and -0.5: 2.75 and -0.25; bases 0.75 and -0.25: 0.875 and 0.375.
+    The bases' mean is 0.5.
+
+    Then heads are off by 1.5 and -0.5: 2.75 and -0.25; bases by 0.75 and -0.25: 0.875
+    and 0.375.
     """
     make = lambda *args, **more: federated.fedrep(*args, ONE, own_steps=ONE, **more)
     params, own = ran(make, 2, of_layers=True, num_clients=2)

@@ -1,7 +1,7 @@
 """Small data of four people, and a server with clients in threads.
 
-Letters go through Flower's records, and no further: ``meet`` has an office in memory in
-place of Flower's programs. ``test_real`` has those.
+Payloads pass through Flower's records only: ``meet`` uses an in-memory office in place
+of Flower's programs. ``test_real`` uses the programs.
 """
 
 import concurrent.futures
@@ -21,11 +21,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 import jaxanon as ja
 import jaxanon.flower
 
-# Flower takes hold of stdout as it is, so before a test has it.
+# Flower keeps a reference to stdout, so import it before a test replaces it.
 
 
 def write(path):
-    """4 people, 2 activities told by frequency, 2 genders by amplitude."""
+    """Writes 4 people, 2 activities by frequency, and 2 genders by amplitude."""
     rng = np.random.default_rng(0)
     subject = np.repeat(np.arange(4), (24, 20, 24, 18))
     activity, gender = np.arange(len(subject)) % 2, subject % 2
@@ -55,7 +55,7 @@ def data(file):
 
 
 def _pem(key, kind=serialization.PrivateFormat.PKCS8):
-    """A private key's PEM, without a password."""
+    """Returns a private key's PEM, without a password."""
     nothing = serialization.NoEncryption()
     return key.private_bytes(serialization.Encoding.PEM, kind, nothing)
 
@@ -67,7 +67,7 @@ def pem():
 
 @pytest.fixture(scope="session")
 def tls(tmp_path_factory):
-    """Paths of a certificate of 127.0.0.1, signed by itself, and of its key."""
+    """Returns paths of a self-signed certificate of 127.0.0.1 and its key."""
     from jaxanon.flower import server_transport
 
     return server_transport.certify(tmp_path_factory.mktemp("tls"))
@@ -75,7 +75,7 @@ def tls(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def client_keys(tmp_path_factory):
-    """Paths of three clients' keys, and of the lines of the first two."""
+    """Returns paths of three clients' keys, and the lines of the first two."""
     folder, lines, paths = tmp_path_factory.mktemp("keys"), [], []
     for number in range(3):
         key = ec.generate_private_key(ec.SECP384R1())
@@ -92,14 +92,17 @@ def client_keys(tmp_path_factory):
 
 @pytest.fixture
 def port():
-    """A port that nobody has, as far as one can know."""
+    """Returns a port that is probably free."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         return found.getsockname()[1]
 
 
 @pytest.fixture
 def hand_out(monkeypatch):
-    """``hand_out(method)``: whoever builds it has this one, compiled once for all."""
+    """Returns ``hand_out(method)``, which makes every builder return this method.
+
+    The method then compiles once.
+    """
     from jaxanon.flower import terms
 
     def hand_out(method):
@@ -114,10 +117,10 @@ def hand_out(monkeypatch):
 
 
 class Office:
-    """``server_transport.Link`` and ``client_transport.answer``, in memory.
+    """In-memory ``server_transport.Link`` and ``client_transport.answer``.
 
     Args:
-      lost: so many first payloads of every node never arrive.
+      lost: number of each node's first payloads that never arrive.
     """
 
     def __init__(self, lost=0):
@@ -173,7 +176,7 @@ class Office:
 
 @pytest.fixture
 def office(monkeypatch):
-    """``office(lost=0)``: whoever serves or joins from now on does so there."""
+    """Returns ``office(lost=0)``, which replaces Flower for servers and clients."""
     from jaxanon.flower import client_transport, roster, server_transport
 
     monkeypatch.setattr(roster, "POLL_S", 0.01)
@@ -199,7 +202,10 @@ def office(monkeypatch):
 
 @pytest.fixture
 def meet(data, port, tmp_path, hand_out, office):
-    """``meet(method, devices, ...)``: serves; ``(run or error, told, outcomes)``."""
+    """Returns ``meet(method, devices, ...)``, which serves.
+
+    It gives ``(run or error, told, outcomes)``.
+    """
     from jaxanon.flower import client, server
     from jaxanon.flower.settings import Serving
 
@@ -207,7 +213,7 @@ def meet(data, port, tmp_path, hand_out, office):
         hand_out(method)
         office(lost)
         address, told = f"127.0.0.1:{port}", []
-        patient = {"wait_s": 60.0, "timeout_s": 120.0}  # Clients compile side by side.
+        patient = {"wait_s": 60.0, "timeout_s": 120.0}  # Clients compile in parallel.
         settings = {"min_available_clients": len(devices)} | patient | settings
         pool = concurrent.futures.ThreadPoolExecutor(len(devices) + 1)
         serve = pool.submit(
@@ -232,7 +238,7 @@ def meet(data, port, tmp_path, hand_out, office):
             except (Exception, SystemExit) as error:
                 outcomes.append(error)
         pool.shutdown(wait=False)
-        print(ended, told, outcomes, sep="\n")  # Shown where a test fails.
+        print(ended, told, outcomes, sep="\n")  # Shown if a test fails.
         return ended, told, outcomes
 
     return run
@@ -240,7 +246,7 @@ def meet(data, port, tmp_path, hand_out, office):
 
 @pytest.fixture
 def when():
-    """``when(condition)``: waits until it holds, 60 s at most."""
+    """Returns ``when(condition)``, which waits until it holds, at most 60 s."""
 
     def wait(condition):
         end = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""What a client does that does not trust its server."""
+"""Clients that do not trust their server."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 1, "batch_size": 
 
 @pytest.fixture(scope="module")
 def served(data):
-    """A state of a private learner of two rounds, and a server's payload of terms."""
+    """Returns a two-round state of a private learner, and a payload of terms."""
     private = {"epsilon": 8.0, "max_rounds": 2, "max_examples": 20}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **private)
     state = jax.jit(method.init)(jax.random.key(0))
@@ -71,7 +71,7 @@ def test_noise_is_drawn_once_a_round_and_for_as_many_as_are_paid_for(
     device = _joined(data, payload, budget)
     other = state._replace(params=jax.tree.map(lambda w: w + 1, state.params))
     reply = device.work(_asked(state))
-    again = device.work(_asked(state))  # A round that is tried again.
+    again = device.work(_asked(state))  # A retried round.
     for name, array in reply.arrays.items():
         np.testing.assert_array_equal(again.arrays[name], array)
     with pytest.raises(ValueError, match="round must be after 0, .*got 0 with other"):
@@ -84,7 +84,7 @@ def test_noise_is_drawn_once_a_round_and_for_as_many_as_are_paid_for(
         device.work(_asked(state, 1))
     with pytest.raises(ValueError, match="the noise covers 2 rounds"):
         device.work(_asked(state, 6))
-    # Nor does it begin anew for somebody who changes a payload of the terms.
+    # A changed terms payload does not restart it either.
     changed = payload.facts["terms"] | {"seed": 6}
     why = device.join(payload._replace(facts={"terms": changed})).facts["why"]
     assert "settings changed after this client drew noise" in why
@@ -98,7 +98,7 @@ def test_a_client_that_starts_again_goes_on_counting(data, served, budget):
         "rounds", 2.0, {"1.0": 1},
     )  # fmt: skip
     second = _joined(data, payload, budget)
-    second.work(_asked(state))  # Its noise is new: a round more, of the same number.
+    second.work(_asked(state))  # Its noise is new: one more round with the same number.
     with pytest.raises(ValueError, match="the noise covers 2 rounds"):
         second.work(_asked(state, 1))
     third = Device(1, data, budget=budget)

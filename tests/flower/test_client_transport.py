@@ -1,4 +1,4 @@
-"""A client's end of Flower: whose code runs there, and when it gives up."""
+"""The client's side of Flower: code it runs, and when it gives up."""
 
 import contextlib
 import multiprocessing.connection
@@ -19,7 +19,7 @@ def test_nobody_listens(data, port):
 
 @pytest.mark.parametrize("kind", ["source", "bytecode", "shadow", "settings"])
 def test_no_code_of_the_server_runs(kind):
-    """Flower unpacks what the server sends, and would import an app from there."""
+    """Flower unpacks the server's messages, and would import an app from there."""
     with programs.running(guarded=True) as flower:
         app = flower.folder / "home" / "apps" / "evil"
         app.mkdir(parents=True)
@@ -61,7 +61,7 @@ def test_flower_tells_nobody_what_it_does():
 
 
 def test_programs_end_with_the_process_that_started_them(tmp_path):
-    """Though it was killed: nothing is left that holds a port, or a key."""
+    """Even if the process was killed, no program keeps a port or a key."""
     program = (
         "import os, sys, pathlib\n"
         "from jaxanon.flower import programs\n"
@@ -88,7 +88,7 @@ def test_programs_end_with_the_process_that_started_them(tmp_path):
 
 
 class Flower:
-    """``Programs`` of which the first ``refusals`` SuperNodes are over at once."""
+    """``Programs`` whose first ``refusals`` SuperNodes exit at once."""
 
     def __init__(self, refusals=0, asks=()):
         self.refusals, self.asks, self.starts, self.secret = refusals, asks, [], "s"
@@ -126,7 +126,7 @@ class Flower:
 
 @pytest.fixture
 def take_part(monkeypatch):
-    """``take_part(flower, respond, done, ...)``: ``answer`` of a server that is up."""
+    """Returns ``take_part(flower, respond, done, ...)``, a client of a server."""
     monkeypatch.setattr(client_transport, "LINGER_S", 0.0)
     monkeypatch.setattr(client_transport, "POLL_S", 0.01)
 
@@ -153,7 +153,7 @@ def test_letters_are_answered_until_it_is_over(take_part):
     take_part(flower, respond, lambda: "query.leave" in heard)
     joined, failed, left = flower.answers
     assert joined.facts == {"kind": "query.join"} and left.facts["kind"] == heard[-1]
-    assert failed == "OSError"  # What went wrong there stays there.
+    assert failed == "OSError"  # Details of the error stay on the client.
     (words,) = flower.starts
     assert "--insecure" in words and "--auth-supernode-private-key" not in words
 
@@ -183,7 +183,7 @@ def test_the_key_of_a_client_that_was_killed_is_waited_for(take_part):
 
 
 def test_a_server_that_does_not_listen_any_more_is_gone(take_part, monkeypatch, port):
-    """SuperNode would wait for it for ever."""
+    """SuperNode would wait for it forever."""
     monkeypatch.setattr(client_transport, "LOOK_S", 0.05)
     with pytest.raises(
         ConnectionError, match=f":{port} is gone .nothing listens there"

@@ -1,4 +1,4 @@
-"""TLS and keys of clients: who has none of them is not let in."""
+"""TLS and client keys: clients without a key are rejected."""
 
 import pytest
 from cryptography import x509

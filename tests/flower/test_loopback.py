@@ -1,4 +1,4 @@
-"""Rounds of a server and its clients: the simulation's numbers, and bad clients."""
+"""Rounds of a server and its clients: equal to the simulation, and bad clients."""
 
 import concurrent.futures
 import itertools
@@ -44,13 +44,13 @@ BLINDER = methods.recipes("blinder")["paper"].settings | {
 
 @pytest.fixture(scope="module")
 def fedavg(data):
-    """The learner of all tests that any would do for, compiled once."""
+    """Returns the default learner of these tests, compiled once."""
     return learners.build("fedavg", data.spec, **SMALL)
 
 
 @pytest.fixture(scope="module")
 def simulated(data, fedavg):
-    """``simulated(rounds, missing)``: the state of all but one, at one place."""
+    """Returns ``simulated(rounds, missing)``, the state without one client."""
     update = jax.jit(fedavg.update)
     prepared = fedavg.prepare(datasets.by_client(data.train))
 
@@ -74,7 +74,7 @@ def _close(run, wanted):
 
 
 def _four(data, folder=None):
-    """Four clients; of those with a guarantee ``folder`` has the budgets."""
+    """Starts four clients; ``folder`` holds the budgets of private ones."""
     return [Device(c, data, budget=_budget(folder, c)) for c in range(4)]
 
 
@@ -93,7 +93,7 @@ def test_blinder_is_that_of_train(data, meet):
     run, _, why = meet(method, _four(data), epochs=1)
     wanted = ja.train(method, data, epochs=1, seed=5, progress=False)
     _close(run, wanted.state)
-    # A row of each round there, and one of their means here.
+    # Each client stores a row per round, and the server stores one of their means.
     rows, (told,) = [row["losses"] for row in run.history], wanted.history
     means = jax.tree.map(lambda *each: np.mean(each), *rows)
     chex.assert_trees_all_close(means, told["losses"], rtol=2e-4, atol=2e-5)
@@ -110,7 +110,7 @@ def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
     own = jax.tree.map(lambda *leaves: np.stack(leaves), *(d.own for d in devices))
     chex.assert_trees_all_close(own, wanted.state.own, rtol=2e-4, atol=2e-5)
     first = jax.jit(method.init)(jax.random.split(jax.random.key(5))[0])
-    # Two programs draw them, whose rounding may differ.
+    # Two programs draw them and may round differently.
     chex.assert_trees_all_close(run.state.own, first.own, atol=1e-7)
 
 
@@ -125,7 +125,7 @@ def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(
     assert run.history[-1]["losses"] == {}  # No noise covers them.
     apart = lambda a, b: float(jnp.abs(a - b).max())
     found = jax.tree.map(apart, run.state.params, wanted.state.params)
-    assert max(jax.tree.leaves(found)) > 1e-3  # Not of the seed that all know.
+    assert max(jax.tree.leaves(found)) > 1e-3  # Not from the public seed.
     assert (run.folder / "privacy.json").exists()
 
 
@@ -172,7 +172,7 @@ def test_a_served_run_goes_on_from_the_shell(
 
 
 class Bad(Device):
-    """Answers as the functions ``spoils``, one a round, make of its payloads."""
+    """Client whose payloads the functions ``spoils`` change, one per round."""
 
     def __init__(self, client, data, spoils, budget=None):
         super().__init__(client, data, budget=budget)
@@ -204,7 +204,7 @@ SPOILED = {
     "it failed (OSError)": _falls,
     "it did not reply within 2 s": lambda _: (
         time.sleep(4) or sys.exit()
-    ),  # So it's last.
+    ),  # So it is last.
 }
 
 
@@ -212,7 +212,7 @@ def test_a_bad_client_counts_for_nothing(data, meet, fedavg, simulated):
     devices = [Device(client, data) for client in (0, 1, 3)]
     devices += [Bad(2, data, SPOILED.values())]
     run, told, _ = meet(fedavg, devices, epochs=(rounds := len(SPOILED)), timeout_s=2.0)
-    state = simulated(rounds, missing=2)  # As if it had no window at all.
+    state = simulated(rounds, missing=2)  # As if it had no window.
     chex.assert_trees_all_close(run.state.params, state.params, rtol=1e-4, atol=1e-6)
     assert [row["answers"] for row in run.history] == [3] * rounds
     refused = _refused(run)
@@ -222,7 +222,7 @@ def test_a_bad_client_counts_for_nothing(data, meet, fedavg, simulated):
         assert why in row["why"]
         line = f"Round {row['round']}: Client 2 is rejected: {row['why']}"
         assert line in told
-    assert "somebody" not in str(told)  # What went wrong there stays there.
+    assert "somebody" not in str(told)  # Details of the error stay on the client.
 
 
 def _one_bad(data, spoil, folder=None):
@@ -260,7 +260,7 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
 
     bad = _one_bad(data, once, tmp_path)
     ended, _, _ = meet(method, bad, out=out, min_replies=4)
-    assert isinstance(ended, TooFew)  # Of the second round, after three tries.
+    assert isinstance(ended, TooFew)  # In the second round, after three tries.
     assert (told := ledger.read(out))["rounds"] == {"done": 1, "begun": 4, "asked": 2}
     assert told["epsilon"] == pytest.approx(method.guarantee.epsilon(4), rel=1e-6)
     assert app.main(["privacy", str(out)]) == 0
@@ -272,7 +272,7 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
         ja.train(
             method, data, epochs=2, seed=5, output_dir=out, resume=True, progress=False
         )
-    # Budgets are spent, by retries of a round once; new ones allow for new noise.
+    # A retried round spends its budget once; new noise is charged again.
     for client in range(4):
         told = json.loads(_budget(tmp_path, client).read_text())
         assert told["releases"] == {"1.0": 2}
@@ -282,13 +282,13 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     found = ja.evaluate(run, data)["privacy"]["epsilon"]
     assert found == pytest.approx(method.guarantee.epsilon(5), rel=1e-6)
     assert found > 1.2 * method.guarantee.epsilon(2)
-    # Who joins has what was spent by those who trained it.
+    # A new client inherits the spent budget of those that trained the model.
     joined = newcomers.join(run, data, num_rounds=0)
     assert ja.evaluate(joined, data)["privacy"]["epsilon"] == found
 
 
 class Stranger(Device):
-    """Says that it is of another version."""
+    """Client that claims another version."""
 
     def join(self, payload):
         found = super().join(payload)
@@ -320,7 +320,7 @@ def test_other_versions_and_settings_are_refused_on_both_sides(
         assert isinstance(outcome, ValueError)
         assert "left the training at" in str(outcome) and reason in str(outcome)
         assert any(reason in why for why in told)
-    # What a client's own windows are stays with it.
+    # Details about a client's windows stay on the client.
     assert "have 'gender'" in str(outcomes[3]) and "gender" not in " ".join(told)
 
 
@@ -335,7 +335,7 @@ def test_a_second_client_of_one_number_takes_its_place(data, meet, when, fedavg)
     first, patient = Device(1, data), Patient(0, data)
     run, _, outcomes = meet(fedavg, [patient, first, second], min_available_clients=2)
     assert outcomes[0] == "the training is done; round 2 was its last."
-    # Whoever of the two came first is told.
+    # The later of the two gets the error.
     assert sorted(type(each).__name__ for each in outcomes[1:]) == ["ValueError", "str"]
     assert any("another process joined as client 1" in str(each) for each in outcomes)
     assert int(run.state.round) == 2

@@ -1,6 +1,6 @@
-"""Flower's own programs: what a person types, over TLS with keys, and a client killed.
+"""Flower's programs: the commands over TLS with keys, and a killed client.
 
-Each takes most of a minute, for Flower's programs load for seconds.
+Each test takes most of a minute, because Flower's programs load for seconds.
 """
 
 import concurrent.futures
@@ -29,9 +29,9 @@ PROGRAM = [sys.executable, "-P", "-c", "from jaxanon.cli.app import main; exit(m
 
 @pytest.fixture
 def start(file, tmp_path, tmp_path_factory):
-    """``start(*words)``: a process, killed with all its own at the end of the test."""
+    """Returns ``start(*words)``, whose processes are killed at the test's end."""
     started, named = [], ["--dataset", str(file), "--public", "activity"]
-    kept = str(tmp_path_factory.mktemp("bytecode"))  # Flower's programs are many.
+    kept = str(tmp_path_factory.mktemp("bytecode"))  # Flower runs several programs.
     env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPYCACHEPREFIX": kept}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -56,7 +56,7 @@ def start(file, tmp_path, tmp_path_factory):
 
 
 def _ended(process, timeout_s=600):
-    """Its exit status, and all that it printed."""
+    """Returns the exit status and all output."""
     try:
         return process.wait(timeout_s), process.log.read_text()
     except subprocess.TimeoutExpired:
@@ -106,7 +106,7 @@ def test_clients_with_certificate_and_key_take_part_though_one_is_killed(
     for name in ("plain", "without a key", "unknown"):
         assert isinstance(found[name], ConnectionError), (name, found[name])
         assert "rejects this client" in str(found[name])
-    # The second client's key is known, and tells that it is not the first.
+    # The second client's key is known, and shows that it is not the first client.
     assert isinstance(found["somebody else's"], ValueError), found
     assert "the key of client 1 says that it is client 0" in str(
         found["somebody else's"]
@@ -131,7 +131,7 @@ def test_clients_with_certificate_and_key_take_part_though_one_is_killed(
     assert rows[-1]["answers"] == 1
     lines = (out / "refused.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["client"] == 1
-    # The others never came: as if they had no window. Losses are of what was sent.
+    # The others never joined, as if they had no window. Losses cover received payloads.
     method = learners.build("fedavg", data.spec, **SMALL)
     mine = data.train.labels["subject"] < 2
     windows = data.train.windows[mine]

@@ -1,4 +1,4 @@
-"""Who is there, heard through a link that is made up."""
+"""The roster of clients, over a fake link."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ FACTS = {"client": 3, "version": __version__, "digest": "same"}
 
 
 class Link:
-    """One node, 7, that joins at once, and whose work is answered by ``work``."""
+    """Link to one node, 7, that joins at once, and whose work ``work`` answers."""
 
     def __init__(self, work=None, joins=None):
         self.work, self.joins = work, iter(joins or [])
@@ -36,7 +36,7 @@ class Link:
 
 @pytest.fixture
 def roster():
-    """``roster(link)``: the roster, and what it refused."""
+    """Returns ``roster(link)``: the roster, and its rejections."""
 
     def made(link, nodes=None):
         refused = []
@@ -62,13 +62,13 @@ def test_why_work_that_failed_is_refused(roster, work, why, present):
     assert found.present == [3]
     assert found.ask([3], {}, {}) == {}
     assert refused == [(3, why)] and found.present == present
-    # Flower's clock, which tells less, runs out after ours.
+    # Flower's timeout, which reports less, ends after ours.
     assert link.ttls[link.kinds.index(WORK)] > 0.2
 
 
 def test_who_could_not_bring_its_yes_is_asked_again(roster):
     found, refused = roster(link := Link(joins=[Failure("no such message", False)]))
-    for _ in range(3):  # Invited, given up and invited anew, heard.
+    for _ in range(3):  # Invited, given up, invited again, answered.
         found.poll()
     assert found.present == [3] and not refused and len(link.kinds) == 2
 
@@ -77,7 +77,7 @@ def test_who_could_not_bring_its_yes_is_asked_again(roster):
     ("nodes", "why"),
     [
         ({7: 1}, "a process with the key of client 1 says that it is client 3."),
-        # Whoever else is let in by Flower has no key that the server knows.
+        # Any other process that Flower admits lacks a key that the server knows.
         ({8: 3}, "a process with the key of client None says that it is client 3."),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_client_has_the_key_of_its_number(roster, nodes, why):
 
 
 def test_letters_share_no_part():
-    """Flower keeps equal parts once, and deletes them with their first owner."""
+    """Flower stores equal parts once, and deletes them with their first owner."""
     payload = Payload({"a": 1}, {"x": np.zeros(3)})
     first, second = (records.to_record(payload) for _ in range(2))
     for name in ("header", "numbers"):

@@ -1,4 +1,4 @@
-"""Rounds of the server, of payloads that nobody carried."""
+"""Rounds of the server, with payloads passed directly."""
 
 import functools
 import re
@@ -19,9 +19,9 @@ SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 1, "batch_size": 
 
 @pytest.fixture
 def served(data, hand_out):
-    """``served(name, ...)``: a learner's state, terms and rounds.
+    """Returns ``served(name, ...)``: a learner's state, terms and rounds.
 
-    Clients have the server's own learner, so that it compiles once.
+    Clients share the server's learner, so that it compiles once.
     """
 
     def built(name, bounds=Bounds(), **settings):  # noqa: B008
@@ -34,7 +34,7 @@ def served(data, hand_out):
 
 
 def _rounds(data, method, state, key, bounds):
-    """The terms that a server agrees on, and its rounds."""
+    """Returns the server's terms, and its rounds."""
     clients = terms.clients_of(method, data)
     agreed = terms.terms(method, state, clients, 20, 5)
     mine = data.train.labels["subject"] == 0
@@ -43,7 +43,7 @@ def _rounds(data, method, state, key, bounds):
 
 
 def _foreseen(data, name, **settings):
-    """The same of a state of which only shapes are known."""
+    """Returns the same for a state known only by its shapes."""
     method = learners.build(name, data.spec, **SMALL, **settings)
     key = jax.random.key(1)
     state = jax.eval_shape(method.init, key)
@@ -84,18 +84,18 @@ def test_a_client_keeps_of_a_round_only_what_was_counted(data, served):
     accepted = {}
     after, info, counted = parts.update(state, ask, None)
     assert counted == {1: "0.0.0"} and info["loss"] > 0
-    assert _same(device.own, begun)  # It has not heard yet.
+    assert _same(device.own, begun)  # It has not received a payload yet.
     accepted.update(counted)
     parts.update(after, ask, None)
     trained = device.own
     assert not _same(trained, begun)
-    # The second was not counted, so the third begins where the second did.
+    # The second round was not counted, so the third begins at the second's state.
     parts.update(after, ask, None)
     assert _same(device.own, trained)
     device.leave(
         Payload({"accepted": "1.0.0", "why": "it is over", "failed": False}, {})
     )
-    assert not _same(device.own, trained)  # Now it was.
+    assert not _same(device.own, trained)  # This time it was counted.
     assert (device.why, device.failed) == ("it is over", False)
 
 
@@ -137,7 +137,7 @@ def test_learners_that_the_readme_names_can_be_served(name, data):
 
 
 def _layers(flag, layers):
-    """Changes what a client of Atlas says that it sent, and what it did."""
+    """Changes the layers that an Atlas client claims and those that it sends."""
 
     def change(payload):
         arrays = dict(payload.arrays)
@@ -182,7 +182,7 @@ def test_what_no_honest_client_says_is_refused(data, served):
     assert "why" not in device.join(Payload({"terms": agreed}, first)).facts
 
     def answering(change):
-        """``ask`` of a round that client 1 alone answers, its payload changed."""
+        """Runs a round that only client 1 answers, with a changed payload."""
 
         def ask(ids, facts, arrays):
             return {1: change(device.work(Payload(facts | {"accepted": None}, arrays)))}

@@ -1,4 +1,4 @@
-"""What a served run's folder says was spent, whatever becomes of its rounds."""
+"""Privacy spending in the folder of a served run, however its rounds end."""
 
 import types
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from jaxanon.privacy import ledger
 
 
 class State(NamedTuple):
-    """As far as a checkpoint goes."""
+    """State as needed for a checkpoint."""
 
     round: jnp.ndarray
 
 
 def guaranteed(told=lambda rounds, accountant="pld": {"epsilon": float(rounds)}):
-    """A method whose ε is its number of rounds."""
+    """Returns a method whose ε is its number of rounds."""
     own = types.SimpleNamespace(report=told)
     own.trained_with = lambda state: own
     return types.SimpleNamespace(guarantee=own)
@@ -26,7 +26,7 @@ def guaranteed(told=lambda rounds, accountant="pld": {"epsilon": float(rounds)})
 
 @pytest.fixture
 def opened(tmp_path):
-    """``opened(method, done)``: the folder at so many rounds."""
+    """Returns ``opened(method, done)``: the folder after that many rounds."""
     made = []
 
     def open_(method, done=0):
@@ -42,7 +42,7 @@ def opened(tmp_path):
 
 def test_rounds_are_spent_before_they_are_asked(opened, tmp_path):
     one = opened(guaranteed())
-    for begun in (1, 2):  # Of a round that was tried twice.
+    for begun in (1, 2):  # A round that was tried twice.
         one.asking()
         found = ledger.read(tmp_path)
         assert found["rounds"] == {"done": 0, "begun": begun, "asked": 9}
@@ -50,7 +50,7 @@ def test_rounds_are_spent_before_they_are_asked(opened, tmp_path):
     one.state = State(jnp.int32(1))
     one.close()
     assert ledger.read(tmp_path)["rounds"] == {"done": 1, "begun": 2, "asked": 9}
-    # Whose checkpoint is older goes on counting.
+    # A folder with an older checkpoint keeps counting.
     other = opened(guaranteed(), done=0)
     other.asking()
     assert ledger.read(tmp_path)["rounds"]["begun"] == 3
@@ -78,9 +78,9 @@ def test_what_takes_long_to_reckon_is_reckoned_of_more_rounds_at_once(
     for begun in range(1, 9):
         one.asking()
         found = ledger.read(tmp_path)
-        # Never less than was spent; how many rounds those are is told exactly.
+        # Never less than the spent ε; the report gives the exact number of rounds.
         assert found["epsilon"] >= begun == found["rounds"]["begun"]
-    assert reckoned == [1, 3, 6, 9]  # And no further than training goes.
+    assert reckoned == [1, 3, 6, 9]  # Not beyond the end of training.
     one.state = State(jnp.int32(8))
     one.close()
     assert ledger.read(tmp_path)["epsilon"] == 8.0

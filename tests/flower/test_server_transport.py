@@ -1,4 +1,4 @@
-"""The server's end of Flower: who is let in, and who waits for whom."""
+"""The server's side of Flower: admission, and waiting."""
 
 import asyncio
 import socket
@@ -33,7 +33,10 @@ def test_a_port_of_another_program_is_refused(port):
 
 @pytest.fixture
 def asked():
-    """``asked(paths)``: statuses and bodies at the gate, and what came through it."""
+    """Returns ``asked(paths)``.
+
+    The gate's statuses and bodies, and forwarded requests.
+    """
 
     def ask(paths, status=200, said=None):
         through = []
@@ -65,7 +68,7 @@ def asked():
 
 
 def test_the_gate_lets_what_supernodes_ask_through_and_nothing_else(asked):
-    """Flower's other interfaces would run anybody's code, and take anybody's key."""
+    """Flower's other interfaces would run any code and accept any key."""
     good = ["/v1/fleet/pull-messages", "/v2/fleet/push-object"]
     bad = ["/v1/control/register-node", "/v1/control/start-run", "/docs", "/"]
     bad += ["/v1/runtime/acquire-task", "/v1/fleet/../control/start-run"]
@@ -81,12 +84,12 @@ def test_clients_that_flower_refuses_are_told_once_a_minute(asked):
     assert [status for status, _ in found] == [400] * 3
     (line,) = said
     assert line.startswith("Rejected a client whose key is not in --client-keys")
-    asked(["/v1/fleet/pull-messages"], status=404, said=said)  # Of a run that is over.
+    asked(["/v1/fleet/pull-messages"], status=404, said=said)  # The run is over.
     assert len(said) == 1
 
 
 class Grid:
-    """Replies to messages ``quick`` and ``lost``; ``slow`` waits until it is let go."""
+    """Grid that replies to ``quick`` and ``lost``; ``slow`` waits for its release."""
 
     def __init__(self):
         self.go = threading.Event()
@@ -111,7 +114,7 @@ class Grid:
 
 
 def _come(link, *names):
-    """Replies that come, of those names, in 10 s."""
+    """Returns the replies with these names that arrive within 10 s."""
     found, end = {}, time.monotonic() + 10
     while set(found) != set(names) and time.monotonic() < end:
         found |= link.pull(set(names) - set(found))
@@ -120,7 +123,7 @@ def _come(link, *names):
 
 @pytest.fixture
 def relayed(monkeypatch):
-    """A grid, and a link to the ServerApp that has it."""
+    """Returns a grid, and a link to the ServerApp that has it."""
     grid = Grid()
     with programs.running() as flower:
         for name in (programs.ADDRESS, programs.KEY):
@@ -156,4 +159,4 @@ def test_a_run_that_flower_ended_is_told(relayed):
     with pytest.raises(ConnectionError, match="Flower ended this run.*--resume"):
         link.nodes()
         link.nodes()
-    link._connection.send = lambda _: None  # It is over already.
+    link._connection.send = lambda _: None  # It has already ended.

@@ -1,4 +1,4 @@
-"""What server and clients agree on, and payloads between them."""
+"""Terms of server and clients, and the payloads between them."""
 
 import dataclasses
 import inspect
@@ -34,10 +34,10 @@ def agreed(method, data):
 def test_a_client_builds_the_servers_method(agreed, method, data):
     found = terms.agreed(agreed, data.spec, terms.digest(agreed))
     assert found.config == method.config and found.spec == method.spec
-    # Statistics and splits are the server's, whatever the client's windows have.
+    # Statistics and splits are the server's, independent of the client's windows.
     own = dataclasses.replace(data.spec, mean=(9.0, 9.0), split="subject")
     assert terms.agreed(agreed, own, None).spec == data.spec
-    # What one of them leaves open is the other's, and clocks are not exact.
+    # Each side fills in the other's open fields, and clocks are not exact.
     own = dataclasses.replace(data.spec, units=("g", ""), rate_hz=50.0)
     assert terms.agreed(agreed, own, None).spec == data.spec
     known = agreed | {"spec": agreed["spec"] | {"units": ["g", "g"], "rate_hz": 49.9}}
@@ -113,7 +113,8 @@ def test_a_clients_windows_are_its_rows_of_the_simulation(name, data):
     why = "client 1 must have 1 to 20 windows, got 72"
     with pytest.raises(terms.Unfit, match=why) as caught:
         terms.own_windows(method, data.train, 1, agreed)
-    assert "72" not in caught.value.public_message  # That is nobody else's business.
+    # Other parties do not see these numbers.
+    assert "72" not in caught.value.public_message
 
 
 def test_methods_without_messages_of_clients_are_refused(data):
@@ -153,20 +154,20 @@ def test_letters_come_through_as_they_were():
         ("{", "[]", 0),
         ("[]", "[]", 0),
         ("{}", '[["w", "<f4", [2]]]', 4),  # Ends too early,
-        ("{}", '[["w", "<f4", [2]]]', 12),  # or too late.
+        ("{}", '[["w", "<f4", [2]]]', 12),  # or late.
         ("{}", '[["w", "<f4", [-2]]]', 8),
-        ("{}", '[["w", "O", [1]]]', 8),  # Of Python objects.
+        ("{}", '[["w", "O", [1]]]', 8),  # Python objects.
         ("{}", '[["w", "<f4", [99999999999, 99999999999]]]', 8),
         ("{}", '[["w"]]', 8),
         ("{}", "3", 8),
         ("{}", '[["w", "<f4", [1e999]]]', 8),  # Overflows,
-        ("{}", '[["w", "{", [1]]]', 8),  # is no syntax of a type,
+        ("{}", '[["w", "{", [1]]]', 8),  # not a type's syntax,
         ("{}", "[" * 100_000, 8),  # too deep,
-        ("{}", '[[["w"], "<f4", [2]]]', 8),  # or no name.
+        ("{}", '[[["w"], "<f4", [2]]]', 8),  # or not a name.
     ],
 )
 def test_a_malformed_record_is_refused(facts, arrays, size):
-    from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict  # Quiet by now.
+    from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict  # Silent by now.
 
     record = RecordDict({"header": ConfigRecord({"facts": facts, "arrays": arrays})})
     record["numbers"] = ArrayRecord({"all": Array(np.zeros(16 + size, np.uint8))})

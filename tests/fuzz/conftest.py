@@ -1,4 +1,4 @@
-"""The scripts of this folder, as modules."""
+"""Scripts of this folder as modules."""
 
 import importlib
 import pathlib
@@ -11,7 +11,7 @@ _HERE = str(pathlib.Path(__file__).parent)
 
 @pytest.fixture(scope="session")
 def script():
-    """``script("fuzz_files")``: the module of that name in this folder."""
+    """Returns ``script("fuzz_files")``, the module of that name in this folder."""
 
     def load(name):
         if _HERE not in sys.path:

@@ -1,4 +1,4 @@
-"""Damages the bytes of a file: blindly, and by what its format lets one say."""
+"""Damages the bytes of a file: blindly, or following its format."""
 
 import io
 import json
@@ -7,7 +7,7 @@ import zipfile
 
 import numpy as np
 
-# What parsers stumble over, whatever the format.
+# Input that often breaks parsers, whatever the format.
 WORDS = (
     *(
         b"",
@@ -24,7 +24,7 @@ WORDS = (
     *(b"nan", b"inf", b"-inf", b"1e999", b"-1", b"0", b"1e308", b"\xd9\xa3", b"'"),
     *(b"2147483648", b"9223372036854775808", b"0001-01-01", b"9999-12-31", b"\xc3\xa9"),
 )
-BRACKETS = "\0deep\0"  # Stands for nesting that no parser's stack can hold.
+BRACKETS = "\0deep\0"  # Stands for nesting that overflows any parser's stack.
 VALUES = (
     *(None, True, [], {}, "", "x", "../x", -1, 0, 1, 3.5, 2**31, 10**30, 1e308),
     *(float("nan"), float("inf"), [[]], [None], {"": None}, ["a", 1], "\ud800"),
@@ -59,24 +59,25 @@ TYPES = ("'|O'", "'<f9'", "'<c16'", "[('a', '<f4')]", "'<U9999999'", "5", "'|V0'
 
 
 def mutated(draw: random.Random, data: bytes, kind: str) -> bytes:
-    """Another content, of one to three changes.
+    """Returns the content after one to three changes.
 
     Args:
       draw: makes every choice.
-      data: of a file that is as it should be, or was changed before.
+      data: content of a valid or previously changed file.
       kind: "json", "jsonl", "text", "zip", "npz", "npy" or "bytes", as it is known.
     """
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         change = draw.choice((BY_KIND[kind], BY_KIND[kind], blind))
         try:
             data = change(draw, data)
-        except Exception:  # It is damaged already: this format's words say nothing.
+        # It is damaged already, so format-specific changes do not apply.
+        except Exception:
             data = blind(draw, data)
     return data
 
 
 def blind(draw, data):
-    """A change that knows of bytes alone."""
+    """Changes bytes without knowledge of the format."""
     size = len(data)
     start = draw.randrange(size + 1)
     stop = min(size, start + draw.choice((1, 1, 2, 8, 64, 1024)))
@@ -100,7 +101,7 @@ def blind(draw, data):
 
 
 def text(draw, data):
-    """A change of a cell, a line or the header of a table."""
+    """Changes a cell, a line or the header of a table."""
     lines = data.split(b"\n")
     at = draw.choice((0, draw.randrange(len(lines))))
     split = b"," if b"," in lines[at] else b"\t" if b"\t" in lines[at] else b" "
@@ -122,7 +123,7 @@ def text(draw, data):
 
 
 def of_json(draw, data):
-    """A value, an entry or a name in JSON is another."""
+    """Changes a value, an entry or a name in JSON."""
     told = json.loads(data)
     places = list(_places(told))
     if not places:
@@ -140,7 +141,7 @@ def of_json(draw, data):
 
 
 def _places(value):
-    """Every (list or dict, index) of what JSON holds."""
+    """Yields every (list or dict, index) in a JSON value."""
     inside = value.items() if isinstance(value, dict) else enumerate(value)
     for name, each in list(inside):
         yield value, name
@@ -149,7 +150,7 @@ def _places(value):
 
 
 def jsonl(draw, data):
-    """The same in a line, or of lines."""
+    """Changes JSON in a line, or whole lines."""
     lines = data.splitlines()
     at = draw.randrange(len(lines))
     lines[at] = of_json(draw, lines[at])
@@ -157,7 +158,7 @@ def jsonl(draw, data):
 
 
 def npy(draw, data):
-    """A header that says something else of the same numbers."""
+    """Changes the header of unchanged numbers."""
     length = int.from_bytes(data[8:10], "little")
     header, body = data[10 : 10 + length], data[10 + length :]
     start, stop = header.index(b"'shape': ") + 9, header.index(b", }")
@@ -170,7 +171,7 @@ def npy(draw, data):
 
 
 def of_zip(draw, data):
-    """A member is damaged, gone, renamed or there twice; its checksum is right."""
+    """Damages, drops, renames or duplicates a member, with a valid checksum."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     names = list(members)
@@ -195,7 +196,7 @@ def of_zip(draw, data):
 
 
 def npz(draw, data):
-    """An array is another, of other numbers; or as ``of_zip``."""
+    """Changes an array or its numbers, or calls ``of_zip``."""
     if draw.random() < 0.4:
         return of_zip(draw, data)
     with np.load(io.BytesIO(data)) as file:

@@ -42,13 +42,13 @@ READERS = {
 
 
 def make_model(folder):
-    """An adder of noise; beside it what it tells of itself, to be changed alone."""
+    """Makes a model that adds noise; its metadata can be changed separately."""
     shapes = {"windows": [1, 8, 2], "noise": [1, 8, 2], "safe": [1, 8, 2]}
     _make(folder, TOLD, "Add", shapes)
 
 
 def make_attackers(folder):
-    """Who takes for probabilities what is largest in each channel."""
+    """Makes attackers that use each channel's maximum as a probability."""
     shapes = {"windows": [1, 8, 2], "axes": [1], "safe": [1, 2]}
     _make(folder, READERS, "ReduceMax", shapes)
 
@@ -89,13 +89,13 @@ def read_attackers(folder):
 
 
 def _whole(folder, good):
-    """Of bytes that no digest forbids: whoever exported them may have damaged them."""
+    """Returns bytes that pass the digest, since an exporter may damage a model."""
     import onnx
     from onnx import helper
 
     data = (folder / "bare.onnx").read_bytes()
     told = (folder / "told.json").read_bytes()
-    if told != json.dumps(good).encode():  # Else the model itself is damaged.
+    if told != json.dumps(good).encode():  # Otherwise the model itself is damaged.
         model = onnx.load_from_string(data)
         helper.set_model_props(model, {"jaxanon": told.decode(errors="replace")})
         data = model.SerializeToString()
@@ -111,7 +111,7 @@ def _whole(folder, good):
 
 
 def _sized(data):
-    """Length as a varint, and the bytes."""
+    """Returns the length as a varint, and the bytes."""
     size, found = len(data), b""
     while size > 127:
         found, size = found + bytes([size & 127 | 128]), size >> 7

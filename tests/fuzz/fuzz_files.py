@@ -1,13 +1,13 @@
-"""Damages files that jaxanon reads, and looks at what reading them does.
+"""Damages files that jaxanon reads, and checks the result of reading them.
 
-Whatever the file: it is read, or an error says which file is wrong. Never another
-exception, a hang, or more memory than there is.
+Every file must be read, or raise an error that names it. Another exception, a hang, or
+running out of memory is a finding.
 
     python tests/fuzz/fuzz_files.py --runs 2000                 # all targets
     python tests/fuzz/fuzz_files.py --target "own data" --atheris --runs 100000
 
-With ``--atheris`` (``pip install 'jaxanon[fuzz]'``) what is changed is led by which
-lines of jaxanon were reached; it ends at the first finding, as libFuzzer does.
+With ``--atheris`` (``pip install 'jaxanon[fuzz]'``) coverage of jaxanon guides the
+changes; the run ends at the first finding, as libFuzzer does.
 """
 
 import argparse
@@ -28,18 +28,18 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import fuzz_bytes
 import fuzz_targets
 
-ALLOWED = (ValueError, TypeError, OSError)  # FileNotFoundError is one of the last.
+ALLOWED = (ValueError, TypeError, OSError)  # FileNotFoundError is a subclass.
 LONGEST_S = 20
-MEMORY = 12 << 30  # Bytes of address space; less than what a false header asks for.
+MEMORY = 12 << 30  # Bytes of address space, fewer than a false header requests.
 
 
 class Hang(BaseException):
-    """Reading took too long; not an Exception, so that nobody takes it for damage."""
+    """Reading took too long; not an Exception, so no reader handles it as damage."""
 
 
 @contextlib.contextmanager
 def limited(seconds=LONGEST_S):
-    """Ends with Hang after so long."""
+    """Raises Hang after this time."""
 
     def late(*_):
         raise Hang
@@ -54,7 +54,7 @@ def limited(seconds=LONGEST_S):
 
 
 def wrong(target, folder: pathlib.Path) -> str | None:
-    """What reading a folder does that it must not; None where all is well."""
+    """Returns the fault in reading a folder, or None."""
     names = {p.name for p in folder.rglob("*")} | {str(folder)}
     try:
         with warnings.catch_warnings(), limited():
@@ -71,9 +71,9 @@ def wrong(target, folder: pathlib.Path) -> str | None:
 
 
 class Fuzz:
-    """A folder of good files, of which one at a time is damaged.
+    """A folder of valid files, one of which is damaged at a time.
 
-    A class because the folder is there.
+    A class because it owns the folder.
     """
 
     def __init__(self, name: str, folder: pathlib.Path):
@@ -88,7 +88,7 @@ class Fuzz:
         self.restore()
 
     def restore(self):
-        """The folder as it was made."""
+        """Restores the folder."""
         for path in sorted(self.folder.rglob("*"), reverse=True):
             if path.is_file() and path not in self.good:
                 path.unlink()
@@ -97,14 +97,14 @@ class Fuzz:
             path.write_bytes(content)
 
     def try_one(self, seed) -> tuple[pathlib.Path, bytes, str | None]:
-        """Damages one file; which, to what, and what is wrong with what happened."""
+        """Damages one file; returns the file, its content, and the fault."""
         draw = random.Random(seed)
         path, kind = draw.choice(self.victims)
         content = fuzz_bytes.mutated(draw, self.good[path], kind)
         return path, content, self.judge(path, content)
 
     def judge(self, path, content) -> str | None:
-        """What is wrong with what reading such a content does."""
+        """Returns the fault in reading this content."""
         path.write_bytes(content)
         try:
             return wrong(self.target, self.folder)
@@ -113,7 +113,7 @@ class Fuzz:
 
 
 def fuzz(name: str, runs: int, seed: int = 0, tell=print) -> collections.Counter:
-    """Tries seeded damages; counts findings by the line that raised."""
+    """Tries seeded damage; counts findings by the line that raised."""
     found = collections.Counter()
     with tempfile.TemporaryDirectory() as place:
         at = Fuzz(name, pathlib.Path(place))
@@ -133,7 +133,7 @@ def fuzz(name: str, runs: int, seed: int = 0, tell=print) -> collections.Counter
 
 
 def with_atheris(name: str, runs: int) -> None:
-    """The same, led by coverage; does not return."""
+    """Fuzzes under the guidance of coverage; does not return."""
     import atheris
 
     with atheris.instrument_imports(include=["jaxanon"]):
@@ -162,7 +162,7 @@ def with_atheris(name: str, runs: int) -> None:
 
 
 def main():
-    """Fuzzes some targets; exit status 1 if anything was found."""
+    """Fuzzes some targets; exits with status 1 after a finding."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="damages of each target")
     parser.add_argument("--target", choices=[*fuzz_targets.TARGETS], action="append")

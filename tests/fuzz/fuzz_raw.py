@@ -21,13 +21,13 @@ MS = 1_000_000
 
 
 def rows(count, columns, separator=","):
-    """Lines of seeded numbers."""
+    """Returns lines of seeded numbers."""
     values = RANDOM.normal(size=(count, columns)).round(3).tolist()
     return [separator.join(map(repr, row)) for row in values]
 
 
 def write(folder, name, content):
-    """A file of text, of lines or of bytes."""
+    """Writes a file of text, lines or bytes."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, list):
@@ -234,7 +234,7 @@ def smartwatch(folder):
 
 
 def zipped(folder):
-    """A zip, as archives are downloaded, of one of them."""
+    """Writes one of them as a zip, like a downloaded archive."""
     inside = folder.with_name("inside")
     motion_sense(inside)
     with zipfile.ZipFile(folder / "all.zip", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -250,14 +250,15 @@ MAKERS = {
         *(households, tracebase, pecan_street, smartwatch, zipped),
     )
 }
-NAMED = {"cifar10_archive": "cifar10", "zipped": "motion_sense"}  # Data sets of others.
+# Data sets registered by others.
+NAMED = {"cifar10_archive": "cifar10", "zipped": "motion_sense"}
 
 
 def read(name: str, folder: pathlib.Path) -> int:
-    """Recordings of the original files in a folder, read as preparing would, not kept.
+    """Reads a folder's original files as preparation would, without storing them.
 
     Raises:
-      Whatever the loader makes of them.
+      any error of the loader.
     """
     dataset = registry.find(NAMED.get(name, name))
     module, builder = dataset.builder.split(":")

@@ -1,4 +1,4 @@
-"""What is read beside windows: a street's run, a report, a letter of a stranger's."""
+"""Other files: runs of homes, reports, and payloads of untrusted senders."""
 
 import functools
 import json
@@ -38,7 +38,7 @@ def open_street(folder):
 
 
 def make_readings(folder):
-    """Two homes' plugs, a day of ten-minute readings each."""
+    """Makes plugs of two homes, a day of ten-minute readings each."""
     minute = np.tile(np.arange(0, 2880, 10), 2)
     home = np.repeat(["a", "b"], len(minute) // 2)
     power = np.where(minute % 60 < 30, 5.0, 40.0)
@@ -53,7 +53,7 @@ def read_readings(folder):
 
 
 class Evaluated(NamedTuple):
-    """As much of a run as its report is read of."""
+    """The part of a run that its report uses."""
 
     folder: pathlib.Path
     state: types.SimpleNamespace = types.SimpleNamespace(round=3)

@@ -1,4 +1,4 @@
-"""Every kind of file that jaxanon reads: how a good one is made, and who reads it."""
+"""Every kind of file that jaxanon reads: how to make a valid one, and its reader."""
 
 import json
 import pathlib
@@ -13,13 +13,12 @@ import numpy as np
 
 
 class Target(NamedTuple):
-    """A reader.
+    """A kind of file with its reader.
 
     Attributes:
-      kinds: pattern of names -> what ``fuzz_bytes.mutated`` is told of these files.
-      make: writes good files into an empty folder.
-      read: reads them.
-      slow: whether a reading takes a tenth of a second and more.
+      kinds: pattern of names -> the ``kind`` that ``fuzz_bytes.mutated`` uses for these
+      files. make: function that writes valid files into an empty folder. read: function
+      that reads them. slow: True if reading takes at least a tenth of a second.
     """
 
     kinds: dict[str, str]
@@ -29,7 +28,7 @@ class Target(NamedTuple):
 
 
 def custom_arrays():
-    """Arrays of a file of one's own: 2 people, 2 acts, 20 windows of each."""
+    """Returns arrays of a custom file: 2 people, 2 acts, 20 windows of each."""
     random = np.random.default_rng(1)
     return {
         "windows": random.normal(size=(40, 8, 2)).astype(np.float32),
@@ -76,7 +75,7 @@ def custom_csv(folder):
     settings = {"channels": ["x"], "labels": ["act"], "time": "t", "people": people}
     own = folder / "own.npz"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Rows that lack something.
+        warnings.simplefilter("ignore", UserWarning)  # Rows with missing values.
         datasets.import_csv([folder / "ann.csv"], own, length=8, **settings)
     datasets.load(own, public="act", private=["side"])
 
@@ -172,7 +171,7 @@ def clients(folder):
 
 
 def saved(name, **arrays):
-    """A maker of one file of windows."""
+    """Returns a function that saves one file of windows."""
     from_array = lambda path: np.save(path, np.zeros((4, 8, 2), np.float32))
     if name.endswith(".npy"):
         return lambda folder: from_array(folder / name)
@@ -231,13 +230,13 @@ KINDS = {".zip": "zip", ".npz": "npz", ".npy": "bytes", ".csv": "text", ".txt": 
 BINARY = {".gz": "bytes", ".gzip": "bytes", ".bin": "bytes", ".edf": "bytes"}
 BINARY |= {".parquet": "bytes"}
 for _name, _make in fuzz_raw.MAKERS.items():
-    if _name != "smartwatch":  # A pickle, trusted as the package that carries it.
+    if _name != "smartwatch":  # A pickle, trusted like the package that contains it.
         _read = lambda folder, name=_name: fuzz_raw.read(name, folder)
         TARGETS[_name] = Target({"**/*": ""}, _make, _read, _name == "smart_homes")
 
 
 def victims(target: Target, folder: pathlib.Path) -> list[tuple[pathlib.Path, str]]:
-    """The files of a target that may be damaged, and what is known of each."""
+    """Returns the target's files that may be damaged, with their kinds."""
     found = {}
     for pattern, kind in target.kinds.items():
         for path in sorted(folder.glob(pattern)):

@@ -1,4 +1,4 @@
-"""What is killed: tasks that write into a folder, and what comes of each."""
+"""Tasks that write into a folder and are killed, and their results."""
 
 import hashlib
 import importlib.util
@@ -12,7 +12,7 @@ GRID = {"rate": [0.25, 0.5, 0.75]}
 
 
 def data_of(place):
-    """Of the file that ``prepare`` wrote."""
+    """Loads the file that ``prepare`` wrote."""
     from jaxanon import datasets
 
     return datasets.load(
@@ -21,7 +21,7 @@ def data_of(place):
 
 
 def prepare(place):
-    """What all tasks start from: windows, and raw files of a data set."""
+    """Writes the tasks' input: windows, and raw files of a data set."""
     random_ = np.random.default_rng(0)
     np.savez(
         place / "waves.npz",
@@ -37,7 +37,7 @@ def prepare(place):
 
 
 def digest(*arrays):
-    """Of all numbers, in order."""
+    """Returns a SHA-256 of all numbers, in order."""
     sha = hashlib.sha256()
     for array in arrays:
         sha.update(np.ascontiguousarray(array).tobytes())
@@ -45,7 +45,7 @@ def digest(*arrays):
 
 
 def run_digest(run):
-    """Of a run's state, and of its losses; what it took is of no matter."""
+    """Returns a digest of a run's state and losses, without its duration."""
     import jax
 
     told = [[row["round"], row["losses"]] for row in run.history]
@@ -53,7 +53,7 @@ def run_digest(run):
 
 
 def toy():
-    """A method of a few numbers: what is tried here is the disk, not the compiler."""
+    """Returns a method of a few numbers, because the tests target the disk."""
     path = pathlib.Path(__file__).resolve().parents[1] / "support/known.py"
     spec = importlib.util.spec_from_file_location("known", path)
     module = importlib.util.module_from_spec(spec)
@@ -74,7 +74,7 @@ def trained(out):
 
 
 def opened(folder):
-    """The digest of a run of the toy."""
+    """Returns the digest of a toy run."""
     import jax
 
     from jaxanon.core.run import Run
@@ -89,7 +89,7 @@ def opened(folder):
 
 
 def train_real(place, out):
-    """What anonymize needs: a run that the command line can open."""
+    """Trains a run that the command line can open for ``anonymize``."""
     from jaxanon import methods
     from jaxanon.training import trainer
 
@@ -149,7 +149,7 @@ def exported(out):
 
 
 def convert(place, out):
-    """To StableHLO, which JAX alone writes: three files that belong together."""
+    """Exports to StableHLO with JAX only: three files that belong together."""
     from jaxanon.cli import app
 
     words = ["export", str(place / "run"), "--output", str(out / "model.mlir")]
@@ -159,7 +159,7 @@ def convert(place, out):
 
 
 def converted(out):
-    """Whose digest is that of the file."""
+    """Returns the digest and notes; the stored digest must match the file."""
     found = hashlib.sha256((out / "model.mlir").read_bytes()).hexdigest()
     told = (out / "model.mlir.sha256").read_text()
     assert told.startswith(found), told
@@ -172,7 +172,7 @@ def dataset(place, out):
     for name in ("motion_sense", "wisdm"):
         parts = store.read(registry.find(name), place / "raw", out / "cache")
         told = digest(*(part.rows for part in parts))
-        (out / f"{name}.txt").write_text(told)  # By which the two are compared.
+        (out / f"{name}.txt").write_text(told)  # The digests to compare.
 
 
 def prepared(out):
@@ -189,7 +189,7 @@ def spend(place, out):
 
 
 def spent(out):
-    """Never less than was charged; a kill between the two may cost one more."""
+    """Returns the spent budget: at least the charged one, and one more after a kill."""
     from jaxanon.edge import Budget
 
     both = [Budget(out / f"{name}.json", 100.0).spent for name in ("a", "b")]

@@ -1,14 +1,14 @@
-"""Kills jaxanon at random moments, goes on, and compares with what was never killed.
+"""Kills jaxanon at random moments, resumes, and compares with an uninterrupted task.
 
-Half of the kills are before a file-system call that Python makes (an audit hook counts
-them: each is a moment between two states of the disk), half at a random time between
-the first of these and the end: inside what Orbax, array_record and XLA do on their own.
+Half of the kills come before a file-system call of Python, between two states of the
+disk; an audit hook counts the calls. The other half come at a random time after the
+first call, which also hits Orbax, array_record and XLA.
 
     python tests/fuzz/kills.py --kills 200
 
-Whatever was killed is gone on with, perhaps to be killed again, until it is done; then
-its result must be that of the task that nobody killed, bit for bit. After each kill
-the folder is read as a user would: there is nothing yet, or something whole.
+A killed task is resumed, and perhaps killed again, until it is done. Its result must
+then equal that of the uninterrupted task bit for bit. After each kill the script reads
+the folder as a user would: it must be empty or hold a whole result.
 """
 
 import argparse
@@ -32,7 +32,7 @@ WRITES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "os.l
 
 
 def watch(out, at, tell):
-    """Counts file-system calls in ``out``; before number ``at`` the process dies."""
+    """Counts file-system calls in ``out``; kills the process before number ``at``."""
     inside, count = os.fspath(out), 0
 
     def heard(event, args):
@@ -53,9 +53,10 @@ def watch(out, at, tell):
 
 
 def start(task, place, out, at, tell) -> int:
-    """Forks a process that does a task; its number."""
+    """Forks a process that runs a task; returns its id."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # JAX warns of a fork: it has not begun yet.
+        # JAX warns about forks, but has not started yet.
+        warnings.simplefilter("ignore")
         pid = os.fork()
     if pid:
         return pid
@@ -73,7 +74,10 @@ def start(task, place, out, at, tell) -> int:
 
 
 def finished(pid, kill_after=None) -> int:
-    """Waits, or kills after so many seconds; the exit status, negative for a signal."""
+    """Waits, or kills after ``kill_after`` seconds; returns the exit status.
+
+    It is negative for a signal.
+    """
     until = None if kill_after is None else time.monotonic() + kill_after
     while True:
         done, status = os.waitpid(pid, 0 if until is None else os.WNOHANG)
@@ -86,7 +90,7 @@ def finished(pid, kill_after=None) -> int:
 
 
 def in_child(look, out):
-    """What ``look`` finds in a folder, in a process of its own: JAX must not start."""
+    """Returns ``look`` of a folder from a child process, which keeps JAX out."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if not pid:
@@ -108,7 +112,10 @@ def in_child(look, out):
 
 
 class Bench:
-    """Tasks, what comes of each, and when. A class because it keeps a folder."""
+    """Tasks with their results and times.
+
+    A class because it owns a folder.
+    """
 
     def __init__(self, place: pathlib.Path, names):
         self.place, self.known = place, {}
@@ -121,9 +128,9 @@ class Bench:
             self.known[name] = self._whole(name)
 
     def _whole(self, name):
-        """The result without a kill, file-system calls, and when they were, in s."""
+        """Returns the uninterrupted result, its file-system calls, and their times."""
         task, look = TASKS[name]
-        # Once before, so that what is compiled, or prepared, is there.
+        # Runs once first, so that compiled or prepared files exist.
         assert finished(start(task, self.place, self._folder(), 0, self.tell)) == 0
         out = self._folder()
         begun = time.monotonic()
@@ -145,7 +152,7 @@ class Bench:
         return pathlib.Path(tempfile.mkdtemp(dir=self.place))
 
     def kill_one(self, name, draw) -> tuple[int, str | None]:
-        """Does a task with kills; how many there were, and what was wrong."""
+        """Runs a task with kills; returns their number and the faults."""
         task, look = TASKS[name]
         result, count, first, lasts = self.known[name]
         out, kills = self._folder(), 0
@@ -170,13 +177,14 @@ class Bench:
 
 
 def kill(names, kills: int, seed: int, tell=lambda _: None) -> collections.Counter:
-    """Kills so often, tasks in turn; kills and findings of each."""
+    """Kills tasks in turn; returns the kills and findings of each."""
     import orbax.checkpoint
     import tensorflow_datasets
 
     import jaxanon.cli
 
-    assert jaxanon.cli and orbax.checkpoint and tensorflow_datasets  # Forked with all.
+    # Every fork inherits it.
+    assert jaxanon.cli and orbax.checkpoint and tensorflow_datasets
     counts = collections.Counter()
     draw = random.Random(seed)
     with tempfile.TemporaryDirectory() as place:
@@ -195,7 +203,7 @@ def kill(names, kills: int, seed: int, tell=lambda _: None) -> collections.Count
 
 
 def main():
-    """Kills, and prints how often; exit status 1 if anything was wrong."""
+    """Kills, and prints the numbers; exits with status 1 after a finding."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--task", choices=[*TASKS], action="append")

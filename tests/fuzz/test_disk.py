@@ -1,4 +1,4 @@
-"""A full disk, a folder that is read-only, two runs in one, a clock that goes back."""
+"""A full disk, a read-only folder, two runs in one, and a clock set back."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ import pytest
 from jaxanon import datasets, edge, methods
 from jaxanon.training import checkpoint, run_folder, trainer
 
-LIMIT = 4096  # Bytes that a file may have while the disk is full.
+LIMIT = 4096  # Maximum file size in bytes while the disk is full.
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +41,11 @@ def train(data, out, **options):
 
 @pytest.fixture
 def full():
-    """A context in which no file grows beyond ``LIMIT``: what a full disk is like.
+    """Returns a context in which no file exceeds ``LIMIT``, like a full disk.
 
-    A limit of the process, which needs no root: write fails with EFBIG, an OSError as
-    ENOSPC is. JAX's cache of compiled programs is spared: a program cut short in it
-    would make the tests that follow warn.
+    The limit belongs to the process and needs no root. Writing fails with EFBIG, an
+    OSError like ENOSPC. JAX's compilation cache is exempt, because a truncated program
+    in it would cause warnings in later tests.
     """
     lasts = "jax_persistent_cache_min_compile_time_secs"
 
@@ -111,7 +111,7 @@ def test_training_on_a_full_disk_says_so_and_goes_on_when_there_is_room(
 
 
 def unwritable():
-    """A folder that nobody may write to, not even root; None where there is none."""
+    """Returns a folder that even root cannot write to, or None."""
     for place in ("/sys/kernel", "/proc/self"):
         if os.path.isdir(place):
             return pathlib.Path(place).resolve()
@@ -152,7 +152,7 @@ def test_a_second_run_in_a_folder_is_refused_without_resume(data, tmp_path):
 
 @pytest.mark.slow
 def test_two_runs_in_one_folder_at_once_leave_a_whole_one(data, tmp_path):
-    """Each works, or says why not; what is there afterwards is the run."""
+    """Each works or raises an error with the reason; the folder then holds the run."""
     random = np.random.default_rng(0)
     file = tmp_path / "waves.npz"
     np.savez(
@@ -193,7 +193,7 @@ def test_a_clock_that_goes_back_changes_no_result(data, tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: float(next(clock)))
     train(data, tmp_path / "run", checkpoint_s=0.0)
     for path in (tmp_path / "run").rglob("*"):
-        os.utime(path, (2**31, 2**31))  # Years to come.
+        os.utime(path, (2**31, 2**31))  # Future years.
     found = train(data, tmp_path / "run", epochs=2, resume=True)
     assert (checkpoint.digest(found.state) == checkpoint.digest(wanted.state)).all()
     assert run_folder.open_run(tmp_path / "run").unfinished is None

@@ -1,4 +1,4 @@
-"""What fuzzing found: a plain test for each, that failed before it was mended."""
+"""Regression tests for faults that fuzzing found."""
 
 import base64
 import io
@@ -15,12 +15,12 @@ from jaxanon.privacy import ledger
 from jaxanon.sweeps import folder as sweeps_folder
 from jaxanon.training import metrics_log, profiling, run_folder
 
-DEEP = "[" * 200_000  # More than Python's stack holds.
+DEEP = "[" * 200_000  # More than Python's stack can hold.
 LARGE = f'{{"a": 1{400 * "0"}}}'  # More than a float can hold.
 
 
 def header(shape, descr="'<f4'"):
-    """An ``.npy`` of no numbers, whose header claims others."""
+    """Returns an empty ``.npy`` whose header claims other numbers."""
     text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
 
@@ -39,7 +39,7 @@ def packed(path, **members):
         header("(" + "9" * 30 + ",)"),  # OverflowError
         header("("),  # tokenize.TokenError
         header("(None,)"),  # TypeError
-        b"no array",  # NumPy hands such members over as bytes.
+        b"no array",  # NumPy returns such members as bytes.
     ],
     ids=["memory", "overflow", "syntax", "type", "bytes"],
 )
@@ -54,7 +54,7 @@ def test_own_arrays_with_a_false_header_are_refused(content, tmp_path):
     [
         ("rate_hz", np.zeros(3), "0-dimensional|size-1|length-1"),  # TypeError
         ("mean", np.array(["a", "b"]), "could not convert"),
-        # SystemError: no letters have these numbers.
+        # SystemError: the numbers are not valid characters.
         ("act_names", np.frombuffer(b"\xff" * 8, "<U1"), "damaged or of another"),
         ("windows", np.zeros((4, 2)), "windows must be a non-empty float"),
     ],
@@ -188,7 +188,7 @@ def test_public_keys_that_are_none_are_refused(tmp_path):
     pytest.importorskip("flwr")
     from jaxanon.flower import keys
 
-    # What is not ASCII; a point on the curve that is none, found by atheris.
+    # Non-ASCII text, and a point that is not on the curve, found by atheris.
     point = base64.b64encode(
         b"".join(
             len(part).to_bytes(4, "big") + part
@@ -223,7 +223,7 @@ def test_a_model_s_words_that_contradict_it_name_the_file(
 
 
 def test_a_time_far_from_the_others_is_no_measurement_of_ages(script, tmp_path):
-    """It was: an array for every four seconds between, until there was no memory."""
+    """It once allocated an entry for every four seconds until memory ran out."""
     raw = script("fuzz_raw")
     raw.room_climate(tmp_path)
     path = tmp_path / "room_climate-location_B-measurement01.csv"
@@ -258,7 +258,7 @@ def test_a_trial_that_tfds_cannot_store_is_named():
 
 
 def test_a_zip_that_is_cut_short_is_named(script, tmp_path):
-    """Its directory says where files begin; some begin where nothing is."""
+    """Its directory states where files begin; some of these places are empty."""
     raw = script("fuzz_raw")
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -287,7 +287,7 @@ def test_a_place_that_cannot_be_listed_is_named(tmp_path):
         archive.writestr("sub_1.csv", "a")
     data = bytearray(made.getvalue())
     at = data.rindex(b"PK\x01\x02")
-    data[at] = 0  # The directory of the archive begins otherwise.
+    data[at] = 0  # The directory of the archive begins differently.
     (tmp_path / "all.zip").write_bytes(data)
     with pytest.raises(ValueError, match="motion_sense, searched in .*BadZipFile"):
         store.locate(registry.find("motion_sense"), tmp_path, tmp_path)

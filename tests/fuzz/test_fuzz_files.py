@@ -1,7 +1,7 @@
-"""A few hundred seeded damages of every kind of file: read, or refused by name.
+"""A few hundred seeded damages per kind of file: read, or rejected by name.
 
-``fuzz_files.py`` does the same at length; what it found has a test here, or beside the
-tests of the file's reader.
+``fuzz_files.py`` runs many more. Its findings have tests here, or with the tests of the
+file's reader.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ NEEDED = {
 
 
 def names():
-    """Of all targets, from the source: collecting tests imports no data set."""
+    """Returns all targets' names from the source, without importing data sets."""
     return (
         *("own data", "own tokens", "own csv", "input npz", "config", "metrics"),
         *("source", "told"),
@@ -68,7 +68,7 @@ def test_every_data_set_has_a_maker(script):
     ],
 )
 def test_what_counts_as_a_finding(error, wrong, script, tmp_path):
-    """The judge itself: a wrong type, or an error that names no file, is found."""
+    """The check detects a wrong exception type, or an error that names no file."""
 
     def read(folder):
         raise error

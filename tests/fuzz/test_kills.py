@@ -1,4 +1,4 @@
-"""A few kills of each kind; ``kills.py --kills 200`` does as many as one likes."""
+"""A few kills of each kind; ``kills.py --kills 200`` runs more."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ SCRIPT = pathlib.Path(__file__).with_name("kills.py")
 
 @pytest.mark.slow
 def test_what_is_killed_and_gone_on_with_ends_in_the_same_bits(tmp_path):
-    """In a process of its own, which forks before JAX has begun."""
+    """Runs in a separate process, which forks before JAX starts."""
     words = [sys.executable, "-P", str(SCRIPT), "--kills", "6", "--seed", "1"]
     words += ["--task", "budget", "--task", "dataset", "--task", "train"]
     done = subprocess.run(
@@ -25,7 +25,7 @@ def test_what_is_killed_and_gone_on_with_ends_in_the_same_bits(tmp_path):
 
 @pytest.mark.slow
 def test_the_hook_kills_before_the_call_that_was_named(script, tmp_path):
-    """The second file is never made, the first is."""
+    """Only the first of the two files exists."""
     kills = script("kills")
     tell = os.open(tmp_path / "told", os.O_RDWR | os.O_CREAT)
     out = tmp_path / "out"

@@ -1,4 +1,4 @@
-"""What tests of several kernels share."""
+"""Fixtures shared by the tests of several kernels."""
 
 import chex
 import jax
@@ -8,7 +8,7 @@ from jax.sharding import AxisType, PartitionSpec
 
 @pytest.fixture
 def traced_once():
-    """``fn -> fn`` that fails when it is traced again, and forgets earlier tests."""
+    """Returns ``fn -> fn`` that fails on a second trace, and clears earlier ones."""
 
     def counted(fn):
         chex.clear_trace_counter()
@@ -19,9 +19,9 @@ def traced_once():
 
 @pytest.fixture
 def over_a_mesh():
-    """``fn -> fn``, compiled, over a mesh with an axis of clients and one device.
+    """Returns ``fn -> fn``, compiled over a one-device mesh with an axis of clients.
 
-    Every argument is cut along its first axis, or as ``in_specs`` says.
+    Every argument is sharded along its first axis, or by ``in_specs``.
     """
     mesh = jax.make_mesh((1,), ("clients",), axis_types=(AxisType.Auto,))
     clients = PartitionSpec("clients")

@@ -15,7 +15,7 @@ from jaxanon.kernels import aggregation
 from jaxanon.kernels.aggregation import reference
 from jaxanon.kernels.aggregation.cases import CASES, updates
 
-# One program each for all that is encoded of a shape, and for all that is selected.
+# One program each for all encodings of a shape, and for all selections.
 encode = jax.jit(
     aggregation.fixed_point_encode, static_argnames=("max_abs", "num_clients", "bits")
 )
@@ -60,7 +60,7 @@ def test_a_layer_nobody_sent_keeps_its_old_bits_and_absent_nans_are_not_read():
     got = aggregation.layer_mean(stacked, weights, sent=nobody, previous=old(stacked))
     np.testing.assert_array_equal(got["dense"], 5.0)
     assert np.isfinite(got["bias"]).all()
-    # Without an old value it is 0; a weight of 0 is as good as not sending.
+    # Without an old value it is 0; a weight of 0 equals not sending.
     weights[:] = 0
     zero = aggregation.layer_mean(stacked, weights)
     assert not any(leaf.any() for leaf in jax.tree.leaves(zero))
@@ -76,7 +76,7 @@ def test_trimmed_mean_and_median_are_those_of_the_loops_and_of_scipy(name):
         expected = reference.trimmed_mean(stacked, num_trimmed, mask)
         chex.assert_trees_all_close(got, expected, rtol=1e-5)
         for layer, leaf in stacked.items():
-            # SciPy wants a share that it rounds down; the half is against that.
+            # SciPy rounds its fraction down; the added half prevents that.
             cut = (num_trimmed + 0.5) / mask.sum() if num_trimmed else 0
             theirs = stats.trim_mean(leaf[mask], cut)
             np.testing.assert_allclose(got[layer], theirs, rtol=1e-5)
@@ -121,7 +121,7 @@ def test_one_wild_client_moves_no_robust_aggregate_out_of_the_others_range(wild)
         got = np.asarray(got["w"])
         assert ((got >= low) & (got <= high)).all()
     expected = absent.copy()
-    expected[2] = np.abs(wild) < np.inf  # Far off, yet all are selected.
+    expected[2] = np.abs(wild) < np.inf  # Far away, but all are selected.
     np.testing.assert_array_equal(info["selected"], expected)
 
 
@@ -131,7 +131,7 @@ def test_krum_selects_as_the_loops_do(name):
     num_selected = min(2, int(mask.sum()))
     got, info = krum(stacked, 1, num_selected=num_selected, mask=mask)
     scores = reference.krum_scores(stacked, 1, mask)
-    if mask.sum() >= 4:  # With fewer, nobody has a neighbour that counts.
+    if mask.sum() >= 4:  # With fewer, no client has a neighbour that counts.
         np.testing.assert_allclose(info["scores"], scores, rtol=1e-4)
     chosen = np.argsort(info["scores"], kind="stable")[:num_selected]
     np.testing.assert_array_equal(np.flatnonzero(info["selected"]), np.sort(chosen))
@@ -172,7 +172,7 @@ def test_fixed_point_rounds_to_a_neighbour_and_sums_exactly(numbers, seed):
 
 def test_fixed_point_is_the_loop_and_unbiased():
     step = aggregation.fixed_point_resolution(1.0, 4, bits=8)
-    assert step == 1 / 16  # 127 / 4 = 31.75 steps a client, and one for rounding.
+    assert step == 1 / 16  # 127 / 4 = 31.75 steps per client, and one for rounding.
     x = jnp.full(20_000, 0.3)
     key = jax.random.key(3)
     sent = np.asarray(encode(key, x, 1.0, 4, bits=8))
@@ -191,7 +191,7 @@ def test_fixed_point_wraps_and_cuts():
     sent = encode(key, wild, 2.0, 3)
     back = aggregation.fixed_point_decode(sent, 2.0, 3)
     np.testing.assert_array_equal(back, [0.0, 2.0, -2.0, 2.0])
-    # Masks that cancel modulo 2**32, as secure aggregation adds them, leave the sum.
+    # Masks that cancel modulo 2**32, as in secure aggregation, leave the sum unchanged.
     noise = jax.random.bits(key, (4,), jnp.uint32).astype(jnp.int32)
     masked = (sent + noise) + (sent - noise) + sent
     np.testing.assert_array_equal(masked, 3 * sent)
@@ -199,7 +199,7 @@ def test_fixed_point_wraps_and_cuts():
         encode(key, leaf, 1.0, 1, bits=3)
         for leaf in (jnp.full(99, 0.25), {"a": jnp.zeros(()), "b": jnp.full(99, 0.25)})
     )
-    assert (first != second["b"]).any()  # Another leaf, other bits.
+    assert (first != second["b"]).any()  # Another leaf gives other bits.
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_works_side_by_side_and_compiles_once():
     both(many, 2)
     alone = aggregation.trimmed_mean(stacked, 1, mask=mask)
     chex.assert_trees_all_close(jax.tree.map(lambda x: x[0], first[1]), alone)
-    for part in first:  # All of them follow a shift of every client.
+    for part in first:  # All of them follow a common shift of the clients.
         shift = jax.tree.map(lambda x: x[1] - x[0], part)
         chex.assert_trees_all_close(
             shift, jax.tree.map(jnp.ones_like, shift), rtol=1e-5
@@ -277,7 +277,7 @@ def test_krum_refuses_more_liars_than_it_can_bear(num_byzantine):
 
 
 def test_krum_of_a_single_client_that_is_there_selects_it():
-    # It has no neighbour at all, so its score is a sum of nothing.
+    # It has no neighbour, so its score is an empty sum.
     updates = {"w": jnp.array([[9.0], [7.0], [4.0], [8.0]])}
     mask = jnp.array([False, False, True, False])
     run = jax.jit(lambda mask: aggregation.krum(updates, 0, mask=mask))

@@ -1,4 +1,4 @@
-"""What aggregation refuses, and that the message says what to do."""
+"""Errors of the aggregation kernels; each message names the remedy."""
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ def test_says_what_was_wrong():
 
 @pytest.mark.parametrize("name", ["mean", "trimmed", "median", "krum", "distances"])
 def test_whole_numbers_are_refused_rather_than_cut_off(name):
-    # The mean of 1 and 2 is no whole number, and would come back as 1.
+    # The mean of 1 and 2 is not an integer; rounding would return 1.
     updates = {"w": jnp.array([[1], [2], [2]])}
     call = {
         "mean": lambda: aggregation.layer_mean(updates, jnp.ones(3)),

@@ -1,4 +1,4 @@
-"""Every config: its declared bounds hold, and what they refuse is named."""
+"""Every config enforces its declared bounds, and errors name the field."""
 
 import copy
 import dataclasses
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import jaxanon
 from jaxanon.kernels.bounds import Range, check, declared, finite, setting
 
-# What a config cannot do without, beside what is tried.
+# Settings that a config requires in addition to the tested one.
 NEEDED = {
     "OccupancyGANConfig": {"hide": ("sit",)},
     "RAEConfig": {"black": ("sit",), "gray": ("walk",)},
@@ -36,7 +36,7 @@ PACKAGES = ("methods", "learners", "energy", "federated", "privacy")
 
 
 def configs():
-    """Every dataclass of these packages that can be made, and declares bounds."""
+    """Returns every dataclass of these packages that has bounds and can be built."""
     found = {}
     for package in PACKAGES:
         room = importlib.import_module(f"{jaxanon.__name__}.{package}")
@@ -57,7 +57,7 @@ def made(name, **settings):
 
 
 def entry_type(config, field):
-    """The number's type of a field, or of the entries of its tuple; else None."""
+    """Returns the number type of a field, or of its tuple's entries; else None."""
     hint = typing.get_type_hints(config)[field]
     inner = str(hint)
     kinds = [kind for kind in (int, float) if re.search(rf"\b{kind.__name__}\b", inner)]
@@ -69,19 +69,19 @@ def is_tuple(config, field):
 
 
 def ends(range_):
-    """``(end, whether it belongs to the range, outwards)`` of each end."""
+    """Returns ``(end, whether it is in the range, outward direction)`` of each end."""
     table = (range_.above, False, -1), (range_.at_least, True, -1)
     table += (range_.below, False, 1), (range_.at_most, True, 1)
     return [end for end in table if end[0] is not None]
 
 
 def beyond(end, outwards, kind):
-    """The next number outside, or inside by ``-outwards``."""
+    """Returns the next number outside the range, or inside by ``-outwards``."""
     return end + outwards if kind is int else math.nextafter(end, outwards * math.inf)
 
 
 def trials(config, field):
-    """Values of a field and whether its declaration takes them."""
+    """Yields values of a field and whether its declaration accepts them."""
     bounds = declared(config)[field]
     kind, several = entry_type(config, field), is_tuple(config, field)
     count = max(bounds.min_length, bounds.lengths[-1] if bounds.lengths else 1)
@@ -179,7 +179,7 @@ def test_settings_are_taken_or_refused_by_name(name, draw):
     except (TypeError, ValueError) as error:
         assert any(field in str(error) for field in fields), (given_, repr(error))
         return
-    # What was taken is of the kind of what stands there without asking.
+    # An accepted value has the type of the default.
     for field in dataclasses.fields(config):
         if isinstance(field.default, tuple | str | bool):
             value = getattr(config, field.name)

@@ -85,7 +85,7 @@ def test_sum_is_that_of_the_loops(name, dtype, large, monkeypatch):
 
 
 def test_the_ways_to_sum_agree_and_leave_bad_rows_out():
-    # By columns is what an accelerator runs; here so that a CPU has seen it.
+    # Accelerators use the column layout; this runs it on a CPU.
     leaf = jnp.arange(24.0).reshape(4, 3, 2).at[2].set(jnp.nan)
     factor, used = jnp.array([1.0, 0.5, 2.0, 0.0]), jnp.array([True, True, False, True])
     expected = leaf[0] + leaf[1] / 2
@@ -96,7 +96,7 @@ def test_the_ways_to_sum_agree_and_leave_bad_rows_out():
 def test_known_rows():
     x = jnp.array([[3.0, 4.0], [0.0, 0.5], [0.0, 0.0], [-3.0, 4.0]])
     got = clipping.clip_rows(x, 1.0)
-    # Norm 5 is cut to 1; norm 0.5 is within the bound; 0 must not become nan.
+    # Norm 5 is clipped to 1; norm 0.5 is within the bound; 0 must not become NaN.
     by_hand = jnp.array([[0.6, 0.8], [0.0, 0.5], [0.0, 0.0], [-0.6, 0.8]])
     chex.assert_trees_all_close(got, by_hand, rtol=1e-6)
     np.testing.assert_array_equal(clipping.clip_rows(x, 5.0), x)  # At the bound.

@@ -14,7 +14,7 @@ WRONG = pytest.mark.parametrize("wrong", [2 / 3, 3 / 2])
 
 
 def _p_normal(sample, stddev):
-    """How well the sample goes with N(0, stddev^2)."""
+    """Returns the p-value of the sample under N(0, stddev^2)."""
     return stats.kstest(np.asarray(sample, np.float64) / stddev, "norm").pvalue
 
 
@@ -62,7 +62,7 @@ def test_adaptive_norm_finds_the_quantile():
 
 
 def _log_steps(count_stddev):
-    """What noise alone does to three groups' norms in units of the fraction's."""
+    """Returns three groups' log norm steps in units of the fraction's noise."""
     rows = {name: jnp.ones((10, 1)) for name in "abc"}
     bounds = {name: 2.0 for name in "abc"}
     run = lambda key: _adapt(
@@ -90,11 +90,11 @@ def test_counts_leave_out_padding_and_count_bad_rows_as_large():
     # One of three rows lies within 2.
     got = adapt(rows, expected_rows=3, weights=weights)
     np.testing.assert_allclose(got, 2 * np.exp(-1 / 3), rtol=1e-6)
-    # Nobody came: the fraction is 1/2, whatever was expected.
+    # Without any row the fraction is 1/2, whatever was expected.
     got = adapt(rows, expected_rows=3, weights=jnp.zeros(5))
     np.testing.assert_allclose(got, 2 * np.exp(-0.5), rtol=1e-6)
     np.testing.assert_allclose(adapt(jnp.ones((0, 1))), 2 * np.exp(-0.5), rtol=1e-6)
-    # One row more or less moves the count by 1/2, within the norm or not.
+    # One additional row moves the count by 1/2, within the norm or not.
     for row in (0, 1):
         more = adapt(rows, expected_rows=3, weights=jnp.zeros(5).at[row].set(1.0))
         change = 3 * np.log(np.asarray(got) / np.asarray(more))
@@ -117,7 +117,7 @@ def test_budget_of_sum_and_counts_together(num_counts):
     assert raised > z
     if num_counts == 1:  # (0.8^-2 - 4^-2)^(-1/2), by hand.
         np.testing.assert_allclose(raised, 1.5**-0.5, rtol=1e-6)
-    # Together: the sum with bound 1, and counts that one row moves by 1/2.
+    # Combined: the sum with bound 1, and counts that one row moves by 1/2.
     bounds, stddevs = [1.0] + num_counts * [0.5], [raised] + num_counts * [count_stddev]
     joint = clipping.joint_noise_multiplier(bounds, stddevs)
     np.testing.assert_allclose(joint, z, rtol=1e-6)
@@ -127,7 +127,7 @@ def test_budget_of_sum_and_counts_together(num_counts):
 
 
 def test_a_weight_above_one_counts_as_one_and_one_below_zero_as_none():
-    # Else one row could move the count by more than the 1/2 that its noise hides.
+    # Otherwise one row could move the count by more than the 1/2 that its noise hides.
     rows = jnp.array([[1.0], [3.0], [1.0], [1.0]])
     adapt = lambda *weights: _adapt(
         jax.random.key(0),
@@ -138,9 +138,10 @@ def test_a_weight_above_one_counts_as_one_and_one_below_zero_as_none():
         expected_rows=4,
         weights=jnp.array(weights),
     )
-    # Of weights 1, 1, 0 and 0 one is within, one not: b is a half, and C stays.
+    # With weights 1, 1, 0 and 0, one row is within and one is not: b = 1/2, and C
+    # stays.
     np.testing.assert_allclose(adapt(9.0, 1.0, -5.0, jnp.nan), 2.0, rtol=1e-6)
-    # Of 1, 0, 0, 0 one is: b = 1/2 + 1/8.
+    # With weights 1, 0, 0, 0, one row is within: b = 1/2 + 1/8.
     np.testing.assert_allclose(adapt(7.0, 0.0, 0.0, 0.0), 2 * np.exp(-1 / 8), rtol=1e-6)
 
 

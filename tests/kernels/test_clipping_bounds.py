@@ -1,4 +1,4 @@
-"""The bound holds for any row, whatever it holds, and for any weight."""
+"""The bound holds for any row values, and for any weight."""
 
 import functools
 
@@ -18,7 +18,7 @@ HALF = (jnp.bfloat16, jnp.float16)
 
 
 def _norm(x):
-    """The L2 norm of each row in float64, whatever the type."""
+    """Returns the L2 norm of each row in float64, for any dtype."""
     flat = np.asarray(x, np.float64).reshape(len(x), -1)
     return np.sqrt(np.sum(np.square(flat / 1e3), axis=1)) * 1e3
 
@@ -59,7 +59,8 @@ def test_bound_holds_for_any_row_and_a_row_within_it_is_untouched(dtype, data):
     if bound >= 1e-12:
         for row, same in zip(range(3), untouched, strict=True):
             assert not same or clipped[row].tobytes() == x[row].tobytes()
-        # A row over the bound is cut to it, not below it, where its type can say so.
+        # A row over the bound is clipped to it, not below it, as far as its dtype
+        # allows.
         cut = (before > bound * (1 + 1e-6)) & (before < 1e19) & (bound >= 0.3)
         eps = 2 * float(jnp.finfo(dtype).eps) + 1e-6
         assert (after[cut] >= bound * (1 - eps)).all()
@@ -73,7 +74,7 @@ def test_hostile_rows_by_name(dtype):
     x = [[top, top], [tiny / 4, 0], [np.inf, 1], [np.nan, 0], [-0.0, 0], [3, 4]]
     x = np.array(x).astype(dtype)
     got = np.asarray(jax.jit(clipping.clip_rows)(x, 1.0))
-    if dtype == jnp.float16:  # 65504^2 overflows float16 and not float32.
+    if dtype == jnp.float16:  # 65504^2 overflows float16 but not float32.
         np.testing.assert_allclose(got[0].astype(float), 0.5**0.5, rtol=2e-3)
     else:
         assert not got[0].any()
@@ -94,7 +95,7 @@ def test_a_bad_group_leaves_the_others_alone():
     total = _jitted(clipping.clipped_sum)(rows, {"a": 2.5, "b": 1.0})
     expected = {"a": jnp.array([1.5, 2.0]), "b": jnp.array(1.0)}
     chex.assert_trees_all_equal(total.value, expected)
-    # One bound for both: both rows are dropped whole.
+    # One bound for both: both rows are dropped entirely.
     assert not any(leaf.any() for leaf in clipping.clip_rows(rows, 1.0).values())
 
 
@@ -125,7 +126,7 @@ def test_a_traced_bound_of_zero_or_less_gives_zeros():
 
 
 def test_norms_do_not_stall_over_many_entries():
-    # One by one in float32 the sum of squares would stop at 2^24.
+    # Sequential summation in float32 would stop at 2^24.
     x = jnp.ones((1, 1 << 25))
     factor = jax.jit(lambda x: clipping.clip_rows(x, 2.0**11.5)[0, 0])(x)
     np.testing.assert_allclose(factor, 0.5, rtol=1e-6)
@@ -150,7 +151,7 @@ def test_rows_whose_squares_overflow_are_dropped(dtype, most):
 
 
 def test_what_may_not_be_used_is_multiplied_by_zero():
-    # The programs that sum rows rely on it: they read the factor alone.
+    # Programs that sum rows rely on it: they use only the factor.
     squares = jnp.array([np.nan, np.inf, 4.0, 0.0])
     scale = factors.scale(squares, jnp.float32(1))
     assert scale.real.tolist() == [False, False, True, True]

@@ -1,4 +1,4 @@
-"""Clipping and noise of drawn rows, bounds, weights and groups, beside float64."""
+"""Clipping and noise on drawn rows, bounds, weights and groups, against float64."""
 
 import math
 
@@ -19,7 +19,7 @@ GROUPS = {"w": "first", "v": ["second", "first"]}
 
 @st.composite
 def trees(draw, numbers=(5,), dtypes=(np.float32,)):
-    """Rows as a tree of three leaves; one of them may hold what is not finite."""
+    """Draws rows as a tree of three leaves, one of which may hold non-finite values."""
     rng = np.random.default_rng(draw(seeds))
     number = draw(st.sampled_from(numbers))
     at = draw(st.sampled_from(dtypes))
@@ -33,8 +33,10 @@ def trees(draw, numbers=(5,), dtypes=(np.float32,)):
 
 @st.composite
 def bounds(draw):
-    """How rows are clipped: flat, by parts, or by labels; with the group of each leaf,
-    in the order w, v[0], v[1]."""
+    """Draws bounds: flat, by parts, or by labels.
+
+    Includes the group of each leaf, in the order w, v[0], v[1].
+    """
     kind = draw(st.sampled_from(("flat", "parts", "labels")))
     c = [draw(positive), draw(positive)]
     if kind == "flat":
@@ -50,7 +52,7 @@ def leaves_of(tree):
 
 
 def factors_of(rows, bound):
-    """By what each leaf of each row is multiplied, in float64; 0 leaves it out."""
+    """Returns the float64 factor of each leaf of each row; 0 drops the leaf."""
     _, _, of_leaf, group = bound
     flat = lambda leaf: leaf.reshape(len(leaf), math.prod(leaf.shape[1:]))
     leaves = [flat(leaf.astype(np.float64)) for leaf in leaves_of(rows)]
@@ -87,7 +89,7 @@ def test_rows_are_within_their_bounds_and_otherwise_as_they_were(rows, bound):
     found = kernels.clip_rows(rows, clip_norms, groups=groups)
     at = rows["w"].dtype
     assert_near(found, clipped(rows, bound), at)
-    # What lies within is the same to the bit.
+    # Rows within the bound are unchanged to the bit.
     for got, was, factor in zip(
         *(leaves_of(found), leaves_of(rows), factors_of(rows, bound)), strict=True
     ):
@@ -98,7 +100,7 @@ def test_rows_are_within_their_bounds_and_otherwise_as_they_were(rows, bound):
 
 @st.composite
 def weights(draw):
-    """Weights of five rows, some of which are none."""
+    """Draws weights of five rows, including invalid ones."""
     odd = (0.0, 1.0, 0.5, -1.0, 2.0, np.nan)
     return np.array([draw(st.sampled_from(odd)) for _ in range(5)], np.float32)
 
@@ -116,7 +118,7 @@ def test_a_sum_is_of_clipped_rows_by_their_weights(rows, bound, given_weights):
     np.testing.assert_allclose(total.squared_weights, (w**2).sum(), rtol=1e-6)
     joint = math.hypot(*{group[i]: of_leaf[i] for i in range(3)}.values())
     np.testing.assert_allclose(total.sensitivity, joint, rtol=1e-6)
-    # Nobody's part is larger than the bound of it says: without noise it is the sum.
+    # No row contributes more than its bound: without noise the result is the sum.
     key = jax.random.key(0)
     assert_near(kernels.add_noise_to_sum(key, total, 0.0), expected)
     key = jax.random.clone(key)
@@ -126,7 +128,7 @@ def test_a_sum_is_of_clipped_rows_by_their_weights(rows, bound, given_weights):
 @few
 @given(rows=trees(), bound=bounds(), z=st.floats(0.25, 4.0, width=32), seed=seeds)
 def test_noise_is_as_many_times_larger_as_its_multiplier(rows, bound, z, seed):
-    """Drawn by the same key, it is the same noise, of each group by its deviation."""
+    """The same key gives the same noise, scaled by each group's std."""
     clip_norms, groups, _, _ = bound
     total = kernels.clipped_sum(rows, clip_norms, groups=groups)
     key = lambda: jax.random.clone(jax.random.key(seed))
@@ -140,7 +142,7 @@ def test_noise_is_as_many_times_larger_as_its_multiplier(rows, bound, z, seed):
     for one, other in zip(once, more, strict=True):
         assert np.all(one != 0)
         np.testing.assert_allclose(other, z * one, rtol=1e-3, atol=1e-4)
-    # Of n clients' own noises the sum's is sqrt(n) times one's.
+    # The sum of n clients' independent noises has sqrt(n) times the std of one.
     together = noised(kernels.add_aggregate_client_noise, 1.0)
     for one, other in zip(once, together, strict=True):
         expected = one * math.sqrt(len(rows["w"]))
@@ -163,7 +165,7 @@ def test_what_each_client_sends_is_its_clipped_row_and_noise(rows, bound, z, see
         assert_near(found, expected, at)
     for got, leaf in zip(leaves_of(found), expected, strict=True):
         assert got.shape == leaf.shape and got.dtype == at and np.isfinite(got).all()
-        if z:  # Each number has noise of its own.
+        if z:  # Each number has independent noise.
             assert len(np.unique(got - leaf)) > leaf.size / 2
 
 
@@ -184,7 +186,7 @@ def test_deviations_and_the_multiplier_they_come_to_are_each_others_inverse(c, z
     )
     found = kernels.joint_noise_multiplier(named, parts)
     np.testing.assert_allclose(found, sum(one**-2 for one in z) ** -0.5, rtol=1e-5)
-    # One deviation for all is no larger a multiplier than one for each group.
+    # One std for all groups needs no larger multiplier than one std per group.
     assert kernels.joint_noise_multiplier(named, whole) >= z[0] * (1 - 1e-5)
 
 

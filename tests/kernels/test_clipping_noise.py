@@ -1,4 +1,4 @@
-"""Noise by statistics that also reject, its accounting by closed forms and loops."""
+"""Noise by statistics with power, and its accounting by closed forms and loops."""
 
 import functools
 
@@ -16,7 +16,7 @@ BOUNDS = {"a": 3.0, "b": 4.0}
 
 
 def _p_normal(sample, stddev):
-    """How well the sample goes with N(0, stddev^2)."""
+    """Returns the p-value of the sample under N(0, stddev^2)."""
     sample = np.ravel(np.asarray(sample, np.float64))
     return stats.kstest(sample / stddev, "norm").pvalue
 
@@ -37,10 +37,10 @@ def _jitted(fn):
 
 def test_noise_of_a_sum_has_the_deviation_asked_for():
     add = _jitted(clipping.add_noise_to_sum)
-    total = _sum_of_zeros(num_rows=5)  # The number of rows changes nothing.
-    # One number: sqrt(3^2 + 4^2) times it, everywhere.
+    total = _sum_of_zeros(num_rows=5)  # The number of rows does not matter.
+    # A single number: sqrt(3^2 + 4^2) times it, everywhere.
     whole = add(jax.random.key(0), total, 2.0)
-    # A number for each group: that times the group's bound.
+    # A number per group: that times the group's bound.
     each = add(jax.random.key(1), total, {"a": 2.0, "b": 0.5})
     for sample, stddev in [
         (whole["a"], 10.0),
@@ -103,7 +103,7 @@ def test_noise_is_added_to_what_was_clipped():
         chex.assert_trees_all_equal(
             jax.jit(add)(jax.random.key(0), total, 0.0), total.value
         )
-    # The noise of a group goes to its leaves and to no others.
+    # A group's noise reaches only its leaves.
     only = {"bias": 1.0, "kernel": 0.0}
     noisy = jax.jit(clipping.add_noise_to_sum)(jax.random.key(1), total, only)
     for name, label in case.groups.items():
@@ -112,7 +112,7 @@ def test_noise_is_added_to_what_was_clipped():
 
 
 def _many_sums(run, times=4000):
-    """``float[times, 6]``: sums over clients by ``run(key)``, key by key."""
+    """Returns ``float[times, 6]``: sums over clients by ``run(key)``, key by key."""
     trees = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(4), times))
     return np.concatenate([np.asarray(x) for x in jax.tree.leaves(trees)], axis=1)
 
@@ -136,7 +136,7 @@ def test_one_draw_is_distributed_as_the_clients_own():
         return clipping.add_noise_to_sum(key, total, multipliers)
 
     many, once, less = map(_many_sums, (by_clients, at_once, too_little))
-    # Key by key the draws differ; entry by entry the samples agree.
+    # Key by key the draws differ; entry by entry the distributions agree.
     p_values = [
         stats.ks_2samp(*pair).pvalue for pair in zip(many.T, once.T, strict=True)
     ]
@@ -167,12 +167,12 @@ def test_half_precision_is_noised_in_float32():
     )
     assert clients.dtype == jnp.bfloat16
     total = _jitted(clipping.clipped_sum)(rows, 1.0)
-    # A caller's own sum may be half precision; its noise is not.
+    # A caller's sum may have half precision; its noise does not.
     own = clipping.BoundedSum(jnp.zeros(500, jnp.bfloat16), 1.0)
     for case in (total, own):
         noisy = add(jax.random.key(5), case, 1.0)
         assert noisy.dtype == jnp.float32
-        assert len(np.unique(noisy)) == 500  # bfloat16 would have had ties.
+        assert len(np.unique(noisy)) == 500  # bfloat16 would have ties.
     with jax.enable_x64(True):
         total = clipping.BoundedSum(np.zeros(3), 1.0)
         noisy = add(jax.random.key(5), total, 1.0)
@@ -198,7 +198,7 @@ def test_noise_is_mapped_over_and_compiled_once():
     ("reading", "expected"), [("A", 1.0), ("B", 1.5617), ("C", 0.4664)]
 )
 def test_effective_multiplier_of_the_three_readings(reading, expected):
-    # Four layers, z = 2, scores E; what E multiplies is what the readings differ in.
+    # Four layers, z = 2, scores E; the interpretations differ in the factor of E.
     scores, bounds = np.array([0.9, 0.5, 0.7, 0.3]), np.array([0.1, 2.0, 5.0, 1.0])
     signal = {"A": scores, "B": scores, "C": np.ones(4)}[reading]
     noise = {"A": scores, "B": np.ones(4), "C": scores}[reading]
@@ -224,7 +224,7 @@ def test_effective_multiplier_at_its_edges():
     np.testing.assert_allclose(effective([2.0, 0.0], [3.0, 0.0]), 1.5)
     assert effective(0.0, 1.0) == jnp.inf
     slope = jax.grad(effective)(1.0, 2.0)
-    np.testing.assert_allclose(slope, -2.0, rtol=1e-6)  # Of sigma / C.
+    np.testing.assert_allclose(slope, -2.0, rtol=1e-6)  # Slope in sigma / C.
 
 
 KEY = "key must be a typed PRNG key such as jax.random.key\\(0\\), got"

@@ -1,4 +1,4 @@
-"""Ross's estimator against plain loops, scikit-learn, hand arithmetic, closed forms."""
+"""Ross's estimator against loops, scikit-learn, hand arithmetic and closed forms."""
 
 import functools
 import math
@@ -36,7 +36,7 @@ def test_agrees_with_reference(name):
 
 @pytest.mark.slow
 def test_agrees_with_scikit_learn():
-    # Its noise is 1e-10 of the scale; drawn numbers lie further apart than that.
+    # Its noise is 1e-10 of the scale; drawn numbers are further apart than that.
     selection = pytest.importorskip("sklearn.feature_selection")
     columns = np.random.default_rng(0).normal(size=(120, 3))
     labels = np.random.default_rng(1).integers(0, 4, 120)
@@ -56,8 +56,8 @@ def test_agrees_with_scikit_learn():
 
 @pytest.mark.slow
 def test_by_hand():
-    # 0 and 1 have each other at distance 1 and only themselves nearer; so has 9, whose
-    # peer is at distance 6; but 3, with the same peer, has 0, 1 and itself.
+    # 0 and 1 have each other at distance 1, with only themselves nearer. So has 9,
+    # whose peer is at distance 6. But 3, with the same peer, has 0, 1 and itself.
     x = jnp.array([0.0, 1.0, 3.0, 9.0])
     labels = jnp.array([0, 0, 1, 1])
     psi = reference.digamma
@@ -67,7 +67,7 @@ def test_by_hand():
 
 
 def test_two_distant_classes_tell_one_bit():
-    # Every neighbourhood holds its own class alone: m = k, and psi(n) - psi(n / 2) is
+    # Every neighbourhood contains only its class: m = k, and psi(n) - psi(n / 2) is
     # within 1 / n of log 2.
     rng = np.random.default_rng(0)
     labels = np.arange(400) % 2
@@ -76,8 +76,8 @@ def test_two_distant_classes_tell_one_bit():
 
 
 def test_uniform_classes_that_overlap_by_half():
-    # On [0, 1] and [1/2, 3/2] half of the rows give the label away: half a bit. Off by
-    # 2/3 or 3/2 of that would be 0.12 away; the estimate scatters by about 0.02.
+    # On [0, 1] and [1/2, 3/2] half of the rows determine the label: half a bit. A
+    # factor of 2/3 or 3/2 would be off by 0.12; the estimate varies by about 0.02.
     labels = np.arange(1200) % 2
     x = np.random.default_rng(2).uniform(size=1200) + 0.5 * labels
     got = _estimator()(x, labels)
@@ -94,7 +94,7 @@ def test_labels_drawn_apart_from_the_rows_tell_nothing():
 def test_nothing_to_compare_is_zero_and_padding_changes_nothing():
     estimate = _estimator()
     x, labels = np.array([1.0, 2.0, 3.0]), np.array([0, 1, 2])
-    assert estimate(x, labels, np.ones(3, bool)) == 0  # No class of two rows.
+    assert estimate(x, labels, np.ones(3, bool)) == 0  # No class has two rows.
     assert estimate(x, labels, np.zeros(3, bool)) == 0
     x, labels, mask = cases.sample(cases.CASES["ragged"], 1)
     alone = estimate(x[mask], labels[mask])
@@ -104,7 +104,8 @@ def test_nothing_to_compare_is_zero_and_padding_changes_nothing():
 
 
 def test_padding_with_the_largest_label_is_not_counted():
-    # The largest label there is stands for padding inside; a real one must survive it.
+    # The largest integer marks padding internally; a real label of that value must
+    # survive.
     largest = np.iinfo(np.int32).max
     x = np.array([0.0, 1.0, 10.0, 11.0, 50.0, 51.0])
     labels = np.array([0, 0, largest, largest, largest, largest])
@@ -138,7 +139,7 @@ def test_rounded_numbers_tell_what_scikit_learn_finds_behind_its_noise(step):
         x[:, None].astype(float), labels, discrete_features=False, random_state=0
     )
     np.testing.assert_allclose([line, plane], loops, atol=2e-3)
-    # Its noise is one order of the ties, ours the mean of all.
+    # Its noise selects one order of the ties; ours is the mean of all orders.
     np.testing.assert_allclose(line, theirs[0], atol=0.05)
     assert line > 0.25
 
@@ -160,14 +161,15 @@ def test_order_names_and_units_change_nothing(seed, names, scale):
     shuffle = np.random.default_rng(seed).permutation(len(x))
     other = np.array(names)[labels] * 7 - 3
     estimate = _estimator()
-    scale = 2.0 ** round(math.log2(scale))  # Exact, so that no tie is made or broken.
+    # Exact, so that no tie is created or broken.
+    scale = 2.0 ** round(math.log2(scale))
     got = estimate(scale * x[shuffle], other[shuffle], mask[shuffle])
     np.testing.assert_allclose(got, estimate(x, labels, mask), atol=2e-6)
 
 
 @pytest.mark.slow
 def test_a_column_beside_zeros_is_the_column():
-    # Sorted along the line, or all distances in the plane: one estimate.
+    # Sorted along the line or with all distances in the plane, the estimate is equal.
     x, labels, mask = cases.sample(cases.CASES["ragged"], 2)
     plane = np.concatenate([x, np.zeros_like(x)], axis=1)
     line, plane = _estimator(5)(x, labels, mask), _estimator(5)(plane, labels, mask)
@@ -175,7 +177,7 @@ def test_a_column_beside_zeros_is_the_column():
 
 
 def test_half_precision_is_widened():
-    # 300^2 overflows float16; nothing here is rounded in either.
+    # 300^2 overflows float16; neither rounds anything here.
     x = np.array([[0.0, 0.0], [300.0, 0.0], [0.0, 1000.0], [310.0, 1000.0]])
     labels = np.array([0, 0, 1, 1])
     wide = _estimator()(x.astype(np.float32), labels)

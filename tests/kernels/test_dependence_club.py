@@ -1,4 +1,4 @@
-"""CLUB against plain loops, hand arithmetic and the closed form of Gaussians."""
+"""CLUB against plain loops, hand arithmetic and the Gaussian closed form."""
 
 import jax
 import jax.numpy as jnp
@@ -43,14 +43,14 @@ def test_by_hand():
     log_variance = jnp.log(jnp.array([[1.0], [0.25]]))
     np.testing.assert_allclose(club_bound(y, mean, log_variance), 15 / 8, rtol=1e-6)
     assert float(club_bound(y[:1], mean[:1], log_variance[:1])) == 0
-    # A law that says the same of every row tells nothing, whatever it says.
+    # A distribution that is the same for every row carries no information.
     same = jnp.full((2, 1), 5.0)
     np.testing.assert_allclose(club_bound(y, same, 0 * same), 0, atol=1e-6)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, -0.8])
 def test_of_gaussians_it_is_r_squared_over_1_less_r_squared(correlation):
-    """And so above the mutual information, -log(1 - r^2) / 2; of two pairs the sum."""
+    """It exceeds the mutual information, -log(1 - r^2) / 2; two pairs add up."""
     random = np.random.default_rng(1)
     x, noise = random.normal(size=(2, 100_000, 2))
     y = correlation * x + np.sqrt(1 - correlation**2) * noise
@@ -62,7 +62,7 @@ def test_of_gaussians_it_is_r_squared_over_1_less_r_squared(correlation):
 
 
 def test_what_x_says_can_be_moved_against_it():
-    """Down its slope x comes to say nothing of y that is y's own."""
+    """Gradient descent on x removes its information about y."""
     y, mean, log_variance = map(jnp.float32, rows(d=1))
     slope = jax.grad(lambda mean: BOUND(y, mean, log_variance))(mean)
     # d/d mean_i = (y_i - mean y) / (n variance_i)

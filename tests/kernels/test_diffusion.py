@@ -30,7 +30,7 @@ def _close(got, expected, rtol=1e-6, atol=0.0):
 @pytest.mark.parametrize(
     ("make", "arguments", "expected", "unit"),
     [
-        ("linear", (100, 1e-4, 0.05), 0.0782, 1e-4),  # PrivateHub.
+        ("linear", (100, 1e-4, 0.05), 0.0782, 1e-4),  # PrivateHub
         ("quadratic", (100, 1e-4, 0.05), 0.169, 1e-3),
         ("linear", (100, 1e-3, 0.2), 2.0e-5, 1e-6),
         ("linear", (1000, 1e-4, 0.02), 4.0e-5, 1e-6),  # Ho et al.
@@ -68,7 +68,7 @@ def test_schedules_are_those_of_the_loops(schedule_fn, betas):
     _close(schedule.noise, np.sqrt(1 - products))
     odds = products[1:] / (1 - products[1:])
     _close(schedule.log_snr[1:], np.log(odds), 1e-5, 1e-5)
-    # Clean data at index 0, exactly.
+    # Index 0 is exactly the clean data.
     assert (schedule.signal[0], schedule.noise[0]) == (1, 0)
     assert schedule.log_snr[0] == jnp.inf
 
@@ -82,7 +82,7 @@ def test_uncut_cosine_is_the_formula_and_ends_without_signal():
 
 
 def test_small_betas_keep_their_digits_in_float32():
-    # 1 - alpha_bar of float32 would be 1.2e-7 here, and off by a fifth.
+    # 1 - alpha_bar in float32 would be 1.2e-7 here, and off by a fifth.
     schedule = diffusion.noise_schedule([1e-7, 1e-7])
     _close(schedule.noise[1:] ** 2, [1e-7, 2e-7 - 1e-14], rtol=1e-6)
     _, variance = diffusion.diffusion_posterior(
@@ -92,7 +92,7 @@ def test_small_betas_keep_their_digits_in_float32():
 
 
 def test_rescaling_by_hand():
-    # Signals .9, .6, .3 less .3, times .9 / .6: the first stays, the last is none.
+    # Signals .9, .6, .3 less .3, times .9 / .6: the first stays, the last becomes 0.
     signals = np.array([1, 0.9, 0.6, 0.3])
     betas = 1 - (signals[1:] / signals[:-1]) ** 2
     schedule = diffusion.noise_schedule(betas, zero_terminal_snr=True)
@@ -116,7 +116,7 @@ def test_every_schedule_can_be_rescaled(make):
 
 @functools.partial(jax.jit, static_argnums=(4, 5))
 def _converted(schedule, x0, noise, t, given, wanted):
-    """The truth of ``wanted``, and what is made of the truth of ``given``."""
+    """Returns the true ``wanted``, and its conversion from the true ``given``."""
     x_t = diffusion.diffuse(schedule, x0, noise, t)
     velocity = diffusion.diffusion_velocity(schedule, x0, noise, t)
     truth = {"noise": noise, "x0": x0, "v": velocity}
@@ -136,7 +136,7 @@ def test_conversions_give_what_was_hidden(given, wanted, t, centre, seed):
     noise = np.random.default_rng(seed + 100).normal(size=(2, 3)).astype(np.float32)
     t = np.array([t, 1], np.int32)
     truth, made = _converted(_schedule(), x0, noise, t, given, wanted)
-    # A noise level of 0.03 and a signal of 0.2 each cost as many digits.
+    # A noise level of 0.03 and a signal of 0.2 each lose that many digits.
     np.testing.assert_allclose(made, truth, atol=3e-4 * (1 + abs(centre)))
 
 
@@ -186,7 +186,8 @@ def test_conversions_are_finite_without_signal():
         )
         return convert(*inputs), jax.grad(convert, argnums=(0, 1))(*inputs)
 
-    # v = -x0 there, and x_t is all noise; a noise cannot tell x0, which is 0.
+    # v = -x0 there, and x_t is pure noise, so a noise does not determine x0, which is
+    # 0.
     expected = {
         ("v", "x0"): -out,
         ("v", "noise"): x_t,
@@ -220,7 +221,7 @@ def test_dtypes_come_back_and_are_computed_wide(dtype):
         wide = run(x0.astype(jnp.float32), noise.astype(jnp.float32))
         for narrow, exact in zip(got, wide, strict=True):
             assert narrow.dtype == dtype
-            # One rounding at the end, and no more.
+            # One final rounding at most.
             tolerance = max(float(jnp.finfo(dtype).eps), 1e-6)
             scale = 1 + np.abs(np.asarray(exact, np.float64))
             error = np.asarray(narrow, np.float64) - np.asarray(exact, np.float64)

@@ -1,4 +1,4 @@
-"""Schedules, steps and guidance of drawn betas, shapes and predictions."""
+"""Schedules, steps and guidance for drawn betas, shapes and predictions."""
 
 import jax
 import jax.numpy as jnp
@@ -23,13 +23,13 @@ def draw(seed, shape):
 
 
 def levels(given_betas):
-    """alpha_bar from clean data on, and the levels of signal and noise, in float64."""
+    """Returns alpha_bar from clean data on, and signal and noise levels, in float64."""
     kept = np.concatenate([[1.0], np.cumprod(1 - np.asarray(given_betas, float))])
     return kept, np.sqrt(kept), np.sqrt(1 - kept)
 
 
 def spread(level, t, shape):
-    """The level at each row's step, with ones for the other axes."""
+    """Returns the level at each row's step, with ones for the other axes."""
     level = level[np.asarray(t)]
     return (
         level.reshape(level.shape + (1,) * (len(shape) - level.ndim))
@@ -47,7 +47,7 @@ def test_a_schedule_multiplies_what_each_step_leaves(given_betas):
     np.testing.assert_allclose(schedule.alpha_bar, kept, rtol=1e-6)
     np.testing.assert_allclose(schedule.signal, signal, rtol=1e-6)
     np.testing.assert_allclose(schedule.noise, noise, rtol=1e-6, atol=1e-9)
-    # Shifted and scaled: the first step as it was, the last without a signal.
+    # Shifted and scaled: the first step is unchanged, the last has no signal.
     ends = kernels.noise_schedule(given_betas, zero_terminal_snr=True)
     expected = (signal[1:] - signal[-1]) * signal[1] / (signal[1] - signal[-1])
     np.testing.assert_allclose(ends.signal[1:], expected, rtol=1e-4, atol=1e-6)
@@ -117,7 +117,7 @@ def test_each_prediction_tells_the_other_two(given_betas, seed, t):
     np.testing.assert_allclose(
         velocity, signal * noise - level * x0, rtol=1e-4, atol=1e-5
     )
-    # At step 0 there is no noise, and x0 tells none.
+    # Step 0 has no noise, and x0 does not determine it.
     told = {"noise": noise * (level > 0), "x0": x0, "v": velocity}
     for given_kind in KINDS:
         output = {"noise": noise, "x0": x0, "v": velocity}[given_kind]
@@ -129,7 +129,7 @@ def test_each_prediction_tells_the_other_two(given_betas, seed, t):
             if wanted == "noise" and given_kind == "v":
                 expected = np.asarray(noise)
             if wanted == "v" and given_kind == "x0":
-                # Where nothing was noised, what v is cannot be seen from x0.
+                # Without noise, x0 does not determine v.
                 expected = np.where(level > 0, velocity, found)
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=2e-3)
 
@@ -150,7 +150,8 @@ def test_a_posterior_is_bayes_rule_of_two_gaussians(given_betas, seed, ends):
         np.testing.assert_allclose(mean, x_t if to == t else x0, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(variance, 0, atol=1e-6)
         return
-    # Of x_to the prior N(signal x0, level²), and x_t = a x_to + noise of 1 - a².
+    # The prior of x_to is N(signal x0, level²); x_t = a x_to + noise of variance 1 -
+    # a².
     a = signal[t] / signal[to]
     precision = 1 / level[to] ** 2 + a**2 / (1 - kept[t] / kept[to])
     pulled = signal[to] * x0 / level[to] ** 2 + a * x_t / (1 - kept[t] / kept[to])
@@ -169,7 +170,7 @@ def test_a_posterior_is_bayes_rule_of_two_gaussians(given_betas, seed, ends):
 def test_one_step_lands_on_the_line_or_in_the_posterior(
     given_betas, seed, shape, kind, eta
 ):
-    """DDIM keeps the noise that was predicted; at eta 1, and DDPM, draw anew."""
+    """DDIM reuses the predicted noise; DDIM at eta 1 and DDPM draw new noise."""
     x0, noise, t, to = draw(seed, shape), draw(seed + 1, shape), 3, 1
     schedule = kernels.noise_schedule(given_betas)
     _, signal, level = levels(given_betas)
@@ -244,7 +245,7 @@ numbers = st.floats(-4, 4, width=32)
 def test_guidance_is_a_sum_of_what_the_conditions_say(conditions, weights, each, seed):
     x = draw(seed, (2, 3))
     denoise = lambda x, t, condition: condition * x + t
-    if each:  # A weight for each row.
+    if each:  # One weight per row.
         weights = tuple(np.float32([weight, weight - 1]) for weight in weights)
     (one, other, null), (w, away) = conditions, weights
     lead = (lambda v: v[:, None]) if each else (lambda v: v)

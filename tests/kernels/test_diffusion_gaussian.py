@@ -1,4 +1,4 @@
-"""Samplers are exact for Gaussians, whose best denoiser and moments are known."""
+"""Samplers are exact for Gaussians with a known best denoiser and known moments."""
 
 import functools
 import itertools
@@ -16,12 +16,12 @@ BETAS = cases.CASES["small"].betas
 T = len(BETAS)
 STEPS = diffusion.diffusion_steps(T, 5)
 ALL_STEPS = diffusion.diffusion_steps(T, T)
-# Sampling begins in standard noise; the data are neither centred nor of scale 1.
+# Sampling begins in standard noise; the data have another mean and scale.
 MEAN, STD = 1.5, 0.4
 
 
 def gaussian(schedule, mean, std, prediction="noise"):
-    """The best denoiser of N(mean, std²), in JAX."""
+    """Returns the best denoiser of N(mean, std²), in JAX."""
 
     def denoise(x, t):
         signal, level = schedule.signal[t], schedule.noise[t]
@@ -33,13 +33,13 @@ def gaussian(schedule, mean, std, prediction="noise"):
 
 
 def _padded(steps, length):
-    """Steps that stay at the last level: one compilation for all lengths."""
+    """Returns steps padded with the last level: one compilation for all lengths."""
     return np.pad(np.array(steps), (0, length - len(steps)), mode="edge")
 
 
 @functools.cache
 def _sampler(variance):
-    """20,000 samples of the Gaussian from standard noise; DDIM if there is no word."""
+    """Draws 20,000 samples of the Gaussian from standard noise; DDIM by default."""
 
     @jax.jit
     def run(key, truth, schedule, steps, eta):
@@ -54,7 +54,7 @@ def _sampler(variance):
 
 
 def _draws(betas, steps, eta=1.0, variance=None):
-    """The same by a sampler that believes in ``betas``, along ``steps``."""
+    """Draws the same with a sampler that assumes ``betas``, along ``steps``."""
     truth, schedule = diffusion.noise_schedule(BETAS), diffusion.noise_schedule(betas)
     arguments = truth, schedule, _padded(steps, T + 1), jnp.float32(eta)
     draws = _sampler(variance)(jax.random.key(3), *arguments)
@@ -62,7 +62,7 @@ def _draws(betas, steps, eta=1.0, variance=None):
 
 
 def _could_be(draws, mean, variance):
-    """Whether a normal sample may have come from N(mean, variance); 1 in 100 errs."""
+    """Returns whether the sample fits N(mean, variance); wrong in 1 of 100 cases."""
     scaled = (draws - mean) / np.sqrt(variance)
     return stats.kstest(scaled, "norm").pvalue > 0.01
 
@@ -76,18 +76,18 @@ def test_ancestral_sampling_has_the_moments_of_the_recursion(stop):
     assert _could_be(draws, mean, variance)
     for wrong in (2 / 3, 3 / 2):
         assert not _could_be(draws, mean, wrong * variance)
-    # A schedule of two thirds of the betas, in the sampler alone, is seen too.
+    # The test also detects a sampler with two thirds of the betas.
     thinner = tuple(beta * 2 / 3 for beta in BETAS)
     assert not _could_be(_draws(thinner, steps, variance="posterior"), mean, variance)
 
 
 def test_wider_ancestral_variance_is_rejected_as_posterior_and_the_other_way():
-    steps = tuple(ALL_STEPS[:-1])  # The last step of either adds no noise.
+    steps = tuple(ALL_STEPS[:-1])  # The last step of both adds no noise.
     mean, variance = reference.gaussian_moments(
         BETAS, MEAN, STD, steps, (0.0, 1.0), eta=1.0
     )[-1]
     assert not _could_be(_draws(BETAS, steps, variance="beta"), mean, variance)
-    # By hand for one step: both means are one, variances beta and posterior.
+    # By hand for one step: the two means agree; the variances are beta and posterior.
     draws = _draws(BETAS, (T, T - 1), variance="beta")
     mean, variance = reference.gaussian_moments(
         BETAS, MEAN, STD, (T, T - 1), (0.0, 1.0), eta=1.0
@@ -105,7 +105,7 @@ def test_strided_steps_have_the_moments_of_the_recursion(eta):
     assert _could_be(draws, mean, variance)
     for wrong in (2 / 3, 3 / 2):
         assert not _could_be(draws, mean, wrong * variance)
-    # The same noise at every step would add up otherwise.
+    # The same noise at every step would accumulate.
     rng = np.random.default_rng(0)
     once = np.broadcast_to(rng.normal(size=20_000), (T + 1, 20_000))
     denoise = reference.gaussian_denoiser(BETAS, MEAN, STD)
@@ -122,7 +122,7 @@ def _three_points(schedule, steps):
 
 @functools.cache
 def _affine(betas, steps, zero=False):
-    """Offset and slope of deterministic DDIM, which is affine for a Gaussian."""
+    """Returns offset and slope of deterministic DDIM, affine for a Gaussian."""
     with jax.enable_x64(True):
         schedule = diffusion.noise_schedule(betas, zero_terminal_snr=zero)
         at = np.asarray(_three_points(schedule, _padded(steps, len(betas) + 1)))
@@ -141,7 +141,7 @@ def test_deterministic_ddim_is_the_affine_map_of_the_recursion_at_every_step():
 
 
 def test_deterministic_ddim_has_the_flow_of_the_gaussian_as_its_fine_limit():
-    # The flow keeps (x - signal mean) / scale_t, where scale_t is that of the marginal.
+    # The flow keeps (x - signal mean) / scale_t, where scale_t is the marginal's.
     betas = tuple(reference.linear(1000, 1e-4, 0.02))
     signal = np.sqrt(reference.alpha_bar(betas)[-1])
     slope = STD / np.sqrt(signal**2 * STD**2 + 1 - signal**2)
@@ -152,7 +152,7 @@ def test_deterministic_ddim_has_the_flow_of_the_gaussian_as_its_fine_limit():
         )
         for n in (50, 100, 200, 1000)
     ]
-    # First order: half the error for twice the steps, and little at last.
+    # First order: twice the steps halve the error, and it becomes small.
     for coarse, fine in itertools.pairwise(errors[:3]):
         assert (1.7 < coarse / fine).all() and (coarse / fine < 2.3).all()
     assert (errors[-1] < 0.004).all() and errors[0][1] > 0.02
@@ -161,7 +161,7 @@ def test_deterministic_ddim_has_the_flow_of_the_gaussian_as_its_fine_limit():
 
 
 def test_only_zero_terminal_snr_samples_without_a_bias():
-    # All steps keep a mean of signal * MEAN; pure noise has it where signal is 0.
+    # All steps keep a mean of signal * MEAN; pure noise has it if signal is 0.
     offset, _ = _affine(BETAS, tuple(STEPS), zero=True)
     np.testing.assert_allclose(offset, MEAN, rtol=1e-12)
     offset, slope = _affine(BETAS, tuple(STEPS))
@@ -171,7 +171,7 @@ def test_only_zero_terminal_snr_samples_without_a_bias():
 
 
 def test_part_way_start_rewrites_what_was_noised():
-    # Data of N(5, 1) noised to step 4 and sampled to N(5, 1) again: x stays near.
+    # N(5, 1) data, noised to step 4 and sampled to N(5, 1) again: x stays near.
     schedule = diffusion.noise_schedule(BETAS)
     denoise = gaussian(schedule, 5.0, 1.0, "v")
 
@@ -191,14 +191,14 @@ def test_part_way_start_rewrites_what_was_noised():
         BETAS, 5.0, 1.0, (4, 3, 2, 1, 0), (5 * np.sqrt(product), 1.0), eta=1.0
     )[-1]
     assert _could_be(rewritten, 5.0, variance)
-    # With std 1 every step's slope is sqrt(alpha_bar_t / alpha_bar_to): product in all.
+    # With std 1, each step's slope is sqrt(alpha_bar_t / alpha_bar_to); they multiply.
     expected = product / np.sqrt(variance)
     correlation = np.corrcoef(x0, rewritten)[0, 1]
     assert abs(correlation - expected) < 4 * (1 - expected**2) / np.sqrt(4000)
 
 
 def test_gradient_is_that_of_the_affine_map_and_survives_checkpoints():
-    # Of every step only (1 - slope signal) adds to the mean: see the test of the bias.
+    # Each step adds only (1 - slope signal) to the mean; see the test of the bias.
     schedule, key = diffusion.noise_schedule(BETAS), jax.random.key(0)
 
     def ends(mean, wrap):

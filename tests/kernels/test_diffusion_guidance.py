@@ -1,4 +1,4 @@
-"""Guidance by hand, in every prediction, and exact for Gaussians."""
+"""Guidance by hand, for every prediction type, and exact for Gaussians."""
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +96,7 @@ def test_guidance_does_not_depend_on_what_is_predicted(prediction):
 
 @pytest.mark.parametrize("away", [0.0, 0.75])
 def test_guided_gaussians_are_a_gaussian_with_the_guided_mean(away):
-    # Best denoisers of one spread differ by a shift, linear in the mean.
+    # Best denoisers with equal std differ by a shift, linear in the mean.
     with jax.enable_x64(True):
         schedule = diffusion.noise_schedule(BETAS, zero_terminal_snr=True)
 
@@ -115,7 +115,7 @@ def test_guided_gaussians_are_a_gaussian_with_the_guided_mean(away):
         guided = diffusion.negative_guidance(network, 2.0, -1.0, 0.5, 1.5, away)
         mean = 0.5 + 1.5 * (2 - 0.5) - away * (-1 - 0.5)
         got, alone = sample(guided), sample(lambda x, t: network(x, t, mean))
-        # Noise of 0 ends in the mean, for no signal was left where it began.
+        # Zero noise ends in the mean, because no signal was left at the start.
         np.testing.assert_allclose(got[0], mean, rtol=1e-12)
         np.testing.assert_allclose(got, alone, rtol=1e-12)
         for wrong in (2 / 3, 3 / 2):
@@ -123,7 +123,7 @@ def test_guided_gaussians_are_a_gaussian_with_the_guided_mean(away):
 
 
 def test_half_precision_outputs_are_combined_in_float32():
-    # 101 - 100 of numbers that bfloat16 cannot tell from their neighbours.
+    # 101 - 100 times numbers that bfloat16 rounds to their neighbours.
     outputs = jnp.array([1.0, 1.0078125], jnp.bfloat16)
     network = lambda x, t, which: outputs[which] * jnp.ones_like(x)
     guided = diffusion.classifier_free_guidance(network, 1, 0, 64.0)

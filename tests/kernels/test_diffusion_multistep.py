@@ -1,4 +1,4 @@
-"""DPM-Solver++ (2M): against its algorithm in loops, and exact solutions of its ODE."""
+"""DPM-Solver++ (2M) against its algorithm in loops, and exact ODE solutions."""
 
 import functools
 
@@ -16,11 +16,11 @@ STEPS = np.array([12, 9, 7, 4, 2, 1, 0])
 
 
 def _no_denoiser(xp):
-    """So that no term can hide behind another."""
+    """An arbitrary function, so that no term can hide behind another."""
     return lambda x, t: xp.sin(x) + xp.asarray(t, x.dtype) / T
 
 
-# Noise alone tells no x0 where no signal is left.
+# Without signal, the noise does not determine x0.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "prediction, zero",
@@ -52,9 +52,11 @@ def test_it_is_the_papers_in_float64(prediction, zero):
 
 
 def _errors(sample, counts):
-    """Of ``sample(denoise_fn, schedule, x, steps)`` where the best denoiser is known.
+    """Returns errors of ``sample(denoise_fn, schedule, x, steps)`` for a known best
+    denoiser.
 
-    What N(1, 2²) at step t flows to is known, too: as many deviations from the mean.
+    The exact flow of N(1, 2²) at step t is also known: it keeps the number of standard
+    deviations from the mean.
     """
     mean, std, start, end = 1.0, 2.0, 640, 64
     betas = [1e-4 + t * 2e-2 / 1000 for t in range(640)]
@@ -100,7 +102,7 @@ def test_repeated_levels_change_nothing():
     padded = np.array([12, 12, 9, 7, 7, 7, 4, 2, 1, 0, 0])
     np.testing.assert_allclose(run(padded), run(STEPS), rtol=1e-6)
     np.testing.assert_array_equal(run(np.array([4])), x)
-    # Steps on the device are not checked, and their weights no less right.
+    # Steps on the device are not checked, but their weights are right, too.
     np.testing.assert_allclose(run(jnp.array(padded)), run(STEPS), rtol=1e-6)
 
 
@@ -128,8 +130,8 @@ def _ddim(denoise, *given):
 
 @pytest.mark.parametrize("sample", [_ddim, diffusion.dpm_solver_sample])
 def test_half_precision_is_carried_in_float32(sample):
-    # Noise predicted 0: x grows by 1 / sqrt(1 - beta) a step, far below bfloat16's
-    # spacing. Rounded at every step, x would stay where it is.
+    # With zero noise predicted, x grows by 1 / sqrt(1 - beta) per step, far below
+    # bfloat16's spacing. With rounding at every step, x would not change.
     schedule = diffusion.noise_schedule([1e-3] * 100)
     steps = diffusion.diffusion_steps(100, 100)
 

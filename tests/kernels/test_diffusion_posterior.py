@@ -1,4 +1,4 @@
-"""The posterior of a step against its formula, Gaussians' conditioning and walks."""
+"""A step's posterior against its formula, Gaussian conditioning and random walks."""
 
 import itertools
 
@@ -22,7 +22,7 @@ def _close(got, expected, rtol=1e-6, atol=0.0):
 
 
 def _posteriors(pairs, x0, x_t):
-    """Means and variances for all (to, t), in float64."""
+    """Returns means and variances for all (to, t), in float64."""
     to, t = np.array(pairs).T
     with jax.enable_x64(True):
         schedule = diffusion.noise_schedule(BETAS)
@@ -41,7 +41,7 @@ def test_posterior_is_the_formula_for_neighbours():
 
 
 def test_posterior_of_any_two_steps_is_conditioning_of_gaussians():
-    # (x_to, x_t) given x0 is Gaussian; condition the one on the other.
+    # (x_to, x_t) given x0 is Gaussian; condition one on the other.
     pairs = list(itertools.combinations(range(len(BETAS) + 1), 2))
     means, variances = _posteriors(pairs, 1.5, -0.75)
     products = reference.alpha_bar(BETAS)
@@ -57,7 +57,7 @@ def test_posterior_of_any_two_steps_is_conditioning_of_gaussians():
 
 @jax.jit
 def _posterior_misses():
-    """Residuals about the posterior's mean of 4,000 forward walks, over its scale."""
+    """Returns scaled residuals of 4,000 forward walks about the posterior's mean."""
     t, to, x0 = 9, 4, jnp.full(4000, 2.0)
     schedule, products = _schedule(), reference.alpha_bar(BETAS)
     first, second = jax.random.normal(jax.random.key(0), (2, 4000))
@@ -86,7 +86,7 @@ def test_posterior_at_its_ends():
         assert variance == 0
     mean, variance = diffusion.diffusion_posterior(schedule, x0, x_t, 0, 0)
     np.testing.assert_array_equal(mean, x_t)
-    # Pure noise says nothing of x_to: only x0 does.
+    # Pure noise has no information about x_to; only x0 has.
     mean, variance = diffusion.diffusion_posterior(schedule, x0, x_t, 12, 5)
     _close(mean, schedule.signal[5] * x0)
     _close(variance, schedule.noise[5:6] ** 2)

@@ -1,4 +1,4 @@
-"""What the diffusion kernels refuse, and that the message says what to do."""
+"""Errors of the diffusion kernels; each message names the remedy."""
 
 import jax
 import jax.numpy as jnp

@@ -24,7 +24,7 @@ ALL_STEPS = diffusion.diffusion_steps(T, T)
 
 @functools.cache
 def _noises(shape):
-    """What the sampler draws at each step: ``fold_in(key, t)`` and nothing else."""
+    """Returns the sampler's noise at each step, drawn from ``fold_in(key, t)`` only."""
     key = jax.random.key(0)
     draw = lambda t: jax.random.normal(jax.random.fold_in(key, t), shape, jnp.float64)
     return np.asarray(jax.jit(jax.vmap(draw))(jnp.arange(T + 1)))
@@ -46,7 +46,7 @@ def test_ddim_is_the_papers_in_float64(prediction):
     with jax.enable_x64(True):
         schedule, key = diffusion.noise_schedule(BETAS), jax.random.key(0)
         x = np.random.default_rng(0).normal(size=(4, 3))
-        # Not a denoiser's, so that no term can hide behind another.
+        # Not a denoiser, so that no term can hide behind another.
         ours = lambda x, t: jnp.sin(x) + jnp.float64(t) / T
         loops = lambda x, t: np.sin(x) + t / T
         run = jax.jit(
@@ -79,7 +79,7 @@ def test_ddpm_is_the_papers_in_float64(variance):
 
 @functools.cache
 def _small():
-    """Schedule, network without a condition, key and noised windows."""
+    """Returns schedule, unconditional network, key and noised windows."""
     schedule = diffusion.noise_schedule(BETAS, zero_terminal_snr=True)
     network = cases.network(CASE, jax.random.key(1))
     x = jax.random.normal(jax.random.key(2), CASE.shape)
@@ -239,7 +239,7 @@ def test_gradients_are_those_of_finite_differences():
 
 
 def test_slope_in_eta_is_finite_at_one():
-    # The root of the last step vanishes at eta = 1, and with it must its gradient.
+    # The root of the last step vanishes at eta = 1, and so must its gradient.
     schedule, key = diffusion.noise_schedule(BETAS), jax.random.key(0)
     run = lambda eta: diffusion.ddim_sample(
         lambda x, t: 0.5 * x, key, schedule, jnp.float32(1), STEPS, eta=eta
@@ -270,7 +270,7 @@ def test_clients_side_by_side_in_shard_map(over_a_mesh):
 
 
 def test_padding_at_level_zero_asks_for_no_step_that_a_network_does_not_know():
-    # Its logarithm of 0 would be infinite, and 0 times that no number.
+    # Its logarithm of 0 would be infinite, and 0 times that NaN.
     schedule, _, key, x = _small()
     denoise = lambda x, t: x * jnp.log(t.astype(jnp.float32))
     run = functools.partial(diffusion.ddim_sample, denoise, key, schedule, x)

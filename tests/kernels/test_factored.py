@@ -1,4 +1,4 @@
-"""Factors agree with the matrices whose product they are."""
+"""Factors agree with the products that they represent."""
 
 import math
 import re
@@ -42,7 +42,7 @@ def parameters(d_in=30, width=20, d_out=25):
 
 @jax.jit
 def step(params, x, size):
-    """Where one step of gradient descent leads, and by which gradients."""
+    """Returns the parameters after one gradient descent step, and its gradients."""
     _, grads = kernels.value_and_grad(two_layers)(params, x)
     return kernels.sgd_step(params, grads, size), grads
 
@@ -66,7 +66,7 @@ def test_norms_and_inner_products_are_those_of_the_matrices(rows, other, d_in, d
 
 
 def test_squared_norm_of_cancelling_rows_is_not_negative():
-    # Rows that cancel all but for rounding: the Gram form sums to either sign.
+    # Rows that cancel up to rounding: the Gram form sums to either sign.
     def both(key):
         row, other = jax.random.split(key)
         row = 100 * jax.random.normal(row, (1, 5))
@@ -99,7 +99,8 @@ def test_gradient_steps_agree_with_plain_ones_over_several_steps():
             plain = jax.tree.map(lambda p, g: p - 0.01 * g, plain, grads)
             kept, grads = step(kept, x, 0.01)
         assert kept["first"].factors.inputs.shape == (6, 30)  # 3 steps of 2 rows.
-        # Entries are of order 1; one that nearly cancels keeps their rounding.
+        # Entries are of order 1; one that nearly cancels keeps the others' rounding
+        # error.
         dense = jax.jit(kernels.materialize)(kept)
         chex.assert_trees_all_close(dense, plain, rtol=1e-12, atol=1e-14)
         multiplied = jax.jit(kernels.materialize_gradient)(grads)
@@ -129,13 +130,14 @@ def test_no_client_gets_a_copy_of_a_layer_that_stays_factored(adapt):
     text = jax.jit(jax.grad(mean)).lower(params, x).compile().as_text()
     shapes = re.findall(r"f32\[([\d,]+)\]", text)
     sizes = {math.prod(map(int, shape.split(","))) for shape in shapes}
-    # The layers are 30 x 20 and 20 x 25; no other product has as many numbers.
+    # The layers are 30 x 20 and 20 x 25; other products have different sizes.
     assert {600, 500} <= sizes
     assert not {clients * 600, clients * 500} & sizes
 
 
 def test_a_matrix_is_given_up_when_its_factors_would_be_larger():
-    # 30 x 20 pays below 600 / 50 = 12 rows: two steps of 5 do, a third does not.
+    # 30 x 20 is cheaper factored below 600 / 50 = 12 rows: two steps of 5 fit, three do
+    # not.
     params, x = parameters(), jnp.ones((5, 30))
     kinds = []
     for _ in range(3):
@@ -217,12 +219,12 @@ def test_half_precision_stays_half_precision():
 
 
 def test_norms_and_sums_of_half_precision_are_taken_in_float32():
-    # 300 * 300 is past float16's largest number, and so is the norm of 600.
+    # 300 * 300 exceeds float16's largest number, and so does the squared norm 600².
     half = kernels.Factors(jnp.full((2, 1), 300.0), jnp.array([[1.0], [1.0]]))
     half = jax.tree.map(lambda leaf: leaf.astype(jnp.float16), half)
     norm = kernels.squared_norm(half)
     assert norm.dtype == jnp.float32 and float(norm) == 360_000
-    # Numbers above 4096 lie 4 apart in float16: one by one, the small ones are lost.
+    # Numbers above 4096 are 4 apart in float16: sequential sums lose small ones.
     many = kernels.Factors(
         jnp.ones((4, 1, 1), jnp.float16),
         jnp.array([4096.0, 1.0, 1.0, 2.0], jnp.float16).reshape(4, 1, 1),

@@ -1,4 +1,4 @@
-"""Factored changes, inner loops and memories of drawn shapes, beside matrices."""
+"""Factored updates, inner loops and memory of drawn shapes, against matrices."""
 
 import functools
 
@@ -37,7 +37,7 @@ def product(thin):
 @few
 @given(seed=seeds, rows=sizes, d_in=sizes, d_out=sizes, size=st.floats(-2, 2, width=32))
 def test_steps_of_factors_are_steps_of_the_matrix(seed, rows, d_in, d_out, size):
-    """After two of them, for rows that meet the kernel and for the gradient."""
+    """Compares after two steps, for rows that meet the kernel and for the gradient."""
     kernel, x = draw(seed, d_in, d_out), draw(seed + 9, 4, d_in)
     moved, params = kernel.astype(np.float64), {"kernel": jnp.asarray(kernel)}
     for step in range(2):
@@ -109,7 +109,7 @@ def test_a_memory_goes_as_the_loop_over_time(seed, batch, time, d_in, features):
 
 
 def loss(params, batch):
-    """Of a linear model: the mean squared error of the rows that are real."""
+    """Returns a linear model's mean squared error over the real rows."""
     off = kernels.matmul(batch["x"], params["net"]["w"]) + params["net"]["b"][None]
     off = jnp.where(batch["mask"][:, None], off - batch["y"], 0)
     return jnp.sum(off**2) / 2 / jnp.maximum(jnp.sum(batch["mask"]), 1)
@@ -144,7 +144,7 @@ def gradient(params, support, query, weights, size, second_order, how):
 
 
 def by_hand(params, batch, client, size):
-    """Two steps of one client, in float64, and what they multiply a gradient by."""
+    """Returns two steps of one client in float64, and its gradient's factors."""
     w = np.concatenate([params["net"]["w"], params["net"]["b"][None]]).astype(float)
     through = np.eye(D_IN + 1)
     real = batch["mask"][client]

@@ -1,4 +1,4 @@
-"""Factored updates agree with dense matrices of every client's own."""
+"""Factored updates agree with separate dense matrices of the clients."""
 
 import functools
 import itertools
@@ -18,7 +18,7 @@ STEP_SIZE = 0.1
 
 @functools.cache
 def solved(name):
-    """Of all clients at once by factors, and of each in its turn by the reference."""
+    """Solves all clients together by factors, and one by one by the reference."""
     case = cases.CASES[name]
     of = lambda matmul: functools.partial(cases.loss, matmul=matmul)
     with jax.enable_x64():

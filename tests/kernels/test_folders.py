@@ -1,4 +1,4 @@
-"""Every kernel has a reference to read and cases that tests and benchmarks share."""
+"""Every kernel has a readable reference, and cases shared by tests and benchmarks."""
 
 import importlib
 import inspect
@@ -26,7 +26,7 @@ def test_a_kernel_has_a_reference_and_cases(folder):
 
 
 FUNCTIONS = [name for name in kernels.__all__ if name[0].islower()]
-# Whatever they are given, none of these has anything to refuse.
+# None of these rejects any argument.
 NEVER_RAISE = {
     "materialize",
     "materialize_gradient",

@@ -1,4 +1,4 @@
-"""Clipped sums from factors against gradients that are made one by one."""
+"""Clipped sums from factors against materialized per-example gradients."""
 
 import chex
 import hypothesis
@@ -40,7 +40,7 @@ def test_agrees_with_gradients_made_one_by_one(name):
         params, batch = cases.problem(case, jax.random.key(1), 4, jnp.float64)
         losses, trees = reference.gradients(case.loss_fn, params, batch)
         slow = lambda bounds: reference.clipped_gradient_sum(trees, bounds, MASK)
-        # Bounds that clip some examples and leave others, for all leaves and for each.
+        # Bounds that clip some examples only, for all leaves together and for each.
         middle = lambda norms: float(np.median(norms[MASK]))
         flat, layers = slow(1e9)[1], slow(jax.tree.map(lambda _: 1e9, params))[1]
         all_bounds = middle(flat), jax.tree.map(middle, layers)
@@ -55,7 +55,7 @@ def test_agrees_with_gradients_made_one_by_one(name):
 
 @EACH
 def test_leaves_without_factors_are_those_that_the_case_names(name):
-    # Else a rule could break, and every test would pass by falling back.
+    # Otherwise a broken rule would pass every test by the fallback.
     case = cases.CASES[name]
     params, batch = jax.eval_shape(
         lambda key: cases.problem(case, key, 2), jax.random.key(0)
@@ -116,7 +116,7 @@ def test_groups_share_a_bound():
     np.testing.assert_allclose(total.value["b"], [5.0], rtol=1e-6)
     np.testing.assert_allclose(info.norms["a"], [2**0.5, 8**0.5], rtol=1e-6)
     np.testing.assert_allclose(total.sensitivity, 13**0.5, rtol=1e-6)
-    # The same across the tree: w and b together have norms √5 and 2√5.
+    # Across the tree, w and b together have norms √5 and 2√5.
     labels = {"a": {"w": "one", "v": "two"}, "b": "one"}
     total, _ = ghost.clipped_gradient_sum(
         loss_fn, params, x, {"one": 5**0.5, "two": 9.0}, groups=labels
@@ -140,7 +140,7 @@ def test_padding_adds_nothing_whatever_it_holds(name):
     chex.assert_trees_all_close(padded, run(params, batch, MASK), rtol=1e-6)
     assert float(padded[0].squared_weights) == 3
     assert padded[1].losses[1] == padded[1].norms[1] == 0
-    # All padding, and no example at all.
+    # Only padding, and no example at all.
     zeros = jax.tree.map(jnp.zeros_like, params)
     chex.assert_trees_all_equal(run(params, spoilt, ~MASK & MASK)[0].value, zeros)
     chex.assert_trees_all_equal(run(params, batch[:0], MASK[:0])[0].value, zeros)
@@ -152,7 +152,7 @@ def test_an_example_that_is_not_finite_is_left_out():
     total, info = clip(linear, jnp.ones(2), bad, 2.5)
     np.testing.assert_allclose(total.value, [1.5, 2.0], rtol=1e-6)
     assert not np.isfinite(info.norms[1:]).any()
-    # The same from factors of a matrix: its inputs are not finite.
+    # The same from factors of a matrix, whose inputs are not finite.
     square = lambda w, x: jnp.sum(x @ w, axis=1)
     got = clip(square, jnp.ones((2, 3)), bad, 5 * 3**0.5)[0].value
     np.testing.assert_allclose(got, np.outer([3.0, 4.0], np.ones(3)), rtol=1e-6)
@@ -193,7 +193,7 @@ def test_half_precision_is_summed_in_float32(name):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("params_dtype", ["float32", None])
 def test_one_example_of_a_thousand_moves_half_precision_no_further(dtype, params_dtype):
-    # Sums and weights rounded to half precision would move by more than 2 C.
+    # Rounding sums and weights to half precision would change them by more than 2 C.
     x = 1 + jnp.abs(jax.random.normal(jax.random.key(7), (1024, 8), dtype))
     w = jnp.ones((8, 16), params_dtype or dtype)
     loss_fn = lambda w, x: jnp.sum(x @ w.astype(dtype), axis=1).astype(jnp.float32)
@@ -225,7 +225,7 @@ def test_factors_whose_squares_vanish_or_overflow_are_clipped_all_the_same(
 ):
     x = np.full((1, rows, 16), inputs, np.float32)
     total, info = _clip_scaled(x, np.float32(slope))
-    # Every entry is rows * inputs * slope, and there are 16 * 9 of them.
+    # Every entry is rows * inputs * slope, and there are 16 * 9 entries.
     np.testing.assert_allclose(info.norms, [12 * rows * inputs * slope], rtol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(total.value), 1e-3, rtol=1e-4)
 
@@ -247,7 +247,7 @@ def test_rows_that_cancel_do_not_hide_what_is_left(closeness):
 
 
 def test_float16_norms_do_not_overflow():
-    # 300² is beyond float16; the norm is 300 √2.
+    # 300² overflows float16; the norm is 300 √2.
     x = jnp.full((1, 2), 300.0, jnp.float16)
     total, info = ghost.clipped_gradient_sum(linear, jnp.ones(2, jnp.float16), x, 1.0)
     np.testing.assert_allclose(info.norms, [300 * 2**0.5], rtol=1e-3)

@@ -1,4 +1,4 @@
-"""Which programs the clipped gradient sum sees through, and under what it runs."""
+"""Programs that the clipped gradient sum supports, and transformations around it."""
 
 import chex
 import jax
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def names_without_factors(loss_fn, params, batch):
-    """Paths of the leaves that fall back, with slashes."""
+    """Returns paths of the leaves that fall back, with slashes."""
     names = ghost.leaves_without_factors(loss_fn, params, batch)
     return {name.strip("[']").replace("']['", "/") for name in names}
 
@@ -67,7 +67,7 @@ def test_flax_layers_are_what_the_docstring_says(module, dense):
 
 
 def nested(params, x):
-    """One jitted layer called twice, under ``checkpoint``, under ``vmap``, scanned."""
+    """Applies one jitted layer twice, under ``checkpoint``, ``vmap`` and ``scan``."""
     layer = jax.jit(lambda w, x: jnp.sin(x @ w))
     y = layer(params["w"], layer(params["w"], x))
     y = jax.checkpoint(lambda w, y: jnp.tanh(y @ w))(params["saved"], y)
@@ -97,7 +97,7 @@ def test_sees_through_calls_and_loops():
     _, trees = reference.gradients(nested, params, batch)
     real = np.ones(5, bool)
     _, norms = reference.clipped_gradient_sum(trees, 1.0, real)
-    bound = float(np.median(norms))  # Some are clipped and some are not.
+    bound = float(np.median(norms))  # Some are clipped and others are not.
     expected, _ = reference.clipped_gradient_sum(trees, bound, real)
     run = lambda *args: ghost.clipped_gradient_sum(nested, *args)
     total, info = jax.jit(run)(params, batch, bound)
@@ -127,9 +127,9 @@ def test_maps_over_clients_shards_and_compiles_once(traced_once, over_a_mesh):
 
 
 def test_shards_do_not_mix_their_examples():
-    # The gradient of what all shards share would be a sum over them, before clipping.
+    # The gradient of a variable that all shards share would be summed before clipping.
     params, batch = nested_problem()
-    auto = (jax.sharding.AxisType.Auto,)  # Since JAX 0.12 it would be Explicit.
+    auto = (jax.sharding.AxisType.Auto,)  # The default is Explicit since JAX 0.12.
     mesh = jax.sharding.AbstractMesh((5,), ("clients",), axis_types=auto)
     run = jax.shard_map(
         lambda *args: ghost.clipped_gradient_sum(nested, *args, 1.0)[0].value,
@@ -177,7 +177,7 @@ def test_lstm_takes_half_precision_and_kernels_with_factors():
     with jax.enable_x64():
         x, kernel, recurrent, bias = lstm_problem()
         half = [a.astype(jnp.bfloat16) for a in (x, kernel, recurrent)]
-        # A bias in higher precision sets that of the states.
+        # A bias in higher precision raises the states' precision.
         mixed = ghost.lstm(*half, bias.astype(jnp.float32))
         assert mixed.dtype == jnp.float32
         expected = ghost.lstm(x, kernel, recurrent, bias)

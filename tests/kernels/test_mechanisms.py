@@ -1,4 +1,4 @@
-"""Sensitivities that are carried, and noise that takes its scale from them."""
+"""Values that carry their sensitivities, and noise scaled by them."""
 
 import chex
 import jax
@@ -18,7 +18,7 @@ LAWS = {"laplace": stats.laplace, "gaussian": stats.norm}
 
 
 def _key():
-    """The same key, new for each use."""
+    """Returns the same key, new for each use."""
     return jax.random.key(7)
 
 
@@ -27,12 +27,12 @@ def _unit(shape, **sensitivity):
 
 
 def _draw(law, dtype=jnp.float32):
-    """Noise with the scale that the carried sensitivity and the parameter ask for."""
+    """Draws noise with the scale of the carried sensitivity and the parameter."""
     x = jnp.full(NUM, 0.5, dtype)
     if law == "laplace":  # Scale 3 / 2.
         bounded = mechanisms.bounded_value(x, l1=3.0)
         noisy = mechanisms.laplace_mechanism(_key(), bounded, 2.0)
-    else:  # Deviation 3 / 2.
+    else:  # Standard deviation 3 / 2.
         bounded = mechanisms.bounded_value(x, l2=3.0)
         noisy = mechanisms.gaussian_mechanism(_key(), bounded, 0.5)
     assert noisy.dtype == dtype
@@ -52,7 +52,7 @@ def test_noise_has_the_scale_and_two_thirds_of_it_is_rejected(law):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_half_precision_noise_has_the_scale_and_float64_is_float64(law):
-    # bfloat16 keeps 8 bits: moments, not single numbers, tell the scale.
+    # bfloat16 keeps 8 bits, so moments rather than single numbers show the scale.
     size = np.mean(np.abs(_draw(law, jnp.bfloat16)))
     expected = 1.5 * (1.0 if law == "laplace" else np.sqrt(2 / np.pi))
     assert abs(size / expected - 1) < 6 / np.sqrt(NUM)
@@ -67,7 +67,7 @@ def test_noise_primitives_scale_and_have_the_dtype(draw):
     one = draw(_key(), (3, 5), 1.0)
     chex.assert_trees_all_close(draw(_key(), (3, 5), 4.0), 4 * one)
     half = draw(_key(), (3, 5), 1.0, jnp.bfloat16)
-    # Rounded from float32 and not drawn from 8 bits.
+    # Rounded from float32 instead of drawn with 8 bits.
     chex.assert_trees_all_equal(half, one.astype(jnp.bfloat16))
     assert not jnp.any(draw(_key(), (4,), 0.0))
     slope = jax.grad(lambda scale: jnp.sum(draw(_key(), (3, 5), scale)))(2.0)
@@ -136,7 +136,7 @@ def test_sensitivities_by_hand():
     # L1 8 and L∞ 2 leave an L2 of √(8 · 2).
     assert _unit(100, l1=8.0, linf=2.0).l2_sensitivity == pytest.approx(4.0)
     assert _unit(9, l1=8.0).l2_sensitivity == 8.0
-    # Nobody can move nothing; a sensitivity of 0 gets no noise.
+    # Sensitivity 0 means that nothing depends on the data, so no noise is added.
     empty = mechanisms.clip_to_range(jnp.zeros((0, 3)), 0.0, 1.0)
     assert empty.l1_sensitivity == empty.l2_sensitivity == empty.linf_sensitivity == 0
     still = mechanisms.laplace_mechanism(_key(), _unit(3, l1=0.0), 1.0)
@@ -158,14 +158,14 @@ def test_derived_sensitivities_hold_for_every_difference(pair, names):
     bounded = mechanisms.bounded_value(pair[0], **{n: float(norms[n]) for n in names})
     for name, norm in norms.items():
         assert getattr(bounded, f"{name}_sensitivity") >= norm * (1 - 1e-12)
-    # And no looser than the norms themselves where those are known.
+    # Not looser than the norms themselves if those are known.
     for name in names:
         assert getattr(bounded, f"{name}_sensitivity") <= norms[name] * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
 def test_clipped_values_stay_in_the_range_that_the_sensitivity_knows(dtype):
-    # 0.3 is rounded up in bfloat16 and float32: the range is as wide as its ends are.
+    # 0.3 is rounded up in bfloat16 and float32; the range follows its rounded ends.
     x = jnp.array([-jnp.inf, jnp.inf, jnp.nan, 0.1, -7.0, 7.0], dtype)
     bounded = mechanisms.clip_to_range(x, -0.1, 0.3)
     value = np.asarray(bounded.value, np.float64)

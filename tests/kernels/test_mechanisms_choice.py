@@ -1,4 +1,4 @@
-"""Choices among k: exact probabilities, and that neighbours' are within e^ε."""
+"""Choices among k: exact probabilities, within e^ε for neighbours."""
 
 import math
 
@@ -39,7 +39,7 @@ ALL = pytest.mark.parametrize("maker", MAKERS)
 
 
 def _key():
-    """The same key, new for each use."""
+    """Returns the same key, new for each use."""
     return jax.random.key(11)
 
 
@@ -83,7 +83,7 @@ def test_exact_probabilities_by_hand_and_by_quadrature():
     )
     loses = math.exp(-d / b) / 2 * (1 + d / (2 * b))
     assert reference.laplace_max_probabilities((0, d), b)[0] == pytest.approx(loses)
-    # Four candidates, against SciPy's own densities and quadrature.
+    # Four candidates, against SciPy's densities and quadrature.
     scores = cases.SCORES["spread"]
     for law, ours in (
         (stats.expon, reference.permute_and_flip_probabilities),
@@ -109,7 +109,7 @@ def test_neighbouring_scores_change_no_probability_by_more_than_e_epsilon(maker)
         ratio = law(scores, 2 / epsilon) / law(moved, 2 / epsilon)
         worst = max(worst, *np.abs(np.log(ratio)))
     assert worst <= epsilon + 1e-6
-    # One against all others, far apart, comes near to ε; with half the scale, above.
+    # One against distant others approaches ε; half the scale exceeds it.
     scores, moved = np.array([0.0, 9.0, 9.0]), np.array([1.0, 8.0, 8.0])
     log_ratio = lambda scale: np.log(law(moved, scale)[0] / law(scores, scale)[0])
     assert 0.7 * epsilon < log_ratio(2 / epsilon) <= epsilon + 1e-6
@@ -166,7 +166,7 @@ def test_the_matrix_has_the_epsilon_that_is_claimed():
     for k in (2, 3, 7):
         matrix = reference.randomized_response_matrix(k, 0.8)
         np.testing.assert_allclose(matrix.sum(axis=1), 1)
-        # Worst ratio of any report between two truths.
+        # The largest ratio of any report between two truths.
         assert np.log(matrix.max(axis=0) / matrix.min(axis=0)).max() == pytest.approx(
             0.8
         )
@@ -182,9 +182,9 @@ def test_labels_out_of_range_are_reported_uniformly():
 
 
 def test_frequencies_are_unbiased_with_the_exact_matrix():
-    # Feed expected shares: the estimate must be the truth itself, for any k and ε.
+    # With expected fractions as input, the estimate equals the truth for any k and ε.
     k, epsilon, n = 3, math.log(2), 4  # p = 2/4, q = 1/4.
-    responses = jnp.array([0, 0, 1, 2])  # Shares of truth "all are 0".
+    responses = jnp.array([0, 0, 1, 2])  # Fractions if the truth is "all are 0".
     got = mechanisms.randomized_response_frequencies(responses, k, epsilon)
     np.testing.assert_allclose(got, [1, 0, 0], atol=1e-6)
     padded = jnp.concatenate([responses, jnp.array([1, 1])])
@@ -200,7 +200,7 @@ def test_frequencies_of_responses_that_nobody_can_have_sent_are_no_numbers(wrong
     responses = jnp.array([0, 0, 1, wrong])
     estimate = mechanisms.randomized_response_frequencies
     assert np.isnan(estimate(responses, 3, 1.0)).all()
-    # Where nobody can look at them.
+    # Traced values cannot be checked, so the result is NaN.
     assert np.isnan(jax.jit(lambda said: estimate(said, 3, 1.0))(responses)).all()
     padding = responses != wrong
     got = mechanisms.randomized_response_frequencies(responses, 3, 1.0, padding)
@@ -255,7 +255,7 @@ def test_says_what_was_wrong():
 
 def test_the_upper_tail_of_gumbel_noise_is_not_cut_off():
     # P(g > 13) is e^-13, P(g > 15.95) e^-15.95. Noise of one 32-bit word ends at 15.95,
-    # so of many millions of equal candidates it would let a few win too often.
+    # so a few of many millions of equal candidates would win too often.
     num = 1 << 25
 
     @jax.jit
@@ -293,7 +293,7 @@ def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():
 
 
 def test_the_exponential_mechanism_draws_that_noise(monkeypatch):
-    # The second candidate is far worse, and wins by the noise that is given to it.
+    # The second candidate is far worse, and wins by its noise.
     scores = mechanisms.bounded_value(jnp.array([100.0, 0.0]), linf=1)
     told = jnp.array([0.0, 1e4])
     monkeypatch.setattr(choice, "gumbel", lambda key, shape: told)

@@ -1,4 +1,4 @@
-"""The ends of a float: where noise stops, what rounding and strictness do to values."""
+"""Limits of floats: the largest noise, and effects of rounding and strictness."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def _key():
     ],
 )
 def test_noise_ends_where_the_bits_of_a_float_end(noise, law, ends):
-    # |u| is at most 1 - 2^-24. Of 2^24 numbers some come near that end, none beyond.
+    # |u| is at most 1 - 2^-24. Some of 2^24 numbers come near that end, none beyond.
     assert law.ppf(1 - 2.0**-25) < ends[1]
     assert 2 * law.sf(ends[0]) * 2**24 > 10
     largest = jax.jit(lambda key: jnp.max(jnp.abs(noise(key, (1 << 24,), 1.0))))
@@ -48,7 +48,7 @@ def test_values_that_a_program_puts_together():
 
 
 def test_whole_numbers_that_float32_would_round_are_refused_or_cut():
-    # 2^24 + 1 would be rounded to 2^24, and to 2^24 + 2 if a neighbour adds one.
+    # 2^24 + 1 would round to 2^24, or to 2^24 + 2 if a neighbour adds one.
     most = 2**24
     exact = mechanisms.bounded_value(np.array([most, -most, 3]), l1=1)
     assert exact.value.tolist() == [most, -most, 3]

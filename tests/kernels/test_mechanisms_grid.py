@@ -1,4 +1,4 @@
-"""Laplace noise on a grid: on the grid always, and private to the last digit."""
+"""Laplace noise on a grid: always on the grid, and private to the last digit."""
 
 import fractions
 import math
@@ -19,12 +19,12 @@ NUM = 4000
 
 
 def _key():
-    """The same key, new for each use."""
+    """Returns the same key, new for each use."""
     return jax.random.key(3)
 
 
 def _law(scale):
-    """Exact P(z) of the digits' thresholds, for |z| - 1 up to all digits set."""
+    """Returns exact P(z) of the digits' thresholds, for all |z| - 1."""
     first, *digits = [(hi << 32) + lo for hi, lo in grid.thresholds(scale)]
     sizes = [fractions.Fraction(1)]
     for digit in digits[::-1]:  # From the lowest, so index is the number.
@@ -49,7 +49,7 @@ def _counts(drawn, most):
 
 
 def _expected(scale, most):
-    """Probabilities of -most..most with both tails folded in."""
+    """Returns probabilities of -most..most with both tails folded in."""
     law = stats.dlaplace(1 / scale)
     p = law.pmf(np.arange(-most, most + 1))
     p[0], p[-1] = law.cdf(-most), law.sf(most - 1)
@@ -77,7 +77,7 @@ def test_large_scales_follow_the_continuous_law():
     assert stats.kstest(drawn + 0.0, law.cdf).pvalue > 0.01
     for wrong in (2 / 3, 3 / 2):
         assert stats.kstest(wrong * drawn, law.cdf).pvalue < 1e-9
-    # No digit is stuck: the lowest ones are fair coins.
+    # No digit is constant: the lowest ones are fair coins.
     for place in range(8):
         ones = np.sum((np.abs(drawn) >> place) & 1)
         assert stats.binomtest(int(ones), NUM).pvalue > 1e-3
@@ -141,7 +141,7 @@ def test_scale_is_that_of_the_reference_and_wrong_ones_are_rejected():
 
 
 def test_values_are_rounded_clamped_and_nan_is_zero():
-    # The same key gives the same noise, so a difference is the rounding alone.
+    # The same key gives the same noise, so only rounding makes a difference.
     x = jnp.array([0.3, -0.3, 9.0, -jnp.inf, jnp.nan, 0.0, 1e-30])
     release = jax.jit(
         lambda x: mechanisms.grid_laplace_mechanism(
@@ -149,7 +149,7 @@ def test_values_are_rounded_clamped_and_nan_is_zero():
         )
     )
     got = np.asarray(release(x), np.float64) - np.asarray(release(0 * x), np.float64)
-    # The range of 1 and a little for the noise needs just over 2^24 steps of 2^-24.
+    # The range of 1 and the noise need slightly more than 2^24 steps of 2^-24.
     step = mechanisms.laplace_grid(2.0**-30, 1e9, 7, 1.0).step
     assert step == 2.0**-23
     near = round(float(x[0]) / step) * step
@@ -157,10 +157,10 @@ def test_values_are_rounded_clamped_and_nan_is_zero():
 
 
 def test_results_stay_within_the_limit():
-    # A clamp at the limit itself, and noise of a 32nd of it on top.
+    # A clamp at the limit, with noise of a 32nd of it on top.
     chosen = mechanisms.LaplaceGrid(1.0, 1 << 19, 1 << 24, 1 << 24)
     noise = mechanisms.discrete_laplace_noise(_key(), (64,), chosen.scale)
-    assert jnp.max(noise) > 0  # So that something is there to be cut.
+    assert jnp.max(noise) > 0  # So that some values are clipped.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grid, "laplace_grid", lambda *_: chosen)
         bounded = mechanisms.bounded_value(jnp.full(64, 1e9), l1=1.0)
@@ -188,13 +188,13 @@ def test_rounded_neighbours_are_within_the_enlarged_sensitivity(a, b, epsilon, s
     assert moved <= chosen.scale * fractions.Fraction(epsilon)
     # The clamp range and 32 scales of noise fit below the limit.
     assert chosen.clamp + 32 * chosen.scale <= chosen.limit + 64
-    # And rounding enlarged the noise by no more than 3 steps' worth, plus one.
+    # Rounding enlarged the noise by at most 3 steps' worth, plus one.
     assert chosen.scale <= (l1 / chosen.step + 3) / epsilon + 1
 
 
 def test_probabilities_of_neighbours_differ_by_no_more_than_epsilon():
-    # One number of range 1, but on a coarse grid of 1/4, the law being exact: ε' =
-    # (4 + 1) / scale, and the release of 0 and of 1 are 4 steps apart.
+    # One number of range 1 on a coarse grid of 1/4, with an exact distribution: ε' = (4
+    # + 1) / scale, and the releases of 0 and of 1 are 4 steps apart.
     epsilon = 0.5
     scale = math.ceil(5 / epsilon)
     law = _law(scale)
@@ -203,7 +203,7 @@ def test_probabilities_of_neighbours_differ_by_no_more_than_epsilon():
     assert max(ratios) <= math.exp(epsilon) and max(1 / r for r in ratios) <= math.exp(
         epsilon
     )
-    # Two thirds of the scale would break the promise.
+    # Two thirds of the scale would violate the guarantee.
     law = _law(math.ceil(scale * 2 / 3))
     assert max(float(p(z) / p(z - 4)) for z in range(-20, 20)) > math.exp(epsilon)
 

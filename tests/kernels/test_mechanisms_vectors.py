@@ -1,4 +1,4 @@
-"""Noise for vectors: its law, its privacy by counts, and what it costs."""
+"""Noise for vectors: its distribution, its privacy by counts, and its error."""
 
 import functools
 import math
@@ -27,7 +27,7 @@ def keys(count=NUM, seed=0):
 
 
 def noise(norm, size, epsilon=2.0, count=NUM, seed=0):
-    """Of a value with sensitivity 1 in that norm."""
+    """Draws noise for a value with sensitivity 1 in that norm."""
     bounded = mechanisms.bounded_value(jnp.zeros(size), **{norm: 1.0})
     one = lambda key: mechanisms.norm_mechanism(key, bounded, epsilon, norm=norm)
     return np.asarray(optimized(jax.vmap(one))(keys(count, seed)))
@@ -59,7 +59,7 @@ def test_of_one_number_it_is_laplace_s(norm):
 
 @each_norm
 def test_counts_of_neighbours_differ_by_the_budget_at_most(norm):
-    """In cells of the plane; half the noise is found out by the same counts."""
+    """Counts cells of the plane; the same counts detect half the noise."""
     far = {"l2": [0.6, 0.8], "linf": [1.0, 1.0]}[norm]  # At a distance of 1.
     edges = np.arange(-3.25, 3.5, 0.5)
     one, other = (noise(norm, 2, 1.0, 2 * NUM, seed) for seed in (0, 1))
@@ -67,7 +67,7 @@ def test_counts_of_neighbours_differ_by_the_budget_at_most(norm):
         count = lambda z: np.histogramdd(z, [edges, edges])[0]
         first, second = count(scale * one), count(scale * other + np.array(far))
         often = (first > 1_000) & (second > 1_000)
-        slack = 4 * math.sqrt(2 / 1_000)  # Four deviations of the log of a ratio.
+        slack = 4 * math.sqrt(2 / 1_000)  # Four standard deviations of a log ratio.
         worst = np.abs(np.log(first[often] / second[often])).max()
         assert worst <= most + slack
         assert (worst > 1.0 + slack) == (scale < 1)
@@ -75,13 +75,15 @@ def test_counts_of_neighbours_differ_by_the_budget_at_most(norm):
 
 def test_for_a_range_linf_and_for_a_ball_l2_need_the_least_noise():
     size = (
-        7  # Of 7 numbers in [0, 1] the mean of |z|: 7/ε for Laplace, (7 + 1)/2ε here.
+        # Mean of the sum of |z| over 7 numbers in [0, 1]: 7/ε for Laplace, (7 + 1)/2ε
+        # here.
+        7
     )
     box = mechanisms.clip_to_range(jnp.zeros(size), 0.0, 1.0)
     one = lambda key: mechanisms.norm_mechanism(key, box, 1.0, norm="linf")
     drawn = np.abs(jax.jit(jax.vmap(one))(keys(50_000)))
     np.testing.assert_allclose(drawn.mean(), 4.0, rtol=0.02)
-    # Of a vector that moves by 1 in L2, E‖z‖ is 7/ε; Laplace's scale is √7/ε each.
+    # If a vector moves by 1 in L2, E‖z‖ is 7/ε; Laplace needs a scale of √7/ε each.
     lengths = np.linalg.norm(noise("l2", size, 1.0, 50_000), axis=1)
     np.testing.assert_allclose(lengths.mean(), 7.0, rtol=0.02)
     ball = mechanisms.bounded_value(jnp.zeros(size), l2=1.0)
@@ -104,7 +106,7 @@ def test_no_sensitivity_or_no_privacy_adds_nothing(norm, dtype):
 
 def test_norm_mechanism_refuses():
     bounded = mechanisms.bounded_value(jnp.zeros(2), l1=1.0)
-    key = jax.random.key(0)  # Drawn from at the end alone.
+    key = jax.random.key(0)  # Used only at the end.
     with pytest.raises(ValueError, match=r"norm must be one of \('l2', 'linf'\), got"):
         mechanisms.norm_mechanism(key, bounded, 1.0, norm="l1")
     with pytest.raises(ValueError, match="epsilon must be > 0, got 0.0"):
@@ -121,7 +123,7 @@ SIZES = pytest.mark.parametrize(("size", "epsilon"), [(3, 1.0), (8, 5.0), (8, 20
 
 
 def share(size, height):
-    """Of the sphere above a height; by Beta's law, which <v, u> shifted follows."""
+    """Returns the fraction of the sphere above a height, as a Beta tail."""
     half = (size - 1) / 2
     return stats.beta.sf((1 + height) / 2, half, half)
 
@@ -146,9 +148,10 @@ def test_large_spheres_have_caps_too(size, epsilon):
         if rest > 1e-6:
             outside = rest / (1 - share(size, cap.height))
             assert math.log(inside / outside) == pytest.approx(epsilon, abs=1e-6)
-        # All in the cap lean by its height at least, and by less at smaller budgets.
+        # All vectors in the cap lean by its height at least, and by less for smaller
+        # budgets.
         assert cap.mean >= cap.height * (2 * cap.probability - 1) * (1 - 1e-9)
-    # Up to the finest cap, which both may ask for at the largest budget.
+    # Up to the finest cap, which both may select at the largest budget.
     for other in ((size, epsilon / 2), (10 * size, epsilon)):
         assert cap.mean > mechanisms.priv_unit_cap(*other).mean - 1e-4 * (epsilon > 1e4)
 
@@ -181,12 +184,12 @@ def test_a_budget_beyond_all_bounds_sends_the_vector_itself():
     ("dtype", "most"), [("bfloat16", 62.0), ("float32", 62.0), ("float64", 80.0)]
 )
 def test_a_budget_at_which_the_rest_is_never_sent_is_refused(dtype, most):
-    """Of 8 numbers; beyond it a uniform number is always below the probability."""
+    """Beyond the bound on 8 numbers, every uniform number is below the probability."""
     with jax.enable_x64(dtype == "float64"):
         x, drawn = jnp.ones(7, dtype), "float64" if dtype == "float64" else "float32"
         send = functools.partial(mechanisms.priv_unit, jax.random.key(0), x, 1.0)
         assert jnp.isfinite(send(most)).all()
-        largest = 1 - float(jnp.finfo(drawn).eps)  # Of uniform numbers.
+        largest = 1 - float(jnp.finfo(drawn).eps)  # The largest uniform number.
         assert mechanisms.priv_unit_cap(8, most).probability <= largest
         with pytest.raises(ValueError, match=f"epsilon must .* to 1 in {drawn}; take"):
             send(1.1 * most)
@@ -194,7 +197,7 @@ def test_a_budget_at_which_the_rest_is_never_sent_is_refused(dtype, most):
 
 
 def test_the_rest_of_the_sphere_is_never_less_likely_than_the_budget_asks_for():
-    """Of 1.6 uniform numbers in 2**23 two say so, the lower of which is drawn here."""
+    """Two of 2**23 uniform numbers exceed 1 - 1.6 * 2**-23; the lower is drawn."""
     probability = 1 - 1.6 * 2.0**-23
     cap = mechanisms.priv_unit_cap(8, 60.0)._replace(probability=probability)
     draw = jax.random.uniform
@@ -206,7 +209,7 @@ def test_the_rest_of_the_sphere_is_never_less_likely_than_the_budget_asks_for():
 
 @SIZES
 def test_no_other_height_leans_more(size, epsilon):
-    """By numbers: the mean of <v, u> under Beta's law, for other caps of the budget."""
+    """Compares the mean of <v, u> under Beta's distribution with that of other caps."""
     cap = mechanisms.priv_unit_cap(size, epsilon)
     half = (size - 1) / 2
 
@@ -240,7 +243,7 @@ def test_directions_follow_their_law_and_the_reference(size, epsilon):
         return cap.probability * inside + (1 - cap.probability) * outside
 
     assert stats.kstest(drawn @ unit, law).pvalue > 0.001
-    if epsilon < 20:  # There the loops would draw a million times for each.
+    if epsilon < 20:  # The loops would draw a million times each.
         rng = np.random.default_rng(0)
         where = unit, cap.height, cap.probability
         loops = np.array(
@@ -260,14 +263,14 @@ def test_priv_unit_is_right_on_average(vector):
     error = sent.std(0) / math.sqrt(NUM)
     assert np.all(np.abs(sent.mean(0) - want) < 4 * error)
     assert np.all(np.abs(sent.mean(0) - 1.1 * want)[want != 0] > 4 * error[want != 0])
-    # All that is sent has one length, on the sphere of which a number is left out.
+    # All sent vectors have one length, on a sphere with one number left out.
     size = max(3, len(vector) + 1)
     most = 2 / mechanisms.priv_unit_cap(size, 3.0).mean
     assert np.linalg.norm(sent, axis=1).max() <= most * (1 + 1e-5)
 
 
 def test_opposite_vectors_are_told_apart_by_the_budget_and_no_more():
-    """In the cap of one, where the ratio is largest; the other's lies outside."""
+    """Tests one vector's cap, where the ratio is largest; the other's lies outside."""
     cap = mechanisms.priv_unit_cap(3, 3.0)
     at = lambda value: jnp.array([value, 0.0])
 
@@ -282,9 +285,10 @@ def test_opposite_vectors_are_told_apart_by_the_budget_and_no_more():
 
 
 def test_priv_unit_sends_less_noise_than_is_added_at_a_large_budget():
-    """DEEProtect's 7 features at ε = 5, in a ball of radius 1, where 2 apart is far."""
+    """DEEProtect's 7 features at ε = 5, in a ball of radius 1 and diameter 2."""
     error = 1 / mechanisms.priv_unit_cap(8, 5.0).mean ** 2 - 1
-    added = 7 * 8 * (2 / 5.0) ** 2  # E‖z‖² of the L2 mechanism, Gamma's law.
+    # E‖z‖² of the L2 mechanism, by the Gamma distribution.
+    added = 7 * 8 * (2 / 5.0) ** 2
     laplace = 7 * 2 * (2 * math.sqrt(7) / 5.0) ** 2
     assert error < added / 4 < laplace / 4
 

@@ -1,4 +1,4 @@
-"""Three ways to the same meta-gradient, and closed forms for it."""
+"""Three methods for the same meta-gradient, and closed forms for it."""
 
 import functools
 
@@ -21,7 +21,7 @@ FAST = [name for name in IMPLEMENTATIONS if name != "reference"]
 
 @functools.cache
 def solver(implementation, joint=False, num_steps=2, local_steps=1, **options):
-    """Compiled once for all tests with these settings: ``arrays -> (grads, infos)``."""
+    """Returns ``arrays -> (grads, infos)``, compiled once for all tests."""
     problem = adversarial(
         jax.random.key(0), num_steps=num_steps, local_steps=local_steps
     )
@@ -127,7 +127,7 @@ def test_whoever_has_weight_zero_may_hold_nan(implementation, chunk):
     spoil = lambda leaf: leaf.at[jnp.array([0, 2])].set(jnp.nan)
     spoiled = problem._replace(
         support=jax.tree.map(spoil, problem.support),
-        # Nothing but padding: the mean of no rows.
+        # Only padding: the mean of no rows.
         query=problem.query | {"mask": problem.query["mask"].at[0].set(0.0)},
     )
     for weights in (jnp.array([0.0, 1.0, 0.0, 3.0]), jnp.zeros(4)):

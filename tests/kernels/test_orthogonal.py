@@ -1,4 +1,4 @@
-"""Orthonormal rows against SciPy's polar factor; derivatives that hold anywhere."""
+"""Orthonormal rows against SciPy's polar factor, and derivatives at any point."""
 
 import functools
 
@@ -31,7 +31,7 @@ _residual = jax.jit(orthogonal.orthonormality_residual)
 
 
 def _polar(w):
-    """SciPy's factor, through a singular value decomposition in float64."""
+    """Returns SciPy's factor, by a singular value decomposition in float64."""
     flat = w.reshape(-1, *w.shape[-2:]).astype(np.float64)
     return np.stack([scipy.linalg.polar(m, side="left")[0] for m in flat]).reshape(
         w.shape
@@ -53,7 +53,7 @@ def test_is_the_polar_factor_of_scipy_and_of_the_reference(implementation, name)
 
 @pytest.mark.parametrize("condition", [1e3, 1e4, 1e5])
 def test_rounding_of_ill_conditioned_rows_is_repaired(condition):
-    # W Wᵀ has condition 1e6 to 1e10: its inverse root alone has no digit left.
+    # W Wᵀ has condition 1e6 to 1e10: its inverse root retains no correct digit.
     case = cases.CASES["ill_conditioned"]._replace(condition=condition)
     w = cases.matrix(case)
     got = _fast("eigh")(w)
@@ -105,11 +105,11 @@ def test_nearest_and_symmetric(seed, condition):
     w = cases.matrix(cases.CASES["square"]._replace(condition=condition), seed)
     q = np.asarray(_fast("eigh")(w), np.float64)
     np.testing.assert_allclose(q @ q.T, np.eye(4), atol=3e-6)
-    # W Qᵀ is symmetric and not negative only for the polar factor.
+    # W Qᵀ is symmetric positive semidefinite only for the polar factor.
     stretch = w @ q.T
     np.testing.assert_allclose(stretch, stretch.T, atol=1e-5)
     assert np.linalg.eigvalsh(stretch).min() > 0
-    # A second time changes nothing.
+    # A second application changes nothing.
     np.testing.assert_allclose(_fast("eigh")(jnp.float32(q)), q, atol=1e-6)
 
 
@@ -119,7 +119,7 @@ def _differences(fn, w, direction, step=1e-6):
 
 POINTS = {
     "general": lambda rng: rng.normal(size=(3, 5)),
-    # W Wᵀ = I: the eigenvectors' own derivatives are 0/0 here.
+    # W Wᵀ = I: the derivatives of the eigenvectors are 0/0 here.
     "orthonormal": lambda rng: np.linalg.qr(rng.normal(size=(5, 3)))[0].T,
     "two_alike": lambda rng: np.diag([2.0, 2.0, 0.5]) @ np.eye(3, 5),
     "square": lambda rng: rng.normal(size=(4, 4)),
@@ -151,7 +151,7 @@ def test_gradients_are_finite_differences_even_at_equal_eigenvalues(
 
 @ALL
 def test_derivative_at_orthonormal_rows_by_hand(implementation):
-    # At W = [I 0] dQ is the antisymmetric part of the left block, and all of the right.
+    # At W = [I 0], dQ is the antisymmetric part of the left block, and the right block.
     w = jnp.eye(2, 3)
     change = jnp.array([[1.0, 2.0, 5.0], [4.0, 3.0, 7.0]])
     _, got = jax.jvp(_fast(implementation), (w,), (change,))
@@ -171,7 +171,7 @@ def test_second_derivatives_at_equal_eigenvalues(implementation):
 
 
 def _deficient():
-    """Rank 2 of 3: the third row is the mean of the others; and its two directions."""
+    """Returns a matrix of rank 2 of 3 and its two directions; row 3 is a mean."""
     w = np.array([[1.0, 0, 0, 2], [0, 3, 0, 1], [0, 0, 0, 0]], np.float32)
     w[2] = (w[0] + w[1]) / 2
     return w
@@ -186,7 +186,7 @@ def test_lost_rank_gives_a_partial_isometry_and_says_so():
     np.testing.assert_allclose(residual, 1, atol=1e-4)  # √(3 - 2).
     left, _, right = np.linalg.svd(w)
     np.testing.assert_allclose(q, left[:, :2] @ right[:2], atol=5e-4)
-    # Newton-Schulz: never longer than an isometry either, and the residual shows it.
+    # Newton-Schulz is never longer than an isometry either, and the residual shows it.
     q = np.asarray(_fast("newton_schulz")(w))
     assert np.linalg.norm(q, 2) < 1 + 1e-5
     assert _residual(q) > 0.5
@@ -247,7 +247,7 @@ def test_a_matrix_that_is_not_finite_has_no_residual():
 
 
 def test_whole_numbers_are_refused_rather_than_cut_off():
-    # Entries of the result lie between -1 and 1, and would come back as 0.
+    # Entries of the result lie between -1 and 1; rounding would return 0.
     w = jnp.array([[3, 4, 0], [0, 0, 2]])
     for call in (orthogonal.orthonormal_rows, orthogonal.orthonormality_residual):
         with pytest.raises(TypeError, match="w must hold floats, got int32; .*astype"):

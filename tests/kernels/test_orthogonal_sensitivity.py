@@ -28,7 +28,7 @@ def _directions(name, seed=0):
 
 
 def _by_linear_programs(directions, width):
-    """max ‖Cα‖₁ in the box: the best of one linear program for every sign pattern."""
+    """Returns max ‖Cα‖₁ in the box: the best linear program over all sign patterns."""
     columns, most = directions.T, 0.0
     d, r = columns.shape
     for signs in itertools.product((1.0, -1.0), repeat=d - 1):
@@ -47,10 +47,10 @@ def test_one_direction_by_hand_and_its_bounds():
     # ‖c‖₁ = 7, ‖c‖₂ = 5, ‖c‖_∞ = 4; ΔQ = 2.
     got = _along(jnp.array([4.0, 0.0, -3.0]), 2.0)
     np.testing.assert_allclose(got, [3.5, 2.5, 3.5 / 3], rtol=1e-6)
-    # Equal changes everywhere: no gain over any change, d ΔQ and √d ΔQ.
+    # Equal changes everywhere: no gain over arbitrary changes, d ΔQ and √d ΔQ.
     got = _along(jnp.array([1.0, -1.0, 1.0, 1.0]), 3.0)
     np.testing.assert_allclose(got, [12, 6, 3])
-    # The length of c is of no account, even where its square overflows.
+    # The length of c does not matter, even if its square overflows.
     huge = _along(np.float32([3e38, 1.5e38]), 1.0)
     np.testing.assert_allclose(huge, [1.5, np.sqrt(1.25), 0.75], rtol=1e-6)
     assert not np.any(_along(np.zeros(3, np.float32), 1.0))
@@ -69,7 +69,7 @@ def test_one_direction_under_transformations():
     fn(jnp.ones(2), 1.0)
     c = jnp.array([1.0, -4.0])
     assert fn(c, 2.0).l1 == 2.5
-    # l1 = 1 + |c₀| / |c₁|, so d/dc₀ = 1/4 and d/dc₁ = 1/16; l2 √(1 + 1/16) likewise.
+    # l1 = 1 + |c₀| / |c₁|, so d/dc₀ = 1/4 and d/dc₁ = 1/16; l2 = √(1 + 1/16) as well.
     slope = jax.jit(jax.grad(lambda c: _along(c, 1.0).l1))
     np.testing.assert_allclose(slope(c), [0.25, 1 / 16], rtol=1e-6)
     slope = jax.jit(jax.grad(lambda c: _along(c, 1.0).l2))
@@ -109,7 +109,7 @@ def test_span_agrees_with_linear_programs_and_the_reference(name, seed):
 
 @pytest.mark.parametrize("shape", [(3, 30), (5, 14)])
 def test_span_of_a_window_agrees_with_qhull(shape):
-    # A vertex is the normal of a facet of the hull of ±c_j, over its distance.
+    # A vertex is a facet's normal of the hull of ±c_j, over its distance.
     directions = np.random.default_rng(3).normal(size=shape)
     points = directions.T
     hull = spatial.ConvexHull(np.concatenate([points, -points]))
@@ -125,7 +125,7 @@ def test_span_of_a_window_agrees_with_qhull(shape):
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(2, 8))
 def test_no_point_of_the_box_does_better(seed, rank, d):
     rng = np.random.default_rng(seed)
-    # Small integers make ties, parallel inputs, zero inputs and lost rank common.
+    # Small integers often give ties, parallel inputs, zero inputs and rank deficiency.
     directions = rng.integers(-2, 3, size=(rank, d)).astype(float)
     got = orthogonal.relaxed_span_sensitivity(directions, 1.0)
     points = rng.normal(size=(300, rank)) @ directions
@@ -145,10 +145,10 @@ def test_span_of_one_of_dependent_and_of_all():
     for same in (c, np.concatenate([c, -2 * c]), np.concatenate([c, 0 * c])):
         got = orthogonal.relaxed_span_sensitivity(same, 2.0)
         np.testing.assert_allclose(got, one, rtol=1e-6)
-    # The span of everything is no restriction: d ΔQ.
+    # The span of the whole space does not restrict anything: d ΔQ.
     every = orthogonal.relaxed_span_sensitivity(np.eye(4) + 0.1, 2.0)
     np.testing.assert_allclose(every, [8, 4, 2])
-    # A larger span can only be worse.
+    # A larger span cannot have a smaller sensitivity.
     more = orthogonal.relaxed_span_sensitivity([[4, 0, -3.0], [0, 1, 0]], 2.0)
     assert more.l1 > one.l1
     assert not any(orthogonal.relaxed_span_sensitivity(np.zeros((2, 3)), 1.0))
@@ -157,14 +157,15 @@ def test_span_of_one_of_dependent_and_of_all():
 
 
 def test_published_feature_scales():
-    # k = 7 features of d = 30 inputs, ΔQ = 1: the paper's scale, and valid better ones.
+    # k = 7 features of d = 30 inputs, ΔQ = 1: the paper's scale, and valid smaller
+    # ones.
     any_change = math.sqrt(30)
     assert round(orthogonal.deeprotect_feature_sensitivity(7, 30, 1.0), 1) == 79.4
     assert round(orthogonal.feature_sensitivity(7, any_change, 1), 2) == 3.62
     assert round(orthogonal.feature_sensitivity(7, any_change, 2), 3) == 0.906
-    # Whatever the input does, 7 features in (0, 1) differ by no more than 7.
+    # For any input, 7 features in (0, 1) differ by at most 7.
     assert orthogonal.feature_sensitivity(7, 1e9, 1) == 7
-    # Linear features have no such end.
+    # Linear features have no such limit.
     assert orthogonal.feature_sensitivity(4, 50.0, 0) == 100
     traced = jax.jit(lambda l2: orthogonal.feature_sensitivity(7, l2, 1))
     np.testing.assert_allclose(traced(any_change), 3.6228, rtol=1e-4)
@@ -203,7 +204,7 @@ def test_features_of_neighbours_stay_within_the_bound():
         moved = np.abs(features(x) - features(other)).sum(axis=1).max()
         bound = orthogonal.feature_sensitivity(7, relaxed.l2, layers)
         assert moved <= bound
-        # Layers that stretch by 2 in all double it, up to the end at 7.
+        # Layers with a total stretch of 2 double it, up to the limit of 7.
         told = orthogonal.feature_sensitivity(7, relaxed.l2, layers, gain=2.0)
         assert told == pytest.approx(min(7, 2 * bound))
     linear = np.abs((x - other) @ np.asarray(first[:7]).T).sum(axis=1).max()

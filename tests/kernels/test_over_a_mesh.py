@@ -1,4 +1,4 @@
-"""Kernels over a mesh of clients: parameters the same everywhere, clients spread."""
+"""Kernels over a mesh of clients: replicated parameters, sharded clients."""
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +65,7 @@ CASES = {
     "layer mean": lambda x, w: kernels.layer_mean(x, jnp.ones(len(x)))[None],
     "median": lambda x, w: kernels.coordinate_median(x)[None],
     "places": lambda x, w: selection.by_search(x, 0, len(x))[None],
-    # Everybody's numbers, at places of each shard's own.
+    # All clients' numbers, at each shard's positions.
     "places of a shard": lambda x, w: selection.by_search(
         w, 0 * len(x), jnp.int32(1 + jnp.sum(0 * x))
     )[None],

@@ -1,4 +1,4 @@
-"""A key taken out of a function: the same function of what was drawn."""
+"""Functions rewritten to take random draws instead of a key."""
 
 import chex
 import jax
@@ -91,7 +91,7 @@ def test_a_loop_that_runs_backwards_does():
         return jax.lax.scan(lambda c, one: (2 * c + one, c), 0.0, x, reverse=True)
 
     rewritten, _ = explicit(fn, X)
-    total, before = rewritten(X, jnp.ones(3))  # Of 1, 2, 3, from behind.
+    total, before = rewritten(X, jnp.ones(3))  # Cumulative from the end of 1, 2, 3.
     assert float(total) == 2 * (2 * 3 + 2) + 1
     np.testing.assert_allclose(before, [8, 3, 0])
 
@@ -109,7 +109,7 @@ def test_a_key_draws_the_same_numbers_again_and_another_key_others():
 
 
 def test_a_program_that_was_compiled_before_draws_anew():
-    """A cached program with a key is not the one that is exported, nor the reverse."""
+    """A cached program with a key differs from the exported one, and vice versa."""
     inner = jax.jit(lambda x: portable.by_platform(x, cpu=jnp.sin, default=jnp.cos))
     np.testing.assert_allclose(inner(X), np.sin(X), rtol=1e-6)
     rewritten, _ = explicit(lambda key, x: inner(x), X)
@@ -155,7 +155,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_draws_are_those_of_jax(name):
-    """With a key, number by number; with supplied draws, of the same law."""
+    """Equal numbers with a key; the same distribution with supplied draws."""
     own, jaxs = DRAWN[name]
     shape = (4000,)
     told = jaxs(jax.random.key(3), shape)
@@ -171,7 +171,7 @@ def test_draws_are_those_of_jax(name):
     supplied = sources[draw.law]()
     made = rewritten(supplied)
     assert made.dtype == told.dtype and made.shape == told.shape
-    for moment in (np.mean, np.std):  # Of the same law: within 5 standard errors.
+    for moment in (np.mean, np.std):  # Same distribution: within 5 standard errors.
         spread = 5 * (1 + np.std(told)) * np.std(told) / np.sqrt(told.size) + 0.05
         assert abs(moment(made) - moment(told)) < spread
 
@@ -194,7 +194,7 @@ STEPS = st.lists(
 
 
 def one(law, key, shape):
-    """A draw as a program asks for it, and what it is of."""
+    """Returns a requested draw and its expected description."""
     if law == "integers":
         return portable.randint(key, shape, -2, 7) * 0.5
     if law == "scaled":
@@ -203,7 +203,7 @@ def one(law, key, shape):
 
 
 def asked(law, shape):
-    """What has to be handed in for it, and how that is drawn by the same key."""
+    """Returns the expected draw, and the function that draws it from the same key."""
     if law == "integers":
         draw = Draw("integers", shape, -2, 7)
         return draw, lambda key: jax.random.randint(key, shape, -2, 7)
@@ -212,7 +212,7 @@ def asked(law, shape):
 
 
 def used(how, x, drawn):
-    """``x`` and what was drawn, by a program of some kind."""
+    """Returns ``x`` and the draws, from a program of the given kind."""
     add = lambda x, drawn: jnp.tanh(x) + jnp.sum(drawn)
     if how == "jit":
         return jax.jit(add)(x, drawn)
@@ -248,7 +248,7 @@ def test_a_program_of_what_was_drawn_is_the_program(steps, seed, abstract):
     for name, array in want.items():
         assert found[name].dtype == array.dtype and found[name].shape == array.shape
         np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-5)
-    if steps:  # And it is no other's: what is handed in is what counts.
+    if steps:  # The result depends only on the draws passed in.
         other = rewritten(x, *(-7 * array - 5 for array in drawn))
         assert not np.allclose(other["x"], found["x"])
 

@@ -1,4 +1,4 @@
-"""Gradients of examples, releases of vectors and answers, beside hand arithmetic."""
+"""Per-example gradients, private vectors and answers, against hand arithmetic."""
 
 import math
 
@@ -18,7 +18,7 @@ seeds = st.integers(0, 2**16)
 
 
 def errors(params, batch):
-    """Of each example half the squared error of a linear model of two outputs."""
+    """Returns half the squared error per example of a linear model of two outputs."""
     off = kernels.matmul(batch["x"], params["w"]) + params["b"][None] - batch["y"]
     return jnp.sum(off**2, axis=1) / 2
 
@@ -73,7 +73,7 @@ def test_gradients_are_clipped_as_those_made_one_by_one(seed, number, share, par
 def test_what_is_held_is_the_smaller_of_factors_and_gradients(number, d_in, d_out):
     params, batch = linear(0, number, d_in, d_out)
     assert kernels.is_factored_cheaper(1, d_in, d_out) == (d_in + d_out < d_in * d_out)
-    # A bias is no side of a product: its gradients are made one by one.
+    # A bias is not a factor of a product: its per-example gradients are materialized.
     assert "['b']" in kernels.leaves_without_factors(errors, params, batch)
     held = kernels.clipped_gradient_bytes(errors, params, batch)
     assert held == 4 * number * (min(d_in + d_out, d_in * d_out) + d_out)
@@ -117,11 +117,11 @@ def test_privunit_sends_one_length_in_any_unit(seed, size, scale, epsilon):
     )
     sent = send(x, 1.0)
     np.testing.assert_allclose(send(scale * x, scale), scale * sent, rtol=1e-4)
-    # Beyond the radius only the direction counts, and NaN is 0.
+    # Beyond the radius only the direction matters, and NaN is 0.
     far = x / np.linalg.norm(x)
     np.testing.assert_allclose(send(9 * far, 1.0), send(far, 1.0), rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(send(np.full_like(x, np.nan), 1.0), send(0 * x, 1.0))
-    # With the number that was added, v / E<v, u> is as long as 1 / E<v, u>.
+    # With the added number, v / E<v, u> is as long as 1 / E<v, u>.
     most = 1 / kernels.priv_unit_cap(max(size + 1, 3), epsilon).mean
     if size > 1:
         assert np.linalg.norm(sent) <= most * (1 + 1e-4)
@@ -177,7 +177,7 @@ def test_club_is_the_mean_over_all_pairs(seed, number, width):
     y, mean, log_variance = rng.normal(size=(3, number, width))
 
     def told(i, j):
-        """Of y_j by the law of row i, up to what does not depend on y."""
+        """Returns the log density of y_j given row i, up to a term without y."""
         return -np.sum((y[j] - mean[i]) ** 2 / np.exp(log_variance[i])) / 2
 
     own = np.mean([told(i, i) for i in range(number)])

@@ -16,7 +16,7 @@ from jaxanon.kernels.resample import cases, reference
 pytestmark = pytest.mark.slow
 
 SMALL = pytest.mark.parametrize("name", ["ragged", "no_padding"])
-# One program each; operation by operation there would be dozens to compile.
+# One program each; separate operations would need dozens of compilations.
 NEIGHBOURS = jax.jit(
     kernels.same_class_neighbors, static_argnums=3, static_argnames="block"
 )
@@ -35,7 +35,7 @@ def _client(name):
 
 
 def _on_segment(row, x, neighbours, atol=1e-5):
-    """(i, j, u) of every pair of a row and its neighbour that ``row`` lies between."""
+    """Returns (i, j, u) of every row and neighbour between which ``row`` lies."""
     hits = []
     for i, peers in enumerate(neighbours):
         for j in [i] if not peers else peers:
@@ -70,14 +70,14 @@ def test_neighbours_are_those_of_imbalanced_learn():
 
 
 def test_neighbours_by_hand_far_from_the_origin():
-    # Around 1e4 the squares agree to 8 digits; only centring tells 1 from 1.5.
+    # Around 1e4 the squares agree to 8 digits; only centring separates 1 from 1.5.
     x = np.float32([[0.0], [1.0], [2.5], [4.5]]) + np.float32(1e4)
     found, _ = NEIGHBOURS(x, np.zeros(4, int), np.ones(4, bool), 2, block=3)
     np.testing.assert_array_equal(found, [[1, 2], [0, 2], [1, 3], [2, 1]])
 
 
 def test_neighbours_survive_half_precision():
-    # 300^2 overflows float16; distances must be taken in float32.
+    # 300^2 overflows float16; distances must be computed in float32.
     x = np.float16([[300.0], [0.0], [-290.0]])
     found, _ = NEIGHBOURS(x, np.zeros(3, int), np.ones(3, bool), 1)
     np.testing.assert_array_equal(found, [[1], [2], [1]])
@@ -99,11 +99,11 @@ def test_smote_rows_lie_between_a_row_and_its_neighbour(name):
 
 
 def _steps(u_scale=1.0):
-    """Where 4,000 SMOTE rows of two points, 0 and 1, lie between them."""
+    """Returns where 4,000 SMOTE rows lie between the two points 0 and 1."""
     x, labels = np.float32([[0.0], [1.0]]), np.zeros(2, np.int32)
     table = TABLE(x, labels, np.ones(2, bool), 1, 5)
     made = SMOTED(jax.random.key(2), x, table, 4000)
-    # From row 1 towards row 0 the step is 1 - x: uniform either way.
+    # From row 1 towards row 0 the step is 1 - x, uniform as well.
     return u_scale * np.ravel(made.x)
 
 
@@ -168,7 +168,7 @@ def test_under_sample_takes_every_row_equally_often():
     assert (rows[:, 0] != rows[:, 1]).all() and (rows[:, 2] == 4).all()
     seen = np.bincount(np.ravel(rows[:, :2]), minlength=6)
     assert seen[4] == seen[5] == 0
-    # The first index alone must be uniform too, not only the pair.
+    # The marginal of the first index must be uniform, too.
     for drawn in (rows[:, 0], rows[:, 1]):
         assert stats.chisquare(np.bincount(drawn, minlength=4)[:4]).pvalue > 0.01
 
@@ -178,11 +178,11 @@ def _flat(x):
 
 
 def test_neighbours_of_a_large_client_are_found_in_blocks():
-    # All distances of 4,000 rows at once would be 64 MB and more.
+    # All distances of 4,000 rows at once would be over 64 MB.
     x = jax.ShapeDtypeStruct((4000, 768), jnp.float32)
     run = jax.jit(lambda x: kernels.same_class_neighbors(x, *_flat(x), 5))
     temporary = run.lower(x).compile().memory_analysis().temp_size_in_bytes
-    assert temporary < 48_000_000  # 12 MB are the centred rows.
+    assert temporary < 48_000_000  # The centred rows have 12 MB.
 
 
 def test_windows_keep_their_shape():
@@ -238,20 +238,21 @@ def test_says_what_was_wrong(change, message):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e20])
 def test_a_row_beyond_measure_leads_nobody_into_another_class(bad):
-    # Class c lies about 100 c. Square of 1e20 overflows; its distances say nothing.
+    # Class c lies about 100 c. The square of 1e20 overflows, so its distances are
+    # invalid.
     labels, mask = np.arange(12) % 3, np.ones(12, bool)
     x = 100.0 * labels[:, None] + jax.random.normal(jax.random.key(0), (12, 2))
     found, count = NEIGHBOURS(x.at[5, 1].set(bad), labels, mask, 3)
     np.testing.assert_array_equal(labels[found], np.repeat(labels[:, None], 3, axis=1))
     assert count.tolist() == [3] * 12
-    # The others' nearest are what they are without that row, which comes last.
+    # The others' neighbours are the same without that row, which comes last.
     others = np.arange(12) != 5
     alone, _ = NEIGHBOURS(x, labels, others, 2)
     np.testing.assert_array_equal(np.asarray(found)[others, :2], alone[others])
 
 
 def test_whole_numbers_are_refused_rather_than_cut_off():
-    # A row between 1 and 2 is no whole number, and would come back as 1.
+    # A row between 1 and 2 is not an integer; rounding would return 1.
     x, labels, mask = jnp.array([[1], [2]]), jnp.zeros(2, int), jnp.ones(2, bool)
     table = kernels.balance_table(x.astype(float), labels, mask, 1, 1)
     for call in (

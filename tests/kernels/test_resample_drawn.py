@@ -1,4 +1,4 @@
-"""Resampling of drawn rows, masks and labels, beside loops over them."""
+"""Resampling of drawn rows, masks and labels, against loops."""
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ CLASSES = 3
 
 @st.composite
 def clients(draw, sizes=(1, 6)):
-    """Rows, labels (some that there are not), and which rows are real."""
+    """Draws rows, labels (some of absent classes), and the mask of real rows."""
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     number = draw(st.sampled_from(sizes))
     shape = draw(st.sampled_from(((2,), (2, 1))))
@@ -34,7 +34,7 @@ def of_class(client, wanted):
 
 
 def neighbours_of(client, row, number):
-    """The nearest rows of its class, by their distances in float64."""
+    """Returns the nearest rows of its class, by distances in float64."""
     x, labels, mask = client
     others = [i for i in of_class(client, labels[row]) if i != row] if mask[row] else []
     flat = x.reshape(len(x), -1).astype(np.float64)
@@ -67,7 +67,7 @@ def test_a_table_holds_each_real_row_of_a_class_once(client):
 
 
 def between(client, row, wanted, number):
-    """Whether a row lies between one of its class and one of that one's neighbours."""
+    """Returns whether a row lies between one of its class and a neighbour."""
     x, flat = np.asarray(row, np.float64).ravel(), client[0].reshape(len(client[0]), -1)
     flat = flat.astype(np.float64)
     near = 1e-5 if client[0].dtype == np.float32 else 6e-3
@@ -82,7 +82,7 @@ def between(client, row, wanted, number):
 
 
 def checked(client, rows, number):
-    """Rows that were drawn: of classes that there are, and between their rows."""
+    """Checks that drawn rows have existing classes and lie between their rows."""
     assert rows.x.dtype == client[0].dtype and rows.x.shape[1:] == client[0].shape[1:]
     for x, label, real in zip(rows.x, rows.labels, rows.mask, strict=True):
         if real:
@@ -133,7 +133,7 @@ def test_balanced_classes_hold_their_own_rows_and_as_many_as_asked(
         part = np.asarray(rows.x[c * samples_per_class : (c + 1) * samples_per_class])
         real = rows.mask[c * samples_per_class : (c + 1) * samples_per_class]
         assert np.all(real) if len(own) else not np.any(real)
-        # All rows of a small class are there, and so many of a large one.
+        # All rows of a small class are present, and the given number of a large one.
         kept = sum(
             np.any(np.all(part == one, axis=tuple(range(1, part.ndim))))
             for one in client[0][own]
@@ -158,7 +158,7 @@ def test_draws_are_of_classes_that_there_are_with_a_table_or_without(
     real = mask & (labels >= 0) & (labels < CLASSES)
     assert np.all(rows.mask) if real.any() else not np.any(rows.mask)
     checked(client, rows, 2)
-    if samples_per_class <= 1:  # Then every row is a real one.
+    if samples_per_class <= 1:  # All rows are then real.
         assert all(
             np.any(np.all(x[real] == one, axis=tuple(range(1, x.ndim))))
             for one in np.asarray(rows.x)[np.asarray(rows.mask)]

@@ -1,4 +1,4 @@
-"""Draws from the balanced set: the exact distribution, at the price of the draws."""
+"""Draws from the balanced set: exact distribution, at the cost of the draws only."""
 
 import chex
 import jax
@@ -12,7 +12,7 @@ from jaxanon.kernels.resample import cases, reference
 
 
 def _histogram(rows, x):
-    """Counts of draws by pair (i, j), read off rows made of one-hot ``x``."""
+    """Counts draws by pair (i, j), inferred from one-hot rows ``x``."""
     counts = np.zeros((len(x), len(x)))
     for row in rows:
         ends = np.flatnonzero(row)
@@ -24,8 +24,8 @@ def _histogram(rows, x):
 
 
 def test_draws_have_the_distribution_of_the_balanced_set():
-    # One-hot rows: a draw shows which two rows it lies between, though not in which
-    # order, so (i, j) and (j, i) are added up.
+    # One-hot rows show the two source rows of a draw, but not their order, so (i, j)
+    # and (j, i) are added up.
     counts, n, samples_per_class, k = (8, 3, 1), 14, 5, 2
     labels = np.array([0] * 8 + [1] * 3 + [2] + [0, 1], np.int32)
     mask = np.arange(n) < sum(counts)
@@ -45,10 +45,8 @@ def test_draws_have_the_distribution_of_the_balanced_set():
         return stats.chisquare(both[p > 0], len(rows.x) * p[p > 0]).pvalue
 
     assert p_value(samples_per_class, k) > 0.01
-    assert (
-        p_value(samples_per_class + 1, k) < 1e-3
-    )  # A wrong T is told from the right one.
-    assert p_value(samples_per_class, 1) < 1e-6  # So is a wrong number of neighbours.
+    assert p_value(samples_per_class + 1, k) < 1e-3  # Rejects a wrong T.
+    assert p_value(samples_per_class, 1) < 1e-6  # Rejects a wrong number of neighbours.
 
 
 def test_draw_without_a_table_is_the_same_draw():

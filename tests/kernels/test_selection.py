@@ -1,4 +1,4 @@
-"""Sums of places in ascending order: the search beside the sort, and beside NumPy."""
+"""Sums of the k smallest: search against sort and NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +11,9 @@ from jaxanon import kernels
 from jaxanon.kernels import selection
 
 by_search, by_sort = jax.jit(selection.by_search), jax.jit(selection.by_sort)
-# Of few sizes, so that few programs are compiled. Drawn on purpose: ties, infinities,
-# zeros of both signs, and numbers below the smallest normal one, of which the order
-# matters alone, for a CPU may make them 0.
+# Few sizes, so that few programs compile. Includes ties, infinities, zeros of both
+# signs, and subnormal numbers, whose order alone is tested because a CPU may flush them
+# to 0.
 SIZES = st.sampled_from([1, 2, 9, 24])
 NUMBERS = st.one_of(
     st.sampled_from([0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, 3e-39, -3e-39]),
@@ -25,7 +25,7 @@ NUMBERS = st.one_of(
 @given(st.data())
 @example(None)
 def test_the_search_finds_what_a_sort_finds(data):
-    if data is None:  # Twice the width, and a bit: several blocks and padding.
+    if data is None:  # Twice the width, and more: several blocks and padding.
         x = np.random.default_rng(0).normal(size=(24, 600)).astype(np.float32)
         first, last = 3, 20
     else:
@@ -34,7 +34,7 @@ def test_the_search_finds_what_a_sort_finds(data):
         x = np.array([data.draw(column) for _ in range(3)], np.float32).T
         first, last = (data.draw(st.integers(0, size)) for _ in range(2))
     kept = np.sort(x, axis=0)[first:last].astype(float)
-    with np.errstate(invalid="ignore"):  # Of both infinities.
+    with np.errstate(invalid="ignore"):  # Sum of both infinities.
         expected = kept.sum(axis=0)
     for found in (by_search(x, first, last), by_sort(x, first, last)):
         largest = np.abs(np.where(np.isinf(kept), 0, kept)).max(initial=0)
@@ -55,7 +55,7 @@ def test_one_place_is_found_to_the_last_bit():
                 found = by_search(cast, place, place + 1)
                 assert found.dtype == dtype
                 np.testing.assert_array_equal(found, ascending[place])
-            # Side by side, each at its own places: a median, and most of a column.
+            # In parallel, each at separate positions: a median, and most of a column.
             first, last = np.array([12, 2]), np.array([13, 24])
             both = jax.jit(jax.vmap(selection.by_search))(
                 np.stack([cast, cast]), first, last

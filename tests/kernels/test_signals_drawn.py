@@ -1,4 +1,4 @@
-"""Signals and warping of drawn shapes, lengths and padding, beside SciPy and loops."""
+"""Signals and warping of drawn shapes, lengths and padding, against SciPy and loops."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +31,7 @@ def lengths_of(seed, lead, time):
 
 
 def padded(x, lengths, filler):
-    """The recordings with ``filler`` where they are not real."""
+    """Returns the recordings with ``filler`` in place of padding."""
     real = np.arange(x.shape[-2]) < np.asarray(lengths)[..., None]
     return np.where(real[..., None], x, np.asarray(filler, x.dtype))
 
@@ -100,7 +100,7 @@ def test_a_recording_in_two_parts_is_filtered_as_scipy_does_it_in_one(
 def test_a_steady_state_is_scipys_and_stays(sections, seed, lead, width):
     first = recordings(seed, lead, 1, width)
     state = kernels.sosfilt_steady_state(sections, first[..., 0, :])
-    theirs = scipy.signal.sosfilt_zi(sections)  # Of a step from 0 to 1.
+    theirs = scipy.signal.sosfilt_zi(sections)  # Response to a step from 0 to 1.
     expected = theirs[:, :, None] * first[..., None, :, :]
     np.testing.assert_allclose(state, expected, atol=1e-4)
     y, after = kernels.sosfilt(sections, np.repeat(first, 40, axis=-2), state)
@@ -207,7 +207,7 @@ def test_paces_are_counted_whatever_follows_the_recording(seed, lead):
     counts = np.asarray(count(np.nan))
     np.testing.assert_array_equal(counts, count(50.0))
     assert counts.dtype == np.int32 and np.all(counts >= 0)
-    # A step is a maximum and a minimum, neither of them at an end.
+    # A step is a maximum and a minimum, both in the interior.
     assert np.all(2 * counts <= np.maximum(lengths - 2, 0))
     assert np.all(counts[np.asarray(lengths) < 4] == 0)
 
@@ -243,7 +243,7 @@ def test_warping_costs_what_the_whole_table_says(seed, width, band, local_cost):
         least = warped(x[pair][:n], y[pair][:m], cost, band)
         total = np.sqrt(least) if local_cost == "squared_euclidean" else least
         np.testing.assert_allclose(distance[pair], total, rtol=1e-5)
-        # The path goes from first to last by single steps, and costs as much.
+        # The path goes from first to last by single steps, and has the same cost.
         i, j = (np.asarray(one[pair])[mask] for one in (path.x_index, path.y_index))
         assert (i[0], j[0], i[-1], j[-1]) == (0, 0, n - 1, m - 1)
         steps = set(zip(np.diff(i), np.diff(j), strict=True))

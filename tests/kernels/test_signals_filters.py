@@ -139,7 +139,7 @@ def test_ragged_recordings_are_filtered_each_by_itself(name):
         y = jax.jit(functools.partial(signals.sosfiltfilt, sections))(x, lengths)
     for row, out, size in zip(x, np.asarray(y), lengths, strict=True):
         assert not out[size:].any()
-        if size > 9:  # SciPy takes no shorter ones.
+        if size > 9:  # SciPy rejects shorter ones.
             theirs = signal.sosfiltfilt(sections, row[:size], axis=0)
             np.testing.assert_allclose(out[:size], theirs, atol=1e-9)
         for c in range(case.channels if size else 0):
@@ -160,7 +160,7 @@ def test_vmap_of_one_is_the_batch_and_compiles_once(traced_once):
 
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32])
 def test_precision(dtype):
-    # At 0.3 Hz the poles are near 1; rounded float32 coefficients alone would show.
+    # At 0.3 Hz the poles are near 1; float32 coefficients would show rounding errors.
     sections = signals.butterworth(5, 0.3, RATE)
     x = 9.81 + np.random.default_rng(0).normal(size=(2000, 1))
     x = jnp.asarray(x, dtype)

@@ -121,7 +121,7 @@ def test_how_statistics_follow_a_scale(x, scale):
 
 
 def test_energy_of_a_table_that_was_published():
-    # Mean .28 and deviation .12 over windows of 125 samples, energy 12.11 (GEN).
+    # Mean .28 and std .12 over windows of 125 samples, energy 12.11 (GEN).
     energy = 125 * (0.28**2 + 0.12**2)
     assert abs(energy / 12.11 - 1) < 0.05
     x = 0.28 + 0.12 * np.sqrt(2) * np.sin(2 * np.pi * np.arange(125) / 25)
@@ -170,7 +170,7 @@ def test_statistics_have_gradients_and_zero_where_constant():
         assert not jacobian(x)[..., 1, 6:, :].any()
         still = jacobian(np.ones_like(x))
     assert np.isfinite(still).all()
-    for index in (1, 2, 7, 8):  # Deviation, variance, skewness, kurtosis.
+    for index in (1, 2, 7, 8):  # Standard deviation, variance, skewness, kurtosis.
         assert not still[index].any()
     np.testing.assert_allclose(still[0, 0, 0, 0], 1 / 9)
 
@@ -203,7 +203,7 @@ def test_says_what_was_wrong():
 
 @pytest.mark.parametrize("scale", [1e38, 2.0**126, 1e-33])
 def test_values_near_the_ends_of_a_float_have_all_that_it_can_hold(scale):
-    # Sums of them, and squares, and the reciprocal of the largest, do not fit a float.
+    # Their sums, squares, and the reciprocal of the largest overflow.
     x = (scale * np.random.default_rng(1).uniform(-1, 2, (50, 1))).astype(np.float32)
     found = jax.jit(signals.window_statistics)(x)
     exact = x.astype(np.float64)
@@ -216,7 +216,7 @@ def test_values_near_the_ends_of_a_float_have_all_that_it_can_hold(scale):
     close(found.interquartile_range, quartiles[1] - quartiles[0])
     close(found.skewness, stats.skew(exact), rtol=1e-4)
     close(found.kurtosis, stats.kurtosis(exact), rtol=1e-4)
-    assert found.energy == (np.inf if scale > 1 else 0)  # No float holds it.
+    assert found.energy == (np.inf if scale > 1 else 0)  # It overflows every float.
 
 
 def test_a_huge_value_takes_nothing_from_the_small_ones_that_are_in_order():

@@ -15,7 +15,7 @@ G = 9.80665
 
 
 def _smooth(acceleration, rate_hz):
-    """The filtered magnitude, by SciPy."""
+    """Returns the magnitude filtered by SciPy."""
     r = np.linalg.norm(acceleration, axis=-1)
     sections = signal.butter(5, 3.667, fs=rate_hz, output="sos")
     return signal.sosfilt(sections, r, zi=signal.sosfilt_zi(sections) * r[0])[0]
@@ -38,7 +38,7 @@ def test_steps_of_a_known_walk(rate_hz, pace_s):
 
 
 def _swings(*swings):
-    """Swings up by ``jerk`` and back, one each ``pace_s``; 1,000 samples a second."""
+    """Returns swings up by ``jerk`` and back, one each ``pace_s``, at 1,000 Hz."""
     r = [0.0]
     for jerk, pace_s in swings:
         half = round(500 * pace_s)
@@ -48,7 +48,7 @@ def _swings(*swings):
 
 STRONG, BRISK, WEAK = [(20, 0.4)] * 20, [(3, 0.6)] * 21, [(0.1, 0.4)] * 30
 BY_HAND = [
-    # 0.5 times 2.5 is needed at first.
+    # 0.5 times 2.5 is required at first.
     ([(1.251, 0.4)], 1),
     ([(1.249, 0.4)], 0),
     # Paces of 0.2 s to 0.8 s are within a factor of 2 of 0.4 s; the first has none.
@@ -56,13 +56,14 @@ BY_HAND = [
     ([(3, 0.198)] * 2, 1),
     ([(3, 0.798)] * 2, 2),
     ([(3, 0.802)] * 2, 1),
-    # After 20 steps of jerk 20 the mean is 20: below half of it, but 5 is sure.
+    # After 20 steps of jerk 20 the mean is 20: 5 is below half of it, but certain.
     ([*STRONG, (4.99, 0.4)], 20),
     ([*STRONG, (5.01, 0.4)], 21),
     # After 4 of them the mean is (4 * 20 + 16 * 2.5) / 20 = 6.
     ([*STRONG[:4], (3.01, 0.4)], 5),
     ([*STRONG[:4], (2.99, 0.4)], 4),
-    # What is no step is forgotten: its jerk moves no mean. Its time still counts.
+    # A peak that is not a step is dropped: its jerk changes no mean, but its time
+    # counts.
     ([*WEAK, (1.249, 0.4)], 0),
     ([*WEAK, (1.251, 0.4)], 1),
     ([(3, 0.4), (0.1, 0.1), (3, 0.1)], 1),
@@ -80,7 +81,7 @@ BY_HAND = [
 
 
 def _judged(r, real, rate_hz):
-    """What the counter makes of a magnitude that is filtered already."""
+    """Counts the steps of a magnitude that is already filtered."""
     is_candidate, jerk, pace = steps._candidates(r, real)
     return steps._count_steps(is_candidate, jerk, pace / rate_hz)
 
@@ -116,7 +117,7 @@ def test_counters_agree_with_loops_on_wandering_walks(rate_hz):
         assert first == reference.count_steps_jerk_pace(smooth, rate_hz)
         r = np.linalg.norm(row[:size], axis=-1)
         assert second == reference.count_steps_threshold(r, 11.0)
-    # Both kinds of verdict must have been put to the test.
+    # Both outcomes must occur.
     turns = sum(
         len(signal.argrelmin(_smooth(row[:n], rate_hz))[0])
         for row, n in zip(x, lengths, strict=True)
@@ -126,7 +127,7 @@ def test_counters_agree_with_loops_on_wandering_walks(rate_hz):
 
 
 def test_level_stretches_do_not_turn():
-    # Without a filter: the judge of the turns alone, on ties that floats rarely have.
+    # Without a filter: tests only the turning points, on ties that floats rarely have.
     r = np.array([0, 0, 3, 3, 5, 5, 5, 2, 2, 1, 1, 4, 4, 9, 0, 0, 1.0])
     judge = jax.jit(lambda r, real: _judged(r, real, 20.0))
     for size in range(4, len(r) + 1):
@@ -192,16 +193,16 @@ def test_a_magnitude_equal_to_the_threshold_is_above_it():
 
 
 def _steps_among(jerks, paces=None):
-    """Steps among candidates with these jerks and paces in s (0 is not known)."""
+    """Counts steps among candidates with these jerks and paces in s (0: unknown)."""
     jerks = jnp.array(jerks, jnp.float32)
     paces = jnp.zeros(len(jerks)) if paces is None else jnp.array(paces, jnp.float32)
     return int(steps._count_steps(jnp.ones(len(jerks), bool), jerks, paces))
 
 
 def test_bounds_of_jerk_and_pace_are_included():
-    # Half of the 2.5 that are remembered at first; exact in binary.
+    # Half of the initial 2.5; exact in binary.
     assert (_steps_among([1.25]), _steps_among([1.2499])) == (1, 0)
-    # One step of 400 makes the mean 22.375, so 5 is below the half of it, and sure.
+    # One step of 400 makes the mean 22.375, so 5 is below half of it, and certain.
     assert (_steps_among([400, 5]), _steps_among([400, 4.999])) == (2, 1)
     usual = np.float32(jnp.mean(jnp.full((1, 20), 0.4), axis=-1)[0])
     for share, off in ((0.5, 0.999), (2, 1.001)):

@@ -1,4 +1,4 @@
-"""Windows against loops and the cutting on the host."""
+"""Windows against loops and the version on the host."""
 
 import functools
 
@@ -41,7 +41,7 @@ def test_windows_are_those_of_the_datasets_and_of_the_loops(name):
 
 
 def test_a_stream_is_cut_as_the_datasets_cut_it():
-    # Laid end to end; a window is dropped if its first and last row differ in owner.
+    # Concatenated; a window is dropped if its first and last row differ in owner.
     x, lengths = cases.recordings(cases.CASES["gaps"], 0, np.float32)
     recordings = [
         Recording(row[:size], 0, {"subject": i})
@@ -80,7 +80,7 @@ def test_windows_of_every_type_under_vmap_grad_and_a_mesh(traced_once, over_a_me
     half = jax.jit(cut)(x.astype(jnp.bfloat16), lengths)
     assert half.windows.dtype == jnp.bfloat16
     np.testing.assert_array_equal(half.windows, expected.windows.astype(jnp.bfloat16))
-    # Each sample's gradient is the number of real windows that it is in.
+    # Each sample's gradient is the number of real windows that contain it.
     grads = jax.jit(jax.grad(lambda x: jnp.sum(cut(x, lengths).windows)))(x)
     starts = np.arange(0, case.time - case.length + 1, case.stride)
     for row, size in zip(grads, lengths, strict=True):

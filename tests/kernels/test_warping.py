@@ -1,4 +1,4 @@
-"""Time warping against two plain loops, dtaidistance, hand arithmetic, properties."""
+"""Time warping against two loops, dtaidistance, hand arithmetic, and properties."""
 
 import functools
 
@@ -27,7 +27,7 @@ SETTINGS = [
 
 @functools.cache
 def _warped(name, band, local_cost, lanes=3):
-    """Series, lengths, and what the kernel makes of them."""
+    """Returns series, lengths, and the kernel's result."""
     case = cases.CASES[name]
     x, y, n, m = cases.series(case, 0)
     lengths = {"x_lengths": n, "y_lengths": m} if case.ragged else {}
@@ -44,8 +44,8 @@ def _warped(name, band, local_cost, lanes=3):
 
 @pytest.mark.parametrize(("name", "band", "local_cost"), SETTINGS)
 def test_agrees_with_reference(name, band, local_cost):
-    # Drawn samples: no two paths are equally good, so the paths must agree too. Padding
-    # is NaN, and pairs do not fill the lanes.
+    # Drawn samples have no equally good paths, so the paths must agree too. Padding is
+    # NaN, and pairs do not fill the lanes.
     real, got, path = _warped(name, band, local_cost)
     assert got.dtype == np.float32
     for k, (x, y) in enumerate(real):
@@ -66,9 +66,9 @@ def test_agrees_with_reference(name, band, local_cost):
 def test_agrees_with_dtaidistance(name, band, local_cost):
     dtw_ndim = pytest.importorskip("dtaidistance.dtw_ndim")
     if local_cost == "absolute":
-        local_cost = "euclidean"  # The same thing for one channel.
+        local_cost = "euclidean"  # The same for one channel.
         assert name == "one_channel"
-    # Its window counts the diagonal as 1, and a distance is of one path at least.
+    # Its window counts the diagonal as 1, and a distance covers at least one path.
     window = None if band is None else band + 1
     inner = local_cost.replace("_", " ")
     real, got, _ = _warped(
@@ -84,8 +84,8 @@ def test_agrees_with_dtaidistance(name, band, local_cost):
 
 
 def test_by_hand():
-    # 0 0 | 3 5 4 | 0 against 0 | 3 4 | 0: every sample finds its equal but 5, which is
-    # 1 from the 4. Root of 1; and 1 as it is.
+    # 0 0 | 3 5 4 | 0 against 0 | 3 4 | 0: every sample has an equal except 5, which is
+    # 1 from the 4. The root of 1, and 1 without the root.
     x = jnp.array([0.0, 0.0, 3.0, 5.0, 4.0, 0.0])[None, :, None]
     y = jnp.array([0.0, 3.0, 4.0, 0.0])[None, :, None]
     corner = jnp.array([[[3.0, 4.0]]])
@@ -99,7 +99,7 @@ def test_by_hand():
 
     warped, across = found()
     np.testing.assert_array_equal(warped, [1, 2])
-    # 3 and 4 in two channels: 5 as the crow flies, 7 round the corner.
+    # 3 and 4 in two channels: 5 in the Euclidean norm, 7 in the L1 norm.
     np.testing.assert_array_equal(np.ravel(across), [5, 5, 7])
 
 
@@ -123,21 +123,21 @@ def test_properties(pair):
     x, y = pair
     found = _distances(x, y)
     straight = np.sqrt(np.sum((x - y) ** 2, axis=(1, 2)))
-    # A table walked the other way adds in another order; the rest only compares, but
-    # programs that are compiled apart may round in another way.
+    # A reversed table adds in another order. The others only compare, but separately
+    # compiled programs may round differently.
     np.testing.assert_allclose(found["there"], found["back"], rtol=1e-5)
     up = 1 + 1e-6
     assert not found["self"].any()
     np.testing.assert_allclose(found["band 0"], straight, rtol=1e-5)
     assert (found["there"] <= found["band 2"] * up).all()
     assert (found["band 2"] <= found["band 0"] * up).all()
-    # First and last samples are matched whatever the path.
+    # First and last samples are matched on any path.
     ends = np.sqrt(np.sum((x[:, [0, -1]] - y[:, [0, -1]]) ** 2, axis=(1, 2)))
     assert (found["there"] >= ends * (1 - 1e-5)).all()
 
 
 def test_a_band_as_wide_as_the_series_is_no_band():
-    # Sums of squares of whole numbers are exact, however programs are compiled.
+    # Sums of squares of integers are exact in any compilation.
     x, y, *_ = cases.series(cases.CASES["tall"], 0)
     x, y = np.round(4 * x), np.round(4 * y)
     warped = lambda band: jax.jit(functools.partial(dtw, band=band, lanes=3))(x, y)
@@ -153,7 +153,7 @@ def test_lanes_change_no_bit(setting, lanes):
 
 
 def test_what_is_not_finite_stays_in_its_pair():
-    # Pair after pair goes through the same lane; none may see what another held.
+    # Pairs share a lane one after another; none may see the previous one's values.
     case = cases.CASES["wide"]
     x, y, *_ = cases.series(case, 0)
     _, expected, _ = _warped("wide", None, "squared_euclidean")
@@ -176,7 +176,7 @@ def test_no_sample_is_no_path():
         return of(x), path.mask, jax.grad(lambda x: jnp.sum(1 / of(x)))(x)
 
     distance, mask, gradient = run(x, y)
-    # Lengths beyond the axis mean all of it: three times (3 - 1)^2, and the root.
+    # Lengths beyond the axis mean the whole axis: three times (3 - 1)^2, and the root.
     np.testing.assert_allclose(distance, [np.inf, np.inf, np.inf, 12**0.5], rtol=1e-6)
     assert not mask[:3].any() and mask[3].sum() == 3
     assert not gradient[:3].any() and gradient[3].any()

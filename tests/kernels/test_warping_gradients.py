@@ -41,7 +41,7 @@ def test_derivatives_are_those_of_finite_differences(local_cost):
         return jnp.sum(weights * dtw(x, y, local_cost=local_cost, lanes=2))
 
     def slope(x, y):
-        """By reverse mode, along ``direction``."""
+        """Returns the slope along ``direction``, by reverse mode."""
         pairs = zip(jax.grad(of, argnums=(0, 1))(x, y), direction, strict=True)
         return sum(jnp.vdot(gradient, d) for gradient, d in pairs)
 

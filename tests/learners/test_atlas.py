@@ -50,7 +50,7 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
     one = SampledGaussian(noise_multiplier=guarantee.noise_multiplier / 2 / 3**0.5)
     assert epsilon_spent([one], 1e-5) == pytest.approx(told["epsilon"], rel=1e-3)
     assert 1.97 < told["epsilon"] <= 2.0
-    # The excess claim of reading C does not affect noise without scores.
+    # The inflated claim of interpretation C does not affect noise without scores.
     hidden = {"scores": "hidden", "privacy_unit": "client"}
     kept = [
         small("atlas", noise_interpretation="C", **more).guarantee.holds
@@ -120,7 +120,7 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
     report = ja.evaluate(again, data)
     told = report["shuffled"]
     assert told["slots"] == 3 and told["chance"] == pytest.approx(1 / 5)
-    assert told["linked"] * 5 in range(6)  # Of five messages.
+    assert told["linked"] * 5 in range(6)  # The fraction linked among five messages.
     page = (tmp_path / "run" / "report.html").read_text()
     page = " ".join(page.split())
     assert "at random in 3 slots" in page and "(chance level: 20 %)" in page

@@ -84,7 +84,7 @@ def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_
     assert ledger.read(tmp_path / "run")["true"] == pytest.approx(true)
     page = (tmp_path / "run" / "report.html").read_text()
     assert f"scores leave {true['noise_multiplier']:.3g} in the worst case" in page
-    # Masks that learn: of the state, and no more than what is claimed.
+    # With learned masks: the state's ε, at most the claimed one.
     learned = trained("atlas", epochs=2, noise_interpretation="C")
     told = ledger.of_run(learned.method, learned.state).report(2)
     least = float(learned.state.own.least.min())

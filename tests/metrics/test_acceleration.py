@@ -1,4 +1,4 @@
-"""Which channels a pedometer is given."""
+"""Selection of the pedometer's channels."""
 
 import numpy as np
 import pytest
@@ -30,14 +30,14 @@ def test_two_sensors_are_not_added_up():
 
 
 def test_what_a_person_adds_alone_has_no_gravity_to_count_steps_by():
-    # MotionSense as DySan cuts it. At rest these are 0 m/s², not 9.8.
+    # MotionSense as cut for DySan. At rest these are 0 m/s², not 9.8.
     sensors = ("rotationRate", "userAcceleration")
     names = [f"{sensor}.{axis}" for sensor in sensors for axis in "xyz"]
     assert metrics.acceleration(WINDOWS, names, ["rad/s"] * 3 + ["g"] * 3) is None
 
 
 def test_of_both_that_with_gravity_is_taken():
-    # UCI HAR's own nine signals, less the gyroscope's.
+    # UCI HAR's nine signals without the gyroscope's.
     signals = ("body_acc", "total_acc")
     names = [f"{signal}_{axis}" for signal in signals for axis in "xyz"]
     rest = np.float32([[[0, 0, 0, 0, 0, 1], [0, 0, 0.5, 0, 0, 1.5]]])

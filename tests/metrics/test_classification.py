@@ -1,4 +1,4 @@
-"""Scores of a classifier: by hand, and beside scikit-learn."""
+"""Classification scores: by hand, and against scikit-learn."""
 
 import json
 
@@ -10,7 +10,7 @@ from sklearn import metrics as oracle
 
 from jaxanon import metrics
 
-# Rows are true: 3 of 4 zeros found; 1 of 2 ones found; class 2 never occurs.
+# Rows are true classes: 3 of 4 zeros are right; 1 of 2 ones; class 2 is absent.
 LABELS = np.array([0, 0, 0, 0, 1, 1])
 GUESSES = np.array([0, 0, 0, 1, 1, 2])
 CONFUSION = np.array([[3, 1, 0], [0, 1, 1], [0, 0, 0]])
@@ -23,7 +23,7 @@ def test_by_hand():
     np.testing.assert_allclose(metrics.recall(confusion), [3 / 4, 1 / 2, np.nan])
     np.testing.assert_allclose(metrics.precision(confusion), [1, 1 / 2, 0])
     assert metrics.balanced_accuracy(confusion) == (3 / 4 + 1 / 2) / 2
-    # F1: 2·3/(4+3), 2·1/(2+2), and 0 for the class called but never there.
+    # F1: 2·3/(4+3), 2·1/(2+2), and 0 for the predicted but absent class.
     np.testing.assert_allclose(metrics.f1(confusion), [6 / 7, 1 / 2, 0])
     np.testing.assert_allclose(metrics.macro_f1(confusion), (6 / 7 + 1 / 2) / 3)
     assert metrics.chance(confusion) == 1 / 2

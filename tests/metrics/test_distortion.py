@@ -1,4 +1,4 @@
-"""Distortion: by hand, and beside NumPy and SciPy."""
+"""Distortion: by hand, and against NumPy and SciPy."""
 
 import json
 
@@ -26,7 +26,7 @@ def test_a_delay_is_no_distance_and_an_offset_is():
     late = np.roll(wave, 2, axis=1)
     late[0, :2] = wave[0, 0]
     moved = metrics.warping_distances(wave, late)[0]
-    # Only where the end was cut off is anything unmatched.
+    # Only the truncated end is unmatched.
     assert moved < 0.1 * np.abs(wave - late).sum()
     offset = metrics.warping_distances(wave * 0, wave * 0 + 0.5)
     np.testing.assert_allclose(offset, 40 * 0.5)
@@ -71,9 +71,9 @@ def test_a_share_of_nothing_is_none():
 
 
 def walk(steps_per_window, windows=3, rate_hz=50.0):
-    """Windows of 4 s with a swing per step about gravity, then rest."""
+    """Returns windows of 4 s with one swing per step about gravity, then rest."""
     seconds = np.arange(int(4 * rate_hz)) / rate_hz
-    cycle = np.minimum(seconds * 2, steps_per_window)  # Two steps a second.
+    cycle = np.minimum(seconds * 2, steps_per_window)  # Two steps per second.
     swing = 9.81 + 3 * np.sin(2 * np.pi * cycle)
     return np.tile(np.float32(swing)[None, :, None], (windows, 1, 1))
 
@@ -91,7 +91,7 @@ def test_both_counters_count_what_is_left_of_a_walk():
 
 
 def test_the_counters_are_two():
-    # A tremble about the threshold is no step to whoever asks for a jerk of 1.25.
+    # With a jerk bound of 1.25, a tremble about the threshold is not a step.
     still, tremble = walk(0), 10.5 + 0.2 * (walk(6) - 9.81) / 3
     got = metrics.step_errors(still, tremble, 50.0)
     assert got["threshold"]["anonymized"] > 4 and got["jerk_pace"]["anonymized"] == 0

@@ -1,4 +1,4 @@
-"""Lower bounds of ε: of mechanisms whose ε is known, and as often right as they say."""
+"""Lower bounds of ε: mechanisms with known ε, and their coverage."""
 
 import math
 
@@ -31,13 +31,13 @@ def test_bounds_hold_where_shares_differ_from_trial_to_trial():
 
 
 def runs(rng, count, sample):
-    """Evidence of two halves, ``sample(rng, member, shape)``."""
+    """Returns the evidence of two halves from ``sample(rng, member, shape)``."""
     draw = lambda: np.stack([sample(rng, member, count) for member in (0, 1)])
     return draw(), draw()
 
 
 def randomised(epsilon):
-    """A bit that is told right with probability e^ε / (1 + e^ε)."""
+    """Randomised response: the right bit with probability e^ε / (1 + e^ε)."""
     right = math.exp(epsilon) / (1 + math.exp(epsilon))
     return lambda rng, member, shape: np.where(
         rng.random(shape) < right, member, 1 - member
@@ -62,7 +62,7 @@ def test_what_is_lost_with_probability_delta_is_not_counted():
 
 
 def test_either_inequality_counts():
-    """Half of the runs without it look as none with it does."""
+    """Half of the runs without the example look unlike any run with it."""
 
     def sample(rng, member, shape):
         return np.where(rng.random(shape) < 0.5, 1.0, member)
@@ -70,7 +70,7 @@ def test_either_inequality_counts():
     for swap in (False, True):
         halves = runs(np.random.default_rng(0), 2_000, sample)
         turned = [-half[::-1] if swap else half for half in halves]
-        # 0.5 less its error, over 3.7 / 2000 that none of them can rule out.
+        # 0.5 less its error, over 3.7 / 2000, which no run can rule out.
         found = metrics.epsilon_lower_bound(*turned, 0.0)
         assert found == pytest.approx(math.log(0.48 * 2000 / 3.7), abs=0.1)
 
@@ -102,7 +102,7 @@ def test_wrong_as_rarely_as_it_says(epsilon):
 
 
 def test_wrong_more_often_where_half_of_the_runs_chooses_and_counts():
-    """Evidence of nothing: any ε above 0 is wrong."""
+    """The evidence is uninformative, so any ε above 0 is wrong."""
     rng, wrong = np.random.default_rng(0), np.zeros(2)
     for _ in range(100):
         chosen, counted = runs(rng, 300, lambda rng, member, n: rng.normal(size=n))
@@ -130,7 +130,7 @@ def test_says_what_was_wrong():
 
 
 def test_right_guesses_without_delta_are_a_binomial_s():
-    """In closed form: all n right is refuted where q^n is below 1 in 20."""
+    """In closed form, n right of n is refuted if q^n is below 1 in 20."""
     for n in (1, 20, 500):
         q = 0.05 ** (1 / n)
         want = max(0.0, math.log(q / (1 - q)))
@@ -141,10 +141,10 @@ def test_right_guesses_without_delta_are_a_binomial_s():
 
 
 def test_delta_makes_right_guesses_cheaper_by_hand():
-    """Two of two right: of q^2, and 4 canaries times 2 δ, shared out as helps most.
+    """Two of two right: q^2, and 4 canaries times 2 δ, allocated for the largest gain.
 
-    One more guess would do where one was right, and two where none was:
-    ``max(2 q (1 - q), (1 - q^2) / 2) = 2 q (1 - q)`` for q from 1/3 on.
+    One more guess suffices if one was right, and two if none was. So ``max(2 q (1 - q),
+    (1 - q^2) / 2) = 2 q (1 - q)`` for q from 1/3 on.
     """
     delta = 0.01
     found = metrics.epsilon_from_guesses(2, 2, 4, delta, confidence=0.6)
@@ -160,7 +160,7 @@ def test_guesses_no_better_than_coins_prove_nothing(right, guesses):
 
 
 def test_guesses_are_refuted_as_rarely_as_they_say():
-    """Exact responses of ε = 1, and δ on top: a canary is given away as often."""
+    """Exact responses of ε = 1, plus δ: a canary is revealed that often."""
     rng = np.random.default_rng(0)
     m, r, delta = 300, 300, 2e-3
     right = rng.random((2000, m)) < math.e / (1 + math.e)
@@ -173,7 +173,7 @@ def test_guesses_are_refuted_as_rarely_as_they_say():
         counts = np.unique(own.sum(1), return_counts=True)[1]
         wrong = counts[np.array(bounds) > 1.0].sum() / len(own)
         assert wrong <= 0.05
-        if not given:  # The bound is nearly met.
+        if not given:  # The bound is nearly tight.
             assert wrong > 0.02
 
 

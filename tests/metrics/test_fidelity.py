@@ -1,4 +1,4 @@
-"""Likeness of synthetic windows: closed forms, SciPy, sums by hand, copies."""
+"""Fidelity of synthetic windows: closed forms, SciPy, sums by hand, copies."""
 
 import jax
 import numpy as np
@@ -26,7 +26,7 @@ def test_mmd_of_gaussians_is_the_integral():
         for n in range(4)
     ]
     assert np.mean(found) == pytest.approx(want, rel=0.1)
-    # Of one distribution it is 0 in the mean; with bias it would be about 2 / N.
+    # The mean over one distribution is 0; with bias it would be about 2 / N.
     found = [
         metrics.mmd(gaussian(50, seed=2 * n), gaussian(50, seed=2 * n + 1), bandwidth=s)
         for n in range(40)
@@ -56,7 +56,7 @@ def test_frechet_distance_is_scipy_s():
     assert metrics.frechet_distance(one, other) == pytest.approx(want, rel=1e-6)
     assert metrics.frechet_distance(other, one) == pytest.approx(want, rel=1e-6)
     assert metrics.frechet_distance(one, one) == pytest.approx(0, abs=1e-6)
-    flat = one * [1, 1, 1, 1, 0]  # A covariance that has no inverse.
+    flat = one * [1, 1, 1, 1, 0]  # A singular covariance.
     assert np.isfinite(metrics.frechet_distance(flat, other))
 
 
@@ -73,7 +73,7 @@ def test_autocorrelations_are_numpy_s():
 
     want = np.abs(by_numpy(real) - by_numpy(other)).mean()
     assert metrics.autocorrelation_error(real, other, max_lag=4) == pytest.approx(want)
-    # The default is half a window, and what stands still at any height tells 0.
+    # The default is half a window, and a constant at any level gives 0.
     assert metrics.autocorrelation_error(real, other) == metrics.autocorrelation_error(
         real, other, max_lag=6
     )
@@ -99,7 +99,7 @@ def test_nearest_windows_are_those_of_a_loop():
         for one in windows
     ]
     np.testing.assert_allclose(metrics.nearest_distances(windows, training), want)
-    # A copy far from zero is a copy to the last bit.
+    # Far from zero, a copy is exact to the last bit.
     assert metrics.nearest_distances(training[2:3] + 1e6, training + 1e6)[0] == 0
 
 
@@ -112,7 +112,7 @@ def test_copies_are_found_and_others_are_not():
     found = metrics.memorization(training, half, held_out, fraction=0.1)
     assert found["copies"] == pytest.approx(0.55, abs=0.05)
     assert found["synthetic"] < 0.5 * found["held_out"]
-    # Of eight states two in three windows that nobody copied were seen, too.
+    # With eight discrete states, windows match training windows without being copies.
     states = np.eye(8)[:, :, None]
     seen, other = states[:6], np.tile(states, (5, 1, 1))
     found = metrics.memorization(other, seen, other)
@@ -191,7 +191,7 @@ def test_says_what_was_wrong(call, message):
 def test_what_is_not_finite_is_like_nothing(metric, value):
     real = gaussian(12)
     made = real.copy()
-    made[[3, 7], 0] = value  # In NaN alone a discriminator found nothing to tell.
+    made[[3, 7], 0] = value  # NaN alone gives the discriminator no information.
     names = "real", "synthetic"
     if metric is metrics.nearest_distances:
         names = "windows", "training"

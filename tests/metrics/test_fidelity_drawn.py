@@ -1,4 +1,4 @@
-"""Likeness and distortion of windows that are drawn: loops, SciPy, what is refused."""
+"""Fidelity and distortion of drawn windows: loops, SciPy, and errors."""
 
 import json
 import math
@@ -19,25 +19,25 @@ dtypes = st.sampled_from([np.float64, np.float32, np.int16])
 
 
 def drawn(seed, *shape, dtype=np.float64):
-    """Numbers of a type, some of them alike where they are whole."""
+    """Draws numbers of a dtype; integers contain ties."""
     return (4 * np.random.default_rng(seed).normal(size=shape)).astype(dtype)
 
 
 @st.composite
 def kinds(draw, least=1, count=2, channels=(1, 3), times=(2, 5)):
-    """``count`` kinds of windows of one shape, as many of each as is drawn."""
+    """Draws ``count`` sets of windows of one shape, each with a drawn size."""
     shape = draw(st.sampled_from(times)), draw(st.sampled_from(channels))
     dtype, number = draw(dtypes), st.integers(least, 6)
     return [drawn(draw(seeds), draw(number), *shape, dtype=dtype) for _ in range(count)]
 
 
 def shuffled(x):
-    """The same windows in another order."""
+    """Returns the same windows in another order."""
     return x[np.random.default_rng(0).permutation(len(x))]
 
 
 def far(x, y):
-    """Root of the sum of squares, as Python counts it."""
+    """Computes the root of the sum of squares in Python."""
     pairs = zip(x.ravel().tolist(), y.ravel().tolist(), strict=True)
     return math.sqrt(sum((float(a) - float(b)) ** 2 for a, b in pairs))
 
@@ -77,7 +77,7 @@ def test_frechet_s_distance_is_that_by_a_matrix_root(seed, counts, width):
     root = 2 * np.sqrt(np.maximum(shared, 0)).sum()
     want = gap @ gap + np.trace(covs[0] + covs[1]) - root
     assert found == pytest.approx(want, abs=1e-5) and found >= 0
-    # Whichever comes first, and however both are turned and moved.
+    # The order of arguments and a common rotation or shift do not matter.
     turn = linalg.qr(rng.normal(size=(width, width)))[0]
     moved = metrics.frechet_distance(shuffled(two) @ turn + 3, one @ turn + 3)
     assert moved == pytest.approx(found, abs=1e-5)
@@ -85,7 +85,7 @@ def test_frechet_s_distance_is_that_by_a_matrix_root(seed, counts, width):
 
 
 def autocorrelation(x, lag):
-    """Of one window's channel, sample by sample."""
+    """Computes one channel's autocorrelation sample by sample."""
     x = [float(value) - sum(map(float, x)) / len(x) for value in x]
     total = sum(value**2 for value in x)
     products = sum(a * b for a, b in zip(x, x[lag:], strict=False))
@@ -96,7 +96,7 @@ def autocorrelation(x, lag):
 @given(kinds(), st.sampled_from([None, 1, "most"]), st.booleans())
 def test_the_error_of_autocorrelations_is_a_mean_of_loops(pair, max_lag, still):
     real, made = pair
-    if still:  # Whatever never varies has none.
+    if still:  # Constant channels have none.
         made = np.ones_like(made) * made[:, :1]
     time, channels = real.shape[1:]
     most = {None: time // 2, "most": time - 1}.get(max_lag, max_lag)
@@ -106,7 +106,7 @@ def test_the_error_of_autocorrelations_is_a_mean_of_loops(pair, max_lag, still):
     given = {} if max_lag is None else {"max_lag": most}
     found = metrics.autocorrelation_error(real, made, **given)
     assert found == pytest.approx(want, abs=1e-9) and 0 <= found <= 2
-    # Level and unit are nothing to it, of either kind.
+    # Level and unit of either set do not matter.
     other = [7.0 - 2.0 * shuffled(made), 0.5 * real]
     again = metrics.autocorrelation_error(*other, **given)
     assert again == pytest.approx(found, abs=1e-6)
@@ -129,7 +129,7 @@ def test_the_error_of_correlations_is_numpy_s(pair, still):
             each.append(abs(both[0] - both[1]))
     found = metrics.cross_channel_error(real, made)
     assert found == pytest.approx(np.mean(each), abs=1e-9) and 0 <= found <= 2
-    # Neither the order of channels nor level and unit of all of a kind matter.
+    # The order of channels and the sets' level and unit do not matter.
     again = metrics.cross_channel_error(
         shuffled(made)[..., ::-1] - 9, 4 * real[..., ::-1]
     )
@@ -159,7 +159,7 @@ def test_the_nearest_and_who_copies(three, share):
         for test in (lambda x: x < edge - 1e-9, lambda x: x <= edge + 1e-9)
     ]
     assert nearer - 1e-9 <= told["copies"] <= there + 1e-9
-    # What was held out has the share, to the window that the quantile lies in.
+    # The held-out windows have this fraction, up to the quantile's window.
     of_held = metrics.memorization(training, held, held, fraction=share)["copies"]
     assert abs(of_held - share) < 1 / len(held) + 1e-9
     of_copies = metrics.memorization(training, training, held, fraction=share)
@@ -168,7 +168,7 @@ def test_the_nearest_and_who_copies(three, share):
 
 @st.composite
 def beside(draw, times=(2, 6), channels=(1, 3)):
-    """Windows and as many others, of few shapes: each is compiled for."""
+    """Draws windows and as many others, in few shapes, because each is compiled."""
     shape = draw(st.sampled_from(times)), draw(st.sampled_from(channels))
     number, dtype = draw(st.sampled_from([1, 2, 5])), draw(dtypes)
     one, two = draw(seeds), draw(seeds)
@@ -195,7 +195,7 @@ def test_warping_is_a_table_of_sums_for_each_channel(pair):
 
 
 def changes(before, after, found):
-    """Whether ``found`` says what became of a number for each window."""
+    """Asserts that ``found`` reports the change of each window's number."""
     first, last = np.mean(before), np.mean(after)
     assert found["raw"] == pytest.approx(first, rel=1e-3, abs=1e-3)
     assert found["anonymized"] == pytest.approx(last, rel=1e-3, abs=1e-3)
@@ -242,7 +242,7 @@ def test_statistics_are_numpy_s_and_scipy_s(pair):
 @settings(max_examples=15, deadline=None)
 @given(seeds, st.sampled_from([1, 3]), st.sampled_from([50.0, 20, 7.3, 7.334]))
 def test_steps_are_those_of_two_counters_sample_by_sample(seed, axes, rate_hz):
-    """Swings of drawn rates about gravity, that is drawn to lie along any axis."""
+    """The windows swing at drawn rates about gravity along a drawn axis."""
     rng = np.random.default_rng(seed)
     seconds = np.arange(120) / 50
     swings = [

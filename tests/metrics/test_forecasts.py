@@ -1,4 +1,4 @@
-"""Forecasts: the chapter's accuracy away from zero, and errors scaled by a baseline."""
+"""Forecasts: the chapter's accuracy away from zero, and baseline-scaled errors."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def test_above_the_floor_accuracy_is_the_chapter_s():
 
 
 def test_accuracy_where_nothing_is_taken():
-    # Predicted 0, 0.4 and 40 W where there is nothing: 1, 0.6 and 0.
+    # Predictions of 0, 0.4 and 40 W for a truth of 0: 1, 0.6 and 0.
     found = metrics.load_accuracy([0.0, 0.0, 0.0], [0.0, 0.4, 40.0])
     assert found == pytest.approx((1 + 0.6 + 0) / 3)
     assert metrics.load_accuracy([0.0], [0.4], floor=0.8) == pytest.approx(0.5)
@@ -24,7 +24,7 @@ def test_accuracy_where_nothing_is_taken():
 def test_persistence_scales_itself_to_one():
     truth, held = np.array([3.0, 9.0, 0.0]), np.full(3, 3.0)
     assert metrics.mase(truth, held, held) == 1
-    # Errors 0, 3, 3 beside 0, 6, 3.
+    # Errors 0, 3, 3 against 0, 6, 3.
     assert metrics.mase(truth, [3.0, 6.0, 3.0], held) == pytest.approx(6 / 9)
 
 

@@ -1,4 +1,4 @@
-"""Mutual information: known values, and what carries none."""
+"""Mutual information: known values, and uninformative windows."""
 
 import jax
 import numpy as np
@@ -19,7 +19,7 @@ def mutual_information(windows, labels, seed=0, **options):
 
 def test_a_component_that_tells_all_is_worth_the_entropy():
     windows = np.float32(LABELS[:, None, None] * 10.0 + 0.1 * NOISE[:, :1, :1])
-    # One value per window, so one component, and it tells the label: ln 2 nats.
+    # One value per window, so one component, which determines the label: ln 2 nats.
     got = mutual_information(windows, LABELS)
     assert got == pytest.approx(np.log(2), abs=0.02)
 
@@ -45,7 +45,7 @@ def test_people_met_once_tell_nothing():
 def test_components_are_averaged():
     windows = 0.1 * NOISE
     windows[:, 0, 0] += 10 * LABELS
-    # The first component tells ln 2, the other fifteen nothing.
+    # The first component carries ln 2, the other fifteen carry nothing.
     got = mutual_information(windows, LABELS)
     assert got == pytest.approx(np.log(2) / 16, abs=0.02)
     first = mutual_information(windows, LABELS, components=1)
@@ -74,7 +74,7 @@ def test_says_what_was_wrong(windows, labels, options, message):
 
 
 def test_informativeness_is_a_share_of_the_entropy():
-    """Of four classes: one feature tells which pair, another which class, one none."""
+    """Four classes: one feature gives the pair, one the class, one nothing."""
     rng = np.random.default_rng(2)
     labels = rng.integers(4, size=4000)
     features = np.stack([labels // 2, labels, rng.normal(size=4000)], axis=1)

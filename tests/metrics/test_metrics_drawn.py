@@ -1,4 +1,4 @@
-"""Measures of whatever is drawn: beside loops and SciPy, and what changes nothing."""
+"""Metrics of drawn values: against loops and SciPy, and their invariances."""
 
 import math
 
@@ -19,7 +19,7 @@ SENSORS = ("gravity.", "userAcceleration.", "rotationRate.", "acc_", "body_acc_"
 
 
 def drawn(seed, *shape, dtype=np.float64, scale=4):
-    """Numbers of a type, some of them alike where they are whole."""
+    """Draws numbers of a dtype; integers contain ties."""
     values = scale * np.random.default_rng(seed).normal(size=shape)
     return values.astype(dtype)
 
@@ -48,7 +48,7 @@ def test_acceleration_is_the_sum_over_channels_of_an_axis(channels, shape, dtype
     for column, (sensor, axis, unit) in zip(recorded.T, channels, strict=True):
         alone = sensor in ("userAcceleration.", "body_acc_")
         if unit in scales and (apart or not alone):
-            # With gravity apart, what comes after the dot, of names without one "".
+            # Without gravity, the part after the dot; names without a dot give "".
             own = (axis if sensor.endswith(".") else "") if apart else sensor + axis
             sums[own] = sums.get(own, 0.0) + scales[unit] * column.astype(np.float64)
     found = metrics.acceleration(recorded, names, units)
@@ -61,7 +61,7 @@ def test_acceleration_is_the_sum_over_channels_of_an_axis(channels, shape, dtype
 
 
 def delong(own, evidence, confidence):
-    """The area and its bounds, window by window."""
+    """Computes the area and its bounds window by window."""
     pair = lambda x, y: (x > y) + (x == y) / 2
     wins = np.array([[pair(x, y) for y in evidence[~own]] for x in evidence[own]])
     above, below = wins.mean(1), wins.mean(0)
@@ -83,7 +83,7 @@ def test_bounds_of_an_area_are_delong_s(own, others, confidence, seed):
     low, high = metrics.auc_interval(member, evidence, confidence)
     area, *want = delong(member, evidence, confidence)
     assert 0 <= low <= area <= high <= 1
-    if len(set(own + others)) == 1:  # Of pairs that are neither way half are won.
+    if len(set(own + others)) == 1:  # Half of the tied pairs count as won.
         pairs = min(len(own), len(others))
         lower, upper = (1 - confidence) / 2, (1 + confidence) / 2
         low_of, high_of = (pairs / 2, pairs / 2 + 1), (pairs / 2 + 1, pairs / 2)
@@ -91,12 +91,12 @@ def test_bounds_of_an_area_are_delong_s(own, others, confidence, seed):
         assert (low, high) == pytest.approx(want) and high - low > 0
     elif 0 < area < 1:
         assert (low, high) == pytest.approx(want)
-    else:  # As many pairs as there are, none twice, all of them in one order.
+    else:  # The requested number of pairs, without repeats, in a common order.
         pairs = min(len(own), len(others))
         most = ((1 - confidence) / 2) ** (1 / pairs)
         want = (most, 1) if area == 1 else (0, 1 - most)
         assert (low, high) == pytest.approx(want)
-    # Neither order nor a rising function matters; a falling one turns it around.
+    # Order and increasing functions do not matter; a decreasing one mirrors it.
     rows = np.random.default_rng(seed).permutation(len(member))
     again = metrics.auc_interval(member[rows], np.exp(evidence[rows]), confidence)
     turned = metrics.auc_interval(member, -evidence.astype(np.float32), confidence)
@@ -126,7 +126,7 @@ def test_bounds_on_a_share_leave_as_much_as_they_say(pairs, confidence):
 
 
 def proved(halves, delta, confidence, thresholds):
-    """The largest ε that a threshold and an inequality prove, one after another."""
+    """Returns the largest ε that one threshold and one inequality prove."""
     both = (1 + confidence) / 2
     found = [0.0]
     for threshold in thresholds:
@@ -157,14 +157,14 @@ def test_epsilon_is_what_some_threshold_proves(chosen, counted, delta, confidenc
     )
     on_all = proved(sides[0], delta, confidence, np.unique(sides[0]))
     assert bound(sides[0], sides[0], delta) == pytest.approx(on_all)
-    # Chosen on others, no more than the best threshold of those would have told.
+    # Selected on other runs, so at most the best threshold's value.
     found = bound(sides[0], sides[1], delta)
     options = [proved(sides[1], delta, confidence, [t]) for t in np.unique(sides[0])]
     assert 0 <= found <= max(options) + 1e-12
     perfect = np.repeat([[0], [1]], sides[1].shape[1], axis=1)
     assert found <= bound(perfect, perfect, 0.0) + 1e-12
     assert bound(sides[0], sides[0], min(2 * delta, 0.99)) <= on_all + 1e-12
-    # Neither the order of runs, nor their shape, nor a rising function matters.
+    # Order and shape of runs, and increasing functions, do not matter.
     other = [np.arctan(side[:, ::-1]).reshape(2, -1, 1) for side in sides]
     assert bound(*other, delta) == pytest.approx(found)
 
@@ -227,9 +227,9 @@ def test_errors_of_forecasts_are_those_of_a_loop(shape, one, two, three, dtype, 
 
 
 def ross(column, labels):
-    """Nats by the k nearest of a class, where the farthest of them counts or does not.
+    """Estimates nats by the k nearest of a class, with or without the farthest.
 
-    Whose distance is rounded up or down is for the trees to say.
+    The trees' rounding decides whether a distance is above or below.
     """
     kept = np.bincount(labels)[labels] > 1
     column, labels, found = column[kept], labels[kept], []
@@ -270,7 +270,7 @@ def test_informativeness_is_a_loop_s_over_nearest_neighbours(
     low, high = np.clip(np.transpose(bounds) / entropy, 0, 1)
     assert found.shape == (len(kinds),)
     assert (low - 1e-6 <= found).all() and (found <= high + 1e-6).all()
-    # What classes are called is nothing to it, nor is the unit of a feature.
+    # Class names and feature units do not matter.
     again = metrics.informativeness(jax.random.key(seed), rows * 8, key[labels])
     assert (low - 1e-6 <= again).all() and (again <= high + 1e-6).all()
 
@@ -278,7 +278,7 @@ def test_informativeness_is_a_loop_s_over_nearest_neighbours(
 @settings(max_examples=15, deadline=None)
 @given(seeds)
 def test_informativeness_is_of_as_many_rows_as_are_asked_for(seed):
-    """Of eleven it is what is told without one of the twelve, whoever is left out."""
+    """Eleven rows give the value without one of the twelve, whichever is dropped."""
     labels, column = np.arange(12) % 3, drawn(seed, 12)
     told = lambda most: metrics.informativeness(
         jax.random.key(seed), column[:, None], labels, max_windows=most

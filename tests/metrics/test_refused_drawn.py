@@ -1,4 +1,4 @@
-"""What measures refuse, whatever is wrong with it: by name, and nothing else."""
+"""Metrics reject drawn invalid arguments by name."""
 
 import math
 
@@ -21,7 +21,7 @@ LABELS = np.arange(12) % 2
 
 
 def refused(call, message):
-    """Whether a call is refused in words that name what was wrong."""
+    """Asserts that a call raises an error that names the invalid argument."""
     with pytest.raises((TypeError, ValueError), match=message):
         call()
 

@@ -1,4 +1,4 @@
-"""Errors of numbers, by hand and against scikit-learn."""
+"""Regression errors, by hand and against scikit-learn."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_the_unit_is_the_errors_and_not_r2s(pairs, scale):
 
 @pytest.mark.parametrize("values", [[3.1] * 7, [5.0]])
 def test_a_constant_truth_is_defined(values):
-    """Seven times 3.1 has a mean of not quite 3.1."""
+    """The mean of seven times 3.1 is not exactly 3.1."""
     truth = np.array(values)
     assert metrics.r2(truth, truth) == 1.0
     assert metrics.r2(truth, truth + 1) == metrics.r2(truth, truth + 9) == 0.0

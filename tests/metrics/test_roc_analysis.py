@@ -1,4 +1,4 @@
-"""Areas under ROC curves and equal error rates: by hand, and beside scikit-learn."""
+"""ROC areas and equal error rates: by hand, and against scikit-learn."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from jaxanon import metrics
 
 
 def test_auc_by_hand():
-    # Class 0 against the rest: 3 beats both, 1 beats 0 and ties with 1: 3.5 of 4.
-    # Class 1: 5 and 2 beat both zeros. Class 2 never occurs.
+    # Class 0 against the rest: 3 beats both, 1 beats 0 and ties with 1: 3.5 of 4. Class
+    # 1: 5 and 2 beat both zeros. Class 2 is absent.
     labels = np.array([0, 0, 1, 1])
     evidence = np.array([[3.0, 0, 0], [1, 0, 0], [1, 5, 0], [0, 2, 0]])
     np.testing.assert_array_equal(metrics.auc(labels, evidence), [3.5 / 4, 1, np.nan])
@@ -20,13 +20,13 @@ def test_auc_by_hand():
 def test_ties_are_worth_half():
     labels = np.arange(10) % 2
     np.testing.assert_array_equal(metrics.auc(labels, np.zeros((10, 2))), [0.5, 0.5])
-    # The curve of no evidence is the diagonal, which meets 1 - x at one half.
+    # The curve of uninformative evidence is the diagonal, which meets 1 - x at 1/2.
     rates = metrics.equal_error_rate(labels, np.zeros((10, 2)))
     np.testing.assert_array_equal(rates, [0.5, 0.5])
 
 
 def test_equal_error_rate_by_hand():
-    # Of the class 1/4 lies below the threshold 0, of the others 1/4 above it.
+    # 1/4 of the class lies below the threshold 0, and 1/4 of the others above it.
     own, others = [1, 2, 3, -1], [-2, -3, -4, 1.5]
     column = np.array(own + others)
     evidence = np.stack([column, -column], 1)
@@ -65,7 +65,7 @@ def test_agrees_with_scikit_learn(rows):
         column = evidence[:, label]
         assert areas[label] == pytest.approx(oracle.roc_auc_score(own, column))
         x, y, _ = oracle.roc_curve(own, column, drop_intermediate=False)
-        # Along the curve x + y rises, so where it is 1 can be looked up.
+        # x + y increases along the curve, so a search finds where it is 1.
         assert rates[label] == pytest.approx(np.interp(0, x + y - 1, x), abs=1e-9)
 
 
@@ -105,7 +105,7 @@ def test_the_curve_is_scikit_learn_s():
     false, true = metrics.roc(own, evidence)
     want = oracle.roc_curve(own, evidence, drop_intermediate=False)
     np.testing.assert_allclose([false, true], want[:2])
-    # The largest share of the class by a threshold that so few of the others reach.
+    # The largest fraction of the class above a threshold that few others reach.
     for rate in (0.0, 0.01, 0.3, 1.0):
         reach = [t for t in [*evidence, np.inf] if (evidence[~own] >= t).mean() <= rate]
         most = max((evidence[own] >= t).mean() for t in reach)

@@ -1,4 +1,4 @@
-"""What synthetic windows are good for: Bayes errors, copies, and splits that hold."""
+"""Utility of synthetic windows: Bayes errors, copies, and valid splits."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ PLAIN = {"net": None, "hidden": (16,), "steps": 300}
 
 
 def shifted(count, gap, seed):
-    """Two classes at distance ``gap`` times the deviation, one number to a window."""
+    """Returns two classes at distance ``gap`` times the std, one number per window."""
     random = np.random.default_rng(seed)
     labels = np.arange(count) % 2
     return (gap * (labels - 0.5) + random.normal(size=count))[:, None, None], labels
@@ -28,7 +28,7 @@ def test_transfer_reaches_what_can_be_reached_and_shows_what_cannot():
     best = stats.norm.cdf(1.0)  # The boundary lies in the middle: 0.841.
     for name in ("synthetic_to_real", "real_to_synthetic", "real_to_real"):
         assert found[name] == pytest.approx(best, abs=0.03)
-    # Labels that tell nothing teach nothing; those that are turned teach the contrary.
+    # Random labels teach nothing; swapped labels teach the opposite.
     turned = made[0], 1 - made[1]
     found = metrics.transfer_scores(jax.random.key(0), real, turned, 2, **PLAIN)
     assert found["synthetic_to_real"] == pytest.approx(1 - best, abs=0.03)
@@ -45,13 +45,13 @@ def test_halves_hold_half_of_each_class_in_blocks_that_do_not_touch():
     blocks = second[-500:].reshape(25, 20)
     assert (blocks.std(axis=1) == 0).all()
     rows = np.flatnonzero(first[-500:])[:, None], np.flatnonzero(second[-500:])[None]
-    assert np.abs(rows[0] - rows[1]).min() == 6  # Five windows between them.
+    assert np.abs(rows[0] - rows[1]).min() == 6  # Five windows lie between them.
     assert of(first)[3] >= 120
 
 
 @pytest.mark.parametrize(("count", "alike"), [(400, 16), (48, 3), (24, 3)])
 def test_neighbours_that_are_nearly_copies_teach_nothing_of_each_other(count, alike):
-    """Windows in a row are alike, and nothing else tells of their class."""
+    """Adjacent windows are alike, and only that carries class information."""
     random = np.random.default_rng(5)
 
     def windows():
@@ -72,7 +72,7 @@ def test_neighbours_that_are_nearly_copies_teach_nothing_of_each_other(count, al
 
     transferred, told = scores(*kinds)
     assert transferred == pytest.approx(0.5, abs=0.2) and told < 0.25
-    # Were single windows split, memory would be praised.
+    # A split of single windows would reward memorization.
     orders = [random.permutation(len(labels)) for _, labels in kinds]
     shuffled = [(x[o], y[o]) for (x, y), o in zip(kinds, orders, strict=True)]
     assert scores(*shuffled)[0] > 0.75
@@ -85,11 +85,11 @@ def test_a_discriminator_is_as_good_as_bayes():
         jax.random.key(1), real, made, **PLAIN | {"steps": 1500}
     )
     assert score(apart(2.0, 3)) == pytest.approx(stats.norm.cdf(1.0) - 0.5, abs=0.04)
-    assert score(apart(0.0, 4)) < 0.04  # Six hundred times two are judged.
+    assert score(apart(0.0, 4)) < 0.04  # Twice six hundred are scored.
 
 
 def test_the_default_discriminator_reads_an_order():
-    """Slopes up or down, whose samples are alike as a set."""
+    """Slopes go up or down, and their samples are alike as a set."""
     random = np.random.default_rng(0)
     up = np.linspace(-1, 1, 6)[None, :, None] + 0.05 * random.normal(size=(60, 6, 1))
     found = metrics.discriminative_score(jax.random.key(2), up, up[:, ::-1], steps=120)
@@ -97,7 +97,7 @@ def test_the_default_discriminator_reads_an_order():
 
 
 def walk(count, coefficient, seed, time=12):
-    """A first-order autoregression with noise of deviation 1."""
+    """Returns a first-order autoregression with noise of std 1."""
     random = np.random.default_rng(seed)
     x = [random.normal(size=(count, 1)) / np.sqrt(1 - coefficient**2)]
     for _ in range(time - 1):
@@ -110,9 +110,9 @@ def test_forecasts_are_as_good_as_can_be_if_trained_on_the_same():
     score = lambda made: metrics.predictive_score(
         jax.random.key(3), walk(2000, 0.8, 0), made, **quick
     )
-    best = np.sqrt(2 / np.pi)  # Of |e| for a standard normal e.
+    best = np.sqrt(2 / np.pi)  # Mean of |e| for a standard normal e.
     assert score(walk(2000, 0.8, 1)) == pytest.approx(best, rel=0.03)
-    # Who learned that it swings back predicts -0.8 x where 0.8 x is right.
+    # A model trained on alternating data predicts -0.8 x where 0.8 x is right.
     worse = score(walk(2000, -0.8, 2))
     spread = np.sqrt(1 + 1.6**2 / (1 - 0.8**2))
     assert worse == pytest.approx(best * spread, rel=0.15)

@@ -1,4 +1,4 @@
-"""Scores of what is learned, where it can be told beforehand whatever is drawn."""
+"""Scores of trained models whose values are known beforehand for any drawn data."""
 
 import jax
 import numpy as np
@@ -12,10 +12,10 @@ pytestmark = pytest.mark.slow
 
 few = settings(max_examples=8, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
-# One program for all that is drawn: no net but its last layer, one or two steps.
+# One program for all examples: a single layer, one or two steps.
 QUICK = {"net": None, "hidden": (2,), "epochs": 1, "batch": 8}
 CLASSES = 3
-SIZES = 6, 4  # Windows of a class: fewer than have gaps between halves.
+SIZES = 6, 4  # Windows per class: fewer than those with gaps between halves.
 
 
 def drawn(seed, count):
@@ -25,7 +25,7 @@ def drawn(seed, count):
 @few
 @given(seeds, st.permutations(range(CLASSES)), st.sampled_from([(0, 1), (0, 0)]), seeds)
 def test_of_windows_all_alike_a_classifier_tells_one_class(seed, order, sizes, other):
-    """Of two classes that there are it finds one, of the third class none there is."""
+    """Finds one of the two present classes, never the absent third."""
     labels = np.repeat(order[:2], [SIZES[size] for size in sizes])
     labels = np.random.default_rng(seed).permutation(labels)
     still = np.ones((len(labels), 3, 2)) * drawn(other, 1)
@@ -36,7 +36,7 @@ def test_of_windows_all_alike_a_classifier_tells_one_class(seed, order, sizes, o
     found = score()
     assert set(found) == {"synthetic_to_real", "real_to_synthetic", "real_to_real"}
     assert set(found.values()) <= {0.0, 0.5}
-    assert score() == found  # The key decides all that is drawn.
+    assert score() == found  # The key determines all random choices.
 
 
 @few
@@ -57,10 +57,10 @@ def test_a_discriminator_of_copies_of_one_window_guesses(seed, other, more):
     score = lambda *kinds: metrics.discriminative_score(
         jax.random.key(seed), *kinds, **QUICK
     )
-    # As many of each are judged, so that whatever it says of all it is half right.
+    # Equally many of each are scored, so a constant answer is half right.
     assert score(real, made) == score(made, real) == 0
     found = score(drawn(seed, 12), drawn(other, 12))
-    # Of twelve of each a block of six neighbours is judged.
+    # A block of six neighbours out of twelve per class is scored.
     assert 0 <= found <= 0.5 and 12 * found == pytest.approx(round(12 * found))
 
 
@@ -69,9 +69,9 @@ def test_a_discriminator_of_copies_of_one_window_guesses(seed, other, more):
 def test_who_learned_of_what_stands_still_predicts_that_it_does(
     seed, other, count, dtype
 ):
-    """That is its first prediction, and by how much it may be off afterwards is known.
+    """The initial prediction is constant, and its later error is bounded.
 
-    Adam's two steps are of 5e-3 and half of that, for a bias and two units below 1.
+    Adam's two steps are 5e-3 and half of that, for a bias and two units below 1.
     """
     real = (9 * drawn(seed, 4)).astype(dtype)
     still = np.repeat(drawn(other, count)[:, :1], 3, axis=1)

@@ -1,4 +1,4 @@
-"""Blinder's Algorithm 1, lines 16-23, against the same written out for one client."""
+"""Blinder's Algorithm 1, lines 16-23, against explicit code for one client."""
 
 import chex
 import jax
@@ -11,11 +11,11 @@ from jaxanon.models import blinder
 pytestmark = pytest.mark.slow
 
 STEP, ALPHA, BETA, GAMMA = 0.05, 0.9, 2.0, 3.0
-ROWS = 3  # of the query; the support has one.
+ROWS = 3  # for the query set; the support set has one.
 
 
 def layers(tree):
-    """Weights and biases of every dense layer, in a plain dict of lists."""
+    """Returns weights and biases of every dense layer in a plain dict of lists."""
 
     def stack(network):
         network = network["MultiLayer_0"]
@@ -81,7 +81,7 @@ def descend(loss, weights):
 
 
 def by_hand(w, support, query, steps, shadows, released):
-    """Gradients of line 22 and 23 by the weights before line 16."""
+    """Computes gradients of lines 22 and 23 at the weights before line 16."""
     fixed = jax.lax.stop_gradient
     # Lines 16-19.
     z, private = latent(w, support.windows, support.noise), support.private

@@ -1,4 +1,4 @@
-"""Analog bits: there and back, noise in between, and values that cannot be."""
+"""Analog bits: round trips, noise, and invalid values."""
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ def test_there_and_back_with_noise_short_of_the_sign():
 
 
 def test_bits_by_hand():
-    # 5 values take 3 bits: 4 is 001, lowest first; 111 is 7, so the last value.
+    # 5 values take 3 bits: 4 is 001, lowest first; 111 is 7, hence the last value.
     bits = AnalogBits((5,), (0.0,), (1.0,))
     np.testing.assert_array_equal(bits.encode(jnp.array([[4.0]])), [[-1, -1, 1]])
     got = bits.decode(jnp.array([[0.2, 0.1, 3.0], [0.2, -0.1, -3.0]]))

@@ -1,4 +1,4 @@
-"""The networks of the attackers: published sizes, and what training does to them."""
+"""The attackers' networks: published sizes and effects of training."""
 
 import functools
 
@@ -37,7 +37,7 @@ def test_published_parameter_counts(channels, classes, sizes, count):
 
 
 def frequencies(rows, seed=0):
-    """Two classes that differ in frequency alone, at random phase."""
+    """Returns two classes that differ only in frequency, at random phase."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(2, size=rows)
     phase = rng.uniform(0, 6, (rows, 1))
@@ -91,7 +91,7 @@ def test_the_larger_of_every_two_samples():
 
 @jax.jit
 def moments(windows, real):
-    """The moving averages of the first normalisation after one training step."""
+    """Returns the moving averages of the first norm after one training step."""
     net = ConvClassifier(2, filters=(2,), hidden=())
     variables = net.init(jax.random.key(0), windows)
     _, updated = net.apply(
@@ -119,17 +119,18 @@ def test_published_dropout(kind, rate):
     windows = jnp.ones((2000, 2, 1))
     variables = jax.jit(net.init)(jax.random.key(0), windows)
     params = variables["params"]
-    if kind == "Conv":  # What a sample has around it must not tell it from the others.
+    # The context of a sample must not distinguish it from the others.
+    if kind == "Conv":
         kernel = params["PlaneConv_0"]["kernel"]
         params["PlaneConv_0"]["kernel"] = jnp.zeros_like(kernel)
-    # Alike in the whole batch, so 0 after normalisation; a bias of 1 makes them 1, and
-    # the logit is the first of them.
+    # All are equal in the batch, so normalization gives 0. A bias of 1 makes them 1,
+    # and the logit is the first of them.
     params["BatchNorm_0"]["bias"] = jnp.ones(3)
     last = sorted(name for name in params if name.startswith("Dense"))[-1]
     params[last]["kernel"] = jnp.zeros_like(params[last]["kernel"]).at[0, 0].set(1.0)
     train = jax.jit(lambda *given: net.apply(*given, mutable=["batch_stats"])[0])
     logits = train(variables, windows, jax.random.key(1), 0.5)
-    # Dropped or scaled up; 2000 draws at 0.25 have a deviation of 0.01.
+    # Dropped or rescaled; 2000 draws at 0.25 have a standard deviation of 0.01.
     np.testing.assert_allclose(np.unique(logits), [0, 1 / (1 - rate)], atol=1e-3)
     assert np.mean(logits < 0.5) == pytest.approx(rate, abs=0.05)
 
@@ -139,7 +140,7 @@ def test_prediction_drops_nothing_and_is_by_moving_averages():
     averages = net.params["batch_stats"]  # They began at 0 and at 1.
     assert all(np.all(layer["mean"] != 0) for layer in averages.values())
     assert all(np.all(layer["var"] != 1) for layer in averages.values())
-    # What else is in the batch changes nothing.
+    # The result does not depend on the rest of the batch.
     alone = fit.predict_logits(net, windows[:1])
     together = fit.predict_logits(net, windows)[:1]
     np.testing.assert_allclose(together, alone, rtol=1e-4)

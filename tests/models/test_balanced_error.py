@@ -9,7 +9,7 @@ from jaxanon.models.losses import balanced_error, distance_from_chance
 
 
 def _logits(*right):
-    """Two classes; probability ``right`` for class 0 in each row."""
+    """Returns logits of two classes with probability ``right`` for class 0 per row."""
     p = jnp.array(right)
     return jnp.log(jnp.stack([p, 1 - p], axis=1))
 
@@ -34,7 +34,7 @@ def test_groups_may_be_those_of_another_attribute():
 
 @pytest.mark.parametrize(("absent", "expected"), [(False, 0.4), (True, 0.2)])
 def test_a_group_without_rows(absent, expected):
-    # Errors .1 .3 .8 of class 0, and class 1 has no row: left out, or without error.
+    # Errors .1 .3 .8 of class 0; class 1 has no row: dropped, or without error.
     found = balanced_error(LOGITS[:3], LABELS[:3], LABELS[:3], 2, absent=absent)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
@@ -45,7 +45,7 @@ def test_a_guess_that_does_not_look_is_at_no_distance_from_chance(classes):
     logits = jnp.tile(jnp.arange(float(classes)), (20, 1))
     error = balanced_error(logits, labels, labels, classes)
     np.testing.assert_allclose(distance_from_chance(error, classes), 0, atol=1e-6)
-    # Whoever is always wrong has seen as much as whoever is always right.
+    # Always wrong is as informative as always right.
     for error in (0.0, 2 - 2 / classes):
         distance = distance_from_chance(jnp.float32(error), classes)
         np.testing.assert_allclose(distance, 1 - 1 / classes, rtol=1e-6)

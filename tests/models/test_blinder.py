@@ -44,7 +44,7 @@ def test_dense_layers_start_as_they_say():
     assert not jnp.any(params["bias"])
     params = start(Dense(400, "official"))
     for leaf in (params["kernel"], params["bias"]):
-        # U(-0.1, 0.1): standard deviation 0.1 / sqrt(3), not that of 1/fan_in.
+        # U(-0.1, 0.1) has std 0.1 / sqrt(3), not that of 1/fan_in.
         assert float(jnp.max(jnp.abs(leaf))) <= 0.1
         np.testing.assert_allclose(jnp.std(leaf), 0.1 / 3**0.5, rtol=0.1)
 
@@ -110,7 +110,7 @@ def small():
     net = blinder.networks(
         8, 2, [2, 3], latent=3, hidden=(9,), discriminator_hidden_sizes=(7,)
     )
-    with jax.enable_x64(False):  # Whoever asks first.
+    with jax.enable_x64(False):  # The first caller sets the type.
         init = jax.jit(net.init, static_argnums=(1, 2, 3))
         params = init(jax.random.key(0), 8, 2, 4)
     return net, params

@@ -1,4 +1,4 @@
-"""The evaluation network: its published sizes, its row layout, its dropout."""
+"""The evaluation network: published sizes, row layout, and dropout."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import pytest
 from jaxanon.models.classifiers import Classifier
 
 
-# The released networks' own counts: ObscureNet's activity, Blinder's activity, gender.
+# The official networks' sizes: ObscureNet's activity, Blinder's activity, gender.
 @pytest.mark.parametrize(("classes", "count"), [(5, 363749), (4, 363732), (1, 363681)])
 def test_has_the_published_number_of_parameters(classes, count):
     shapes = jax.eval_shape(
@@ -27,7 +27,7 @@ def test_a_row_is_channel_after_channel():
 
 
 def _units(rate, key, drops=(True,)):
-    """What a wide identity layer lets through of ones."""
+    """Returns the output of a wide identity layer with dropout for an input of ones."""
     net = Classifier(4096, hidden=(4096,), drops=drops)
     eye = {"kernel": jnp.eye(4096), "bias": jnp.zeros(4096)}
     params = {"params": {"Dense_0": eye, "Dense_1": eye}}
@@ -37,7 +37,7 @@ def _units(rate, key, drops=(True,)):
 @pytest.mark.parametrize("rate", [0.25, 0.5])
 def test_dropout_drops_its_share_and_keeps_the_mean(rate):
     units = np.asarray(_units(rate, jax.random.key(0)))
-    # 32,768 coins: five standard deviations are at most 0.014.
+    # 32,768 draws: five standard deviations are at most 0.014.
     assert abs(np.mean(units == 0) - rate) < 0.014
     np.testing.assert_allclose(units[units > 0], 1 / (1 - rate), rtol=1e-6)
 

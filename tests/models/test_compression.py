@@ -1,4 +1,4 @@
-"""The autoencoder of windows to windows: its shapes, and that amplitudes pass."""
+"""The window autoencoder: its shapes, and that it preserves amplitudes."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Conditions: what is forgotten, and statistics by hand."""
+"""Condition dropout, and condition statistics by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -45,9 +45,9 @@ def test_nothing_is_forgotten_at_rate_0_and_all_at_1():
 
 
 def test_statistics_by_hand():
-    windows = jnp.array([[[0.0, 5.0], [4.0, 5.0]]])  # Means 2, 5; deviations 2, 0.
+    windows = jnp.array([[[0.0, 5.0], [4.0, 5.0]]])  # Means 2, 5; std 2, 0.
     moments = conditions.moments(windows)
     np.testing.assert_array_equal(moments, [[2, 5, 2, 0]])
     got = conditions.statistics(moments, jnp.array([[1.0, 3.0]]), jnp.array([[0.5, 0]]))
-    # (2 - 1) / 0.5; a class whose windows all have one mean has no z-score.
+    # (2 - 1) / 0.5; a class whose windows share one mean has no z-score.
     np.testing.assert_array_equal(got, [[2, 5, 2, 0, 2, 0]])

@@ -1,4 +1,4 @@
-"""Losses of confusion by hand, and where each of them is least."""
+"""Confusion losses by hand, and their minima."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ LABEL = jnp.array([0])
 def test_by_hand():
     chance = -(np.log(0.2) + np.log(0.5) + np.log(0.3)) / 3
     np.testing.assert_allclose(confusion(ROW, LABEL), chance, rtol=1e-5)
-    # 1 - .2 of the true class, 1 - .5 of the surest.
+    # 1 - .2 of the true class, 1 - .5 of the most probable one.
     released = -np.log(0.8) - np.log(0.5)
     np.testing.assert_allclose(confusion(ROW, LABEL, "official"), released, rtol=1e-5)
     off = (1 / 3 - 0.2 + 0.5 - 1 / 3 + 1 / 3 - 0.3) / 3
@@ -43,12 +43,12 @@ def test_of_two_classes_chance_is_cross_entropy_against_a_half():
         ("chance", 2, [1 / 2, 1 / 2]),
         ("chance", 3, [1 / 3, 1 / 3, 1 / 3]),
         ("official", 2, [1 / 2, 1 / 2]),
-        # What it is least at tells which class it is not.
+        # Its minimum reveals which class is wrong.
         ("official", 3, [1e-6, 1 / 2, 1 / 2]),
     ],
 )
 def test_where_it_is_least(variant, classes, least):
-    # All probabilities in steps of a thirtieth; nothing is exactly 0.
+    # All probabilities in steps of a thirtieth; none is exactly 0.
     steps = np.stack(np.meshgrid(*[np.arange(31)] * classes), -1).reshape(-1, classes)
     grid = np.float32(np.maximum(steps[steps.sum(1) == 30] / 30, 1e-6))
     one = lambda row: confusion(jnp.log(row)[None], LABEL, variant)

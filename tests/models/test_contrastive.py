@@ -1,4 +1,4 @@
-"""The contrastive loss by hand, its least value, and what does not count."""
+"""The contrastive loss by hand, its minimum, and excluded rows."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jaxanon.models.losses import supervised_contrastive_loss
 
 
 def plain(features, labels, temperature):
-    """Equation 2 of the paper, row by row."""
+    """Computes equation 2 of the paper, row by row."""
     z = features / np.linalg.norm(features, axis=1, keepdims=True)
     found = []
     for i in range(len(z)):
@@ -26,8 +26,8 @@ def test_by_hand():
     # Rows 0 and 1 are at a right angle, row 2 is row 0 twice as long: cosines 0, 1, 0.
     features = jnp.array([[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]])
     labels = jnp.array([0, 0, 1])
-    # Row 0 prefers row 2 by e^2 at temperature 1/2; to row 1 both are alike; row 2 has
-    # none of its class.
+    # Row 0 prefers row 2 by e^2 at temperature 1/2. Row 1 is equally close to both. Row
+    # 2 has no other row of its class.
     want = (np.log(1 + np.exp(2)) + np.log(2)) / 2
     got = supervised_contrastive_loss(features, labels, 0.5)
     np.testing.assert_allclose(got, want, rtol=1e-6)
@@ -37,7 +37,7 @@ def test_by_hand():
 def test_agrees_with_loops(temperature):
     random = np.random.default_rng(0)
     features, labels = random.normal(size=(20, 5)), random.integers(0, 4, 20)
-    labels[3] = 9  # Nobody else's.
+    labels[3] = 9  # No other row of its class.
     got = jax.jit(supervised_contrastive_loss)(
         jnp.float32(features), jnp.asarray(labels), temperature
     )

@@ -1,4 +1,4 @@
-"""Convolutions of windows against XLA's, and those transposed against its gradients."""
+"""Convolutions of windows against XLA, and transposed ones against its gradients."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ DIMENSIONS = ("NHWC", "HWIO", "NHWC")
 
 
 def _layer(net, x):
-    """The layer's result and its weights, none of them 0."""
+    """Returns the layer's output and its weights, none of them 0."""
     shapes = jax.eval_shape(net.init, jax.random.key(0), x)["params"]
     rng = np.random.default_rng(1)
     params = jax.tree.map(lambda leaf: np.float32(rng.normal(size=leaf.shape)), shapes)
@@ -54,7 +54,7 @@ def test_a_convolution_is_xlas(reach, same):
 def test_a_transposed_one_is_the_gradient_of_xlas(reach, stretch):
     x = _windows(3, 4, 7, 2)
     found, params = _layer(PlaneConvTranspose(6, reach, stretch), x)
-    kernel = np.swapaxes(params["kernel"], 2, 3)  # Of the convolution that goes back.
+    kernel = np.swapaxes(params["kernel"], 2, 3)  # The transposed convolution's kernel.
 
     def back(wide):
         return jax.lax.conv_general_dilated(

@@ -1,4 +1,4 @@
-"""Convolutions against plain loops, their gradients against derived ones."""
+"""Convolutions against plain loops, and their gradients against derived ones."""
 
 import math
 
@@ -20,12 +20,12 @@ from jaxanon.models.convolution import (
     patches,
 )
 
-# Channels in and out: few enough for a product with patches, or too many.
+# Input and output channels: few enough for a product with patches, or too many.
 SIZES = [(3, 2), (NARROW + 1, NARROW + 2), (3, NARROW + 1), (NARROW + 1, 3)]
 
 
 def _by_loops(x, kernel, widen):
-    """The definition, sample by sample."""
+    """Computes the definition, sample by sample."""
     size = len(kernel)
     if widen:
         x = jnp.pad(x, ((0, 0), (size - 1, size - 1), (0, 0)))
@@ -58,7 +58,7 @@ def test_agrees_with_loops_gradients_too(d_in, d_out, widen):
 
 @pytest.mark.parametrize("edge", [(0, 0), (3, 3)])
 def test_accelerators_compute_the_same(edge):
-    # Through ``convolve`` a CPU sees one of them alone.
+    # On a CPU, ``convolve`` covers only one of them.
     x, kernel = _drawn(NARROW + 1, NARROW + 2)
     run = lambda f: jax.jit(f, static_argnums=2)(x, kernel, edge)
     both = run(_convolution), run(_product)
@@ -114,6 +114,6 @@ def test_starts_as_pytorch_does(widen, fan_in):
     params = jax.jit(net.init)(jax.random.key(2), jnp.zeros((1, 9, 40)))["params"]
     for leaf in jax.tree.leaves(params):
         assert abs(leaf).max() <= fan_in**-0.5
-    # 6000 uniform draws come that close to the bound but once in e^30.
+    # 6000 uniform draws miss the bound by that much with probability e^-30.
     assert abs(params["kernel"]).max() > 0.995 * fan_in**-0.5
     assert abs(params["bias"]).max() > 0.5 * fan_in**-0.5

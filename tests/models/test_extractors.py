@@ -1,4 +1,4 @@
-"""Feature extractors, held to NumPy, SciPy and scikit-learn."""
+"""Feature extractors against NumPy, SciPy and scikit-learn."""
 
 import functools
 
@@ -91,7 +91,7 @@ def test_codes_are_those_of_the_lasso():
         [lasso.fit(np.float64(atoms.T), row).coef_ for row in np.float64(x)]
     )
     np.testing.assert_allclose(found, want, atol=1e-4)
-    assert 0 < (want == 0).mean() < 1  # The penalty leaves some atoms out.
+    assert 0 < (want == 0).mean() < 1  # The penalty drops some atoms.
     np.testing.assert_array_equal(np.asarray(found) == 0, want == 0)
 
 

@@ -1,4 +1,4 @@
-"""Training a classifier: what it learns, what may not change it, what it refuses."""
+"""Training a classifier: its result, its invariances, and its errors."""
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ SMALL = {"hidden": (16,), "epochs": 8, "batch": 16}
 
 
 def toy(rows=96, classes=3, seed=0):
-    """Windows whose level is their class, plus noise of a third of the gap."""
+    """Returns windows whose level is their class, plus noise of a third of the gap."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(classes, size=rows)
     windows = labels[:, None, None] + 0.3 * rng.normal(size=(rows, 4, 2))
@@ -119,7 +119,7 @@ def test_windows_of_other_sets_are_refused():
 
 
 def test_new_seeds_rates_and_class_counts_compile_nothing():
-    jax.clear_caches()  # Else a full cache forgets while this counts.
+    jax.clear_caches()  # Otherwise a full cache would evict entries during the count.
     fitted()
     before = fit._fit_sets._cache_size()
     windows, labels = toy()
@@ -135,25 +135,25 @@ def test_new_seeds_rates_and_class_counts_compile_nothing():
 
 
 def test_the_rate_falls_linearly_to_zero():
-    # At so small a rate gradients do not change, and each step of Adam is the rate
-    # itself: four steps go 1 + 3/4 + 1/2 + 1/4 of it.
+    # At so small a rate gradients stay constant, and each step of Adam equals the rate.
+    # Four steps move 1 + 3/4 + 1/2 + 1/4 of it.
     got = fitted(hyper=fit.Hyper(1e-6, 0.0), epochs=4, batch=96)
     bias = np.abs(got.params["params"]["Dense_1"]["bias"])
     np.testing.assert_allclose(bias[:3], 2.5e-6, rtol=1e-3)
-    np.testing.assert_array_equal(bias[3:], 0)  # Classes that there are not.
+    np.testing.assert_array_equal(bias[3:], 0)  # Absent classes.
 
 
 def test_the_best_validation_epoch_is_kept():
     windows, labels = toy()
     valid = np.arange(96) % 3 == 0
-    # Validation windows of the wrong class: what is learned later scores worse there.
+    # Validation windows have the wrong class, so later parameters score worse there.
     labels = np.where(valid, (labels + 1) % 3, labels)
     slow = {"hyper": fit.Hyper(1e-2, 0.0), "valid": valid, "epochs": 20}
     got = fitted(data=(windows, labels), **slow)
     best = int(got.best_epoch)
     score = np.asarray(got.score)
     assert score[best] == score.max() > score[-1]
-    # The parameters kept score what the history says they did.
+    # The returned parameters reproduce the score in the history.
     guesses = fit.predict(got, windows[valid])
     recalls = [np.mean(guesses[labels[valid] == c] == c) for c in range(3)]
     np.testing.assert_allclose(np.mean(recalls), score[best], rtol=1e-5)
@@ -175,7 +175,7 @@ def test_without_validation_the_last_epoch_stays():
 
 @pytest.mark.parametrize(
     ("steps", "epochs"),
-    [(60, 10), (1, 1), (1000, 100), (100, 17)],  # 6 steps an epoch.
+    [(60, 10), (1, 1), (1000, 100), (100, 17)],  # 6 steps per epoch.
 )
 def test_epochs_follow_from_steps(steps, epochs, monkeypatch):
     asked = []
@@ -190,7 +190,7 @@ def test_epochs_follow_from_steps(steps, epochs, monkeypatch):
 
 
 def test_of_many_rows_there_are_epochs_enough(monkeypatch):
-    """12 for each 1,000 steps, though fewer would make as many."""
+    """12 for each 1,000 steps, though fewer would suffice for as many."""
     asked = []
 
     def program(net, epochs, *rest):
@@ -199,13 +199,13 @@ def test_of_many_rows_there_are_epochs_enough(monkeypatch):
 
     monkeypatch.setattr(fit, "_fit_sets", program)
     for steps in (1000, 500):
-        fitted(data=toy(3200), epochs=None, steps=steps, batch=16)  # 200 an epoch.
+        fitted(data=toy(3200), epochs=None, steps=steps, batch=16)  # 200 per epoch.
     assert asked == [12, 6]
 
 
 def test_class_weights_are_majority_over_count():
     labels = np.int32([[0, 0, 0, 0, 0, 0, 1, 1, 1, 2]])
-    # Class 3 never occurs.
+    # Class 3 is absent.
     rows = arrange_rows(np.zeros((10, 4, 1)), labels, [4], None, labels == 2, 4)
     # Six of class 0 and three of class 1 train, padded to 12 = 3 batches of 4.
     np.testing.assert_array_equal(
@@ -220,8 +220,8 @@ def test_class_weights_are_majority_over_count():
 
 
 def test_a_rare_class_is_found_nevertheless():
-    # One class-1 window in 16, and levels that overlap: without weights the middle
-    # would go to class 0.
+    # One class-1 window in 16, and overlapping levels: unweighted, class 0 would win
+    # the middle.
     rng = np.random.default_rng(0)
     labels = np.int32(np.arange(960) % 16 == 0)
     windows = np.float32(labels[:, None, None] + 0.7 * rng.normal(size=(960, 1, 1)))

@@ -1,4 +1,4 @@
-"""Generators and critics: their shapes, and what their outputs depend on."""
+"""Generators and discriminators: shapes and dependencies of their outputs."""
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ def test_the_class_is_heard_and_bits_alone_are_bounded():
 
 
 def test_a_gated_unit_by_hand():
-    """The reset gate comes after the product with what was said."""
+    """The reset gate is applied after the product with the hidden state."""
     net, x = Recurrent((3,), 3), jax.random.normal(jax.random.key(2), (2, 4, 2))
     variables = net.init(jax.random.key(3), x)
     cell = jax.tree.map(np.asarray, variables["params"]["layer_0"])

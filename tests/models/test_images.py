@@ -1,4 +1,4 @@
-"""Networks for photographs against NumPy, published sizes and Flax's convolution."""
+"""Image networks against NumPy, published sizes and Flax's convolution."""
 
 import math
 
@@ -21,7 +21,7 @@ ALL = pytest.mark.parametrize("kind", SMALL)
 
 
 def sizes(kind):
-    """Parameters of each layer; nothing is computed."""
+    """Returns the parameter count of each layer without computing any."""
     net = predictor(kind, 1024, 3, 10, hidden=())
     layers = jax.eval_shape(net.init, jax.random.key(0))
     assert set(layers) == set(net.layers)
@@ -30,8 +30,8 @@ def sizes(kind):
 
 
 def test_resnet32_has_as_many_parameters_as_published():
-    # 464,154 with batch norm and ways past the blocks without parameters: two numbers
-    # for each channel, as in group norm. He et al., table 6: 0.46 M, 32 layers.
+    # 464,154 with batch norm and parameter-free skip connections: two numbers per
+    # channel, as in group norm. He et al., table 6: 0.46 M, 32 layers.
     found = sizes("resnet32")
     assert sum(found) == 464_154 and len(found) == 32
     first, last = 27 * 16 + 2 * 16, 64 * 10 + 10
@@ -42,15 +42,15 @@ def test_resnet32_has_as_many_parameters_as_published():
 
 
 def test_vgg16_has_as_many_parameters_as_the_usual_one_less_useless_biases():
-    # 14,728,266 with batch norm behind convolutions that have biases, 4,224 of them,
-    # which the norm takes off again.
+    # 14,728,266 with batch norm after convolutions that have biases. The norm makes
+    # those 4,224 biases redundant.
     found = sizes("vgg16")
     assert sum(found) == 14_728_266 - 4_224 and len(found) == 14
     assert found[0] == 27 * 64 + 2 * 64 and found[-1] == 512 * 10 + 10
 
 
 def conv_by_hand(x, kernel, stride):
-    """``[h, w, d]`` and ``[3, 3, d, f]``: every sum written out."""
+    """Computes ``[h, w, d]`` and ``[3, 3, d, f]`` with explicit sums."""
     height, width, _ = x.shape
     rows, columns = -(-height // stride), -(-width // stride)
     out = np.zeros((rows, columns, kernel.shape[-1]))
@@ -65,7 +65,7 @@ def conv_by_hand(x, kernel, stride):
 
 
 def norm_by_hand(x, groups, scale, bias):
-    """Channels in groups, each of mean 0 and variance 1 over one image."""
+    """Normalizes channels in groups to mean 0 and variance 1 over one image."""
     parts = np.split(x, groups, axis=-1)
     parts = [(part - part.mean()) / np.sqrt(part.var() + 1e-6) for part in parts]
     return np.concatenate(parts, axis=-1) * scale + bias
@@ -104,7 +104,8 @@ def layers_of(module, side=8):
 
 def test_a_residual_network_by_hand():
     layers, x = layers_of(SMALL["resnet32"])
-    layers = jax.tree.map(lambda leaf: leaf + 0.1, layers)  # Norms that do something.
+    # Norms that are not the identity.
+    layers = jax.tree.map(lambda leaf: leaf + 0.1, layers)
     got = jax.jit(SMALL["resnet32"].apply)({"params": layers}, x)
 
     def conv(name, image, stride=1):
@@ -146,7 +147,7 @@ def test_a_pool_keeps_the_largest_of_four():
 
 @ALL
 def test_examples_do_not_meet_and_are_clipped_one_by_one(kind):
-    """What batch norm would break: an example's gradient is its own."""
+    """Each example has its own gradient, which batch norm would violate."""
     module = SMALL[kind]
     layers, x = layers_of(module)
     labels = jnp.array([0, 1, 2, 0])
@@ -162,7 +163,7 @@ def test_examples_do_not_meet_and_are_clipped_one_by_one(kind):
     norms = jnp.sqrt(
         sum(jnp.sum(leaf.reshape(4, -1) ** 2, axis=1) for leaf in jax.tree.leaves(rows))
     )
-    bound = float(jnp.median(norms))  # Two examples are cut.
+    bound = float(jnp.median(norms))  # Two examples are clipped.
     total, info = jax.jit(
         lambda p, batch: kernels.clipped_gradient_sum(losses, p, batch, bound)
     )(layers, (x, labels))

@@ -1,4 +1,4 @@
-"""Knowledge inheritance and smoothing against SciPy, and what they leave alone."""
+"""Knowledge inheritance and smoothing against SciPy, and their invariances."""
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def test_published_weights_are_the_defaults():
 def test_cross_entropy_leaves_absent_classes_alone_unless_it_is_over_all():
     alone = {"distillation": 0.0, "smoothing": 0.0}
     assert not np.any(_gradient(**alone)[:, ~PRESENT])
-    # Downhill is down for their logits: they are unlearned.
+    # Descent lowers their logits: the classes are unlearned.
     assert np.all(_gradient(restricted=False, **alone)[:, ~PRESENT] > 0)
 
 
@@ -60,7 +60,8 @@ def test_inheritance_moves_absent_classes_and_rests_where_they_agree():
     alone = {"smoothing": 0.0}
     moved = _gradient(**alone) - _gradient(distillation=0.0, **alone)
     assert np.all(moved[:, ~PRESENT]) and not np.any(moved[:, PRESENT])
-    # The gradient of T² KL is T (softmax - teacher's): 2 times their distance.
+    # The gradient of T² KL is T (softmax - teacher's softmax): 2 times their
+    # difference.
     soft = lambda x: scipy.special.softmax(x[:, ~PRESENT] / 2, axis=1)
     expected = 2 * (soft(LOGITS) - soft(TEACHER)) / len(LOGITS)
     np.testing.assert_allclose(moved[:, ~PRESENT], expected, rtol=1e-4)
@@ -74,7 +75,7 @@ def test_smoothing_is_downhill_towards_even_present_classes():
     moved = _gradient(sharp, smoothing=1.0, **alone) - _gradient(
         sharp, smoothing=0.0, **alone
     )
-    # A step against it lowers the greater present logit, and raises the lesser.
+    # A step against it lowers the larger present logit and raises the smaller one.
     assert np.all(moved[:, 0] > 0) and np.all(moved[:, 2] < 0)
     assert not np.any(moved[:, ~PRESENT])
 
@@ -84,7 +85,8 @@ def test_a_client_of_one_class_learns_nothing_while_it_agrees():
     targets = np.eye(4, dtype=np.float32)[[0, 0]]
     given = (LOGITS, LOGITS, targets, np.ones(2, np.float32), np.array(one))
     gradient = lambda **more: np.asarray(grads(*map(jnp.asarray, given), **more))
-    np.testing.assert_array_equal(gradient(), 0.0)  # Adam would magnify a rounding.
+    # Adam would amplify rounding errors.
+    np.testing.assert_array_equal(gradient(), 0.0)
     assert np.all(np.abs(gradient(restricted=False)) > 1e-3)
 
 

@@ -1,4 +1,4 @@
-"""The law of one vector given another: its likelihood, and the bound taken from it."""
+"""The distribution of one vector given another: its likelihood and its bound."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ def test_surprise_is_the_negative_log_likelihood():
 
 
 def test_a_law_that_was_learned_bounds_gaussians_by_the_closed_form():
-    """r^2 / (1 - r^2) for a correlation of 0.8, all of it in the first number."""
+    """A correlation of 0.8 gives r^2 / (1 - r^2), all of it in the first number."""
     r, random = 0.8, np.random.default_rng(0)
     x, noise = random.normal(size=(2, 4000, 2))
     y = np.stack([r * x[:, 0] + (1 - r**2) ** 0.5 * noise[:, 0], noise[:, 1]], axis=1)
@@ -41,7 +41,7 @@ def test_a_law_that_was_learned_bounds_gaussians_by_the_closed_form():
     law = net.apply(learn(params), x)
     want = r**2 / (1 - r**2)
     assert float(kernels.club_bound(y, *law)) == pytest.approx(want, rel=0.1)
-    # Against anybody else's numbers, the same law tells nothing.
+    # With another window's numbers, the same distribution carries no information.
     assert abs(float(kernels.club_bound(jnp.roll(y, 1, axis=0), *law))) < 0.2
 
 

@@ -1,4 +1,4 @@
-"""The spread of latents within classes against NumPy; who is moved by it."""
+"""The std of latents within classes, against NumPy, and which latents are moved."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,8 @@ def test_spread_is_the_mean_covariance_by_counts():
     z = rng.normal(size=(40, 3)).astype(np.float32) @ rng.normal(size=(3, 3))
     z = z.astype(np.float32)
     labels = rng.permutation(np.repeat([0, 1, 3], [25, 14, 1]))
-    z += 10 * labels[:, None]  # Classes lie apart; that is not spread within them.
+    # The distance between classes is not part of the std within them.
+    z += 10 * labels[:, None]
     mask = rng.random(40) < 0.8
     mask |= labels == 3
     real, own = z[mask], labels[mask]
@@ -31,7 +32,7 @@ def test_spread_is_the_mean_covariance_by_counts():
     spoiled = np.where(mask[:, None], z, np.nan).astype(np.float32)
     got = _covariance(spoiled, labels, mask, 4)
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
-    # The mean over classes alike is another one.
+    # The unweighted mean over classes is different.
     assert not np.allclose(got, (each[0] + each[1]) / 2, rtol=1e-2)
 
 

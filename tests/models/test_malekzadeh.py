@@ -1,4 +1,4 @@
-"""The baselines' networks: published sizes, and what each layer gives on."""
+"""The baselines' networks: published sizes, and the output of each layer."""
 
 import itertools
 
@@ -36,7 +36,7 @@ def test_published_sizes(net, shape, size):
 
 
 def test_sizes_of_the_identity_version_by_hand():
-    # Kernels of 3 samples; 4 numbers of batch normalisation for each filter.
+    # Kernels of 3 samples; 4 numbers of batch normalization per filter.
     conv, norm = 3 * 100 * 100 + 100, 400
     encoder = (3 * 100 + 100) + 3 * conv + 4 * norm + (3 * 100 + 1) + 4
     net = malekzadeh.Encoder(100, (1, 3), deeper=True)
@@ -44,7 +44,7 @@ def test_sizes_of_the_identity_version_by_hand():
     decoder = (3 * 100 + 100) + 3 * conv + 3 * norm + (3 * 100 + 1)
     net = malekzadeh.Decoder(128, 100, (1, 3), deeper=True)
     assert _size(net, (1, 2, 32, 1)) == decoder
-    # Of latents 32 samples are halved twice, of windows 128 four times: 2 x 8 x 32.
+    # 32 samples of latents are halved twice, 128 of windows four times: 2 x 8 x 32.
     convs = (10 * 32 + 32) + 4 * (10 * 32 * 32 + 32)
     latents = convs + (512 * 128 + 128) + (128 * 32 + 32) + (32 * 24 + 24)
     net = malekzadeh.Reader(24, pooled=malekzadeh.POOLED_LATENT)
@@ -55,7 +55,7 @@ def test_sizes_of_the_identity_version_by_hand():
 
 
 def test_sizes_of_gen_by_hand():
-    # 50 samples: 46, 23 of two, 19, 6 of three, 4; of each of 12 channels, 20 filters.
+    # 50 samples: 46, 23 pairs, 19, 6 triples, 4; for each of 12 channels, 20 filters.
     layers = (5 * 50 + 50) + (3 * 50 * 50 + 50) + (50 * 50 + 50)
     layers += (5 * 50 * 40 + 40) + (40 * 40 + 40) + (3 * 40 * 20 + 20)
     layers += (12 * 4 * 20 * 400 + 400) + (400 * 4 + 4) + (400 + 1)
@@ -95,7 +95,7 @@ def test_windows_come_back_as_long_as_they_were(time, deeper):
 
 
 def test_the_estimator_does_not_mix_channels_before_its_dense_layer():
-    # With the channels in another order and the dense layer's rows likewise, the same.
+    # Permuting the channels and the dense layer's rows together changes nothing.
     net = Estimator((("a", 3), ("b", 2)), (3, 4, 2), 5)
     x = np.float32(np.random.default_rng(0).normal(size=(4, 30, 3)))
     params = jax.jit(net.init)(jax.random.key(0), x)["params"]
@@ -130,7 +130,7 @@ def test_the_replacement_network_normalises_by_its_averages():
     x = np.float32(5 + np.random.default_rng(0).normal(size=(6, 8, 2)))
     plain, same = jax.jit(nets.rewrite)(params, x)
     jax.tree.map(np.testing.assert_array_equal, same, params["averages"]["replacer"])
-    # A row by itself is what it was among others; by the batch it is not.
+    # A row's result does not depend on the other rows, except under batch statistics.
     alone = jax.jit(nets.rewrite)(params, x[:2])[0]
     np.testing.assert_allclose(alone, plain[:2], 1e-4, 1e-5)
     train = jax.jit(lambda x: nets.rewrite(params, x, train=True)[0])

@@ -1,4 +1,4 @@
-"""Moments of batches, held to NumPy and scikit-learn."""
+"""Moments of batches, against NumPy and scikit-learn."""
 
 import jax
 import numpy as np
@@ -10,7 +10,7 @@ from jaxanon.models import feature_extraction
 
 @pytest.fixture(scope="module")
 def made():
-    """``(x, labels, their moments)`` of six batches."""
+    """Returns ``(x, labels, moments)`` of six batches."""
     rng = np.random.default_rng(0)
     label = rng.integers(0, 3, 300)
     x = rng.normal(size=(300, 5)) @ rng.normal(size=(5, 5))

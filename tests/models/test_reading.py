@@ -1,4 +1,4 @@
-"""What reads attributes off windows: its losses by hand, and that it learns."""
+"""Attribute classifiers of windows: their losses by hand, and that they learn."""
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ def test_scores_and_losses_by_hand():
 
 @EACH
 def test_windows_that_hardly_differ_are_read_all_the_same(inference):
-    """As those are that two flat curves a layer leave."""
+    """Windows of two flat curves per layer differ as little as this."""
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=256)
     windows = 0.5 + 1e-4 * (labels[:, None] == np.arange(3)) + 1e-5 * rng.normal(size=3)

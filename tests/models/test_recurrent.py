@@ -1,4 +1,4 @@
-"""Recurrent layers beside Flax's own, and their clipped gradients from factors."""
+"""Recurrent layers against Flax, and their clipped gradients from factors."""
 
 import chex
 import jax

@@ -1,4 +1,4 @@
-"""The networks of the ObscureNet family: sizes as published, what is told and drawn."""
+"""Networks of the ObscureNet family: published sizes, conditions, and draws."""
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +27,8 @@ def _count(shape, classes, latent, hidden, **options):
         (MOBI_ACT, 2, 5, FOUR, True, 821_898, 822_272),  # ObscureNet, gender
         (MOTION_SENSE, 2, 10, THREE, True, 298_388, 297_600),  # ObscureNet
         (MOBI_ACT, 2, 5, FOUR, False, 821_898, 822_016),  # attribute-specific
-        (MOTION_SENSE, 2, 10, FOUR, False, 561_044, 560_000),  # released
-        (MOTION_SENSE, 2, 10, THREE, False, 298_388, 297_344),  # the paper's
+        (MOTION_SENSE, 2, 10, FOUR, False, 561_044, 560_000),  # official
+        (MOTION_SENSE, 2, 10, THREE, False, 298_388, 297_344),  # paper
         (MOBI_ACT, 2, 5, MOBI_GENERAL, False, 4_363_402, 4_363_520),  # general
     ],
 )
@@ -87,7 +87,7 @@ def test_what_is_told_and_drawn_counts(windows):
     other = [private[0], jnp.eye(3)[jnp.array([2, 0, 0])]]
     shown, changed = (net.decode(params, z, told) for told in (private, other))
     assert shown.shape == windows.shape
-    # Only the second window's class is another.
+    # Only the second window has another class.
     np.testing.assert_array_equal(
         np.any(shown != changed, axis=(1, 2)), [False, True, False]
     )
@@ -106,6 +106,6 @@ def test_a_code_is_the_same_every_time(windows):
 def test_layers_start_as_in_the_released_programs(windows):
     net = conditional_autoencoder(8, 2, [2], latent=4, hidden=(400,))
     layer = net.init(jax.random.key(0))["encoder"]["MultiLayer_0"]["Dense_0"]
-    for leaf in jax.tree.leaves(layer):  # Biases too.
+    for leaf in jax.tree.leaves(layer):  # Including biases.
         np.testing.assert_allclose(jnp.abs(leaf).max(), 16**-0.5, rtol=0.02)
         np.testing.assert_allclose(jnp.std(leaf), (16 * 3) ** -0.5, rtol=0.1)

@@ -1,4 +1,4 @@
-"""The losses of the ObscureNet family, against the published formulas by hand."""
+"""Losses of the ObscureNet family, against the published formulas by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ BETA, READING = 1.7, -3.0
 
 @pytest.fixture(scope="module")
 def case():
-    """Networks for two private attributes, their parameters, a batch."""
+    """Returns networks for two private attributes, their parameters, and a batch."""
     keys = jax.random.split(jax.random.key(0), 5)
     net = conditional_autoencoder(
         8,
@@ -39,7 +39,7 @@ def case():
 
 
 def _parts(net, params, batch):
-    """Mean squared error, the sum in the KL divergence, and the readers' softmax."""
+    """Returns squared error, summed KL divergence, and the classifiers' softmax."""
     mean, log_variance = map(np.float64, net.encode(params, batch.windows))
     z = jnp.float32(mean + np.exp(log_variance / 2) * np.asarray(batch.noise))
     rebuilt = np.float64(net.decode(params, z, batch.private))
@@ -99,7 +99,7 @@ def test_two_classes_make_no_difference_and_three_do():
     y = jnp.eye(2)[jnp.arange(50) % 2]
     entropy = -jnp.mean(jnp.sum(y * jax.nn.log_softmax(logits), axis=1))
     np.testing.assert_allclose(binary_cross_entropy(logits, y), entropy, rtol=1e-5)
-    # Of three equal classes: -(log 1/3 + 2 log 2/3) / 3.
+    # Three equal classes: -(log 1/3 + 2 log 2/3) / 3.
     expected = (np.log(3) + 2 * np.log(1.5)) / 3
     found = binary_cross_entropy(jnp.zeros((1, 3)), jnp.eye(3)[:1])
     np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -29,7 +29,7 @@ def _count(tree):
 def test_published_parameter_counts():
     key, windows = jax.random.key(0), jnp.zeros((1, 125, 6))
     sides = lambda num: jnp.zeros((1, num))
-    # Height, weight, age and activity; the predictor is not told the last.
+    # Height, weight, age and activity; the predictor does not receive the activity.
     shapes = jax.eval_shape(Sanitizer().init, key, windows, sides(4), sides(2))
     assert _count(shapes["params"]) == 3_920_714
     shapes = jax.eval_shape(Predictor(4).init, key, windows, sides(3))
@@ -41,14 +41,14 @@ def test_published_parameter_counts():
 def test_counts_of_what_is_trained_here():
     nets = dysan.networks(125, 6, ("activity", 4), {"gender": 2}, dysan.Widths())
     shapes = jax.eval_shape(nets.init, jax.random.key(0))
-    # 4 inputs of 128 units fewer, and 4 outputs with their biases.
+    # 128 units with 4 inputs fewer, and 4 outputs with their biases.
     assert _count(shapes["sanitizer"]) == 3_920_714 - 4 * 128 - 4 * (128 + 1)
     assert _count(shapes["predictor"]) == 303_796 - 3 * 64
     assert _count(shapes["discriminators"]) == 14_602 - 3 * 2
 
 
 def _drawn(shapes, seed=0):
-    """Numbers in place of shapes, so that no bias is 0."""
+    """Replaces shapes by drawn numbers, so that no bias is 0."""
     leaves, tree = jax.tree.flatten(shapes)
     rng = np.random.default_rng(seed)
     made = [np.float32(rng.normal(size=leaf.shape) / 2) for leaf in leaves]
@@ -63,7 +63,7 @@ def _inputs(num_sides):
 
 
 def _conv(x, layer, widen=False):
-    """Correlation over time in NumPy, with zeros on both sides if it widens."""
+    """Correlates over time in NumPy, with zeros on both sides if it widens."""
     kernel = layer["kernel"]
     rows = [
         sum(
@@ -85,7 +85,7 @@ def _dense(x, layer):
 
 
 def _sanitized(params, windows, sides, noise):
-    """The layers as the released program is described to have them."""
+    """Applies the layers as described for the official program."""
     x = _conv(_conv(windows, params["conv_0"]), params["conv_1"])
     shape = x.shape
     x = np.tanh(np.concatenate([x.reshape(ROWS, -1), sides, noise], 1))
@@ -184,7 +184,7 @@ def test_windows_may_be_so_short_and_no_shorter(filters):
     )
     least = max(10, min_time(filters))
     shapes = jax.eval_shape(nets(least).init, jax.random.key(0))
-    if least == min_time(filters):  # One sample is left, of the last filters.
+    if least == min_time(filters):  # One sample of the last filters remains.
         assert shapes["predictor"]["Dense_0"]["kernel"].shape[0] == filters[-1]
     with pytest.raises(
         ValueError, match=f"at least {least} samples .* got {least - 1}"
@@ -204,7 +204,7 @@ def test_errors_are_grouped_by_their_own_classes_or_by_the_first_private():
     np.testing.assert_allclose(balanced, (0.4 + 0.5) / 2, rtol=1e-6)
     released = dysan.errors(nets, logits, labels, "official")["a"]
     np.testing.assert_allclose(released, (0.3 + 0.55) / 2, rtol=1e-6)
-    labels["b"] = jnp.zeros(4, jnp.int32)  # All of one gender: .425, and 0.
+    labels["b"] = jnp.zeros(4, jnp.int32)  # All have one gender: .425, and 0.
     released = dysan.errors(nets, logits, labels, "official")["a"]
     np.testing.assert_allclose(released, 0.425 / 2, rtol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Tied autoencoders: what a layer computes, and what projecting it keeps."""
+"""Tied autoencoders: outputs of a layer, and invariants of its projection."""
 
 import chex
 import hypothesis
@@ -19,7 +19,7 @@ def logistic(x):
 
 
 def moved(layers):
-    """The same with biases that are not zero."""
+    """Returns the same parameters with non-zero biases."""
     return [
         layer._replace(
             encoder_bias=jnp.linspace(-1, 1, len(layer.encoder_bias)),
@@ -46,7 +46,7 @@ def test_layers_by_hand_one_window_at_a_time():
     np.testing.assert_allclose(got, features, rtol=1e-5)
     np.testing.assert_allclose(deeprotect.decode(layers, got), rebuilt, rtol=1e-5)
     assert deeprotect.encode((), got) is got
-    # Straight, the layers are one product of matrices and a shift.
+    # Without the curve, the layers are one matrix product and a shift.
     straight = deeprotect.encode(LAYERS, jnp.asarray(windows, jnp.float32), "linear")
     product = np.asarray(LAYERS[1].kernel) @ np.asarray(LAYERS[0].kernel)
     np.testing.assert_allclose(straight, windows @ product.T, rtol=1e-4, atol=1e-6)
@@ -65,7 +65,7 @@ def test_rows_are_orthonormal_at_the_start_and_after_any_step():
     step = jax.random.normal(jax.random.key(1), layer.kernel.shape)
     found = deeprotect.project(layer._replace(kernel=layer.kernel + 0.3 * step))
     np.testing.assert_allclose(found.kernel @ found.kernel.T, np.eye(4), atol=1e-6)
-    # The nearest such rows, by singular values of one.
+    # The nearest orthonormal rows have singular values of one.
     u, _, v = np.linalg.svd(layer.kernel + 0.3 * step, full_matrices=False)
     np.testing.assert_allclose(found.kernel, u @ v, atol=1e-5)
     chex.assert_trees_all_equal(found[1:], layer[1:])
@@ -73,7 +73,7 @@ def test_rows_are_orthonormal_at_the_start_and_after_any_step():
 
 @hypothesis.given(st.integers(0, 1000))
 def test_no_two_windows_have_features_further_apart_than_a_quarter(seed):
-    """Orthonormal rows do not stretch, and the logistic curve is nowhere steeper."""
+    """Orthonormal rows do not stretch, and the logistic slope is at most 1/4."""
     one, other = np.random.default_rng(seed).uniform(size=(2, 1, 6)).astype(np.float32)
     layers = moved(LAYERS)
     for count in (1, 2):

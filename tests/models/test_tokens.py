@@ -1,4 +1,4 @@
-"""A table of vectors before a network, and its clipped gradients."""
+"""An embedding table before a network, and its clipped gradients."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ def test_it_is_a_product_with_one_hot_rows(nets):
     assert net.layers == ("embed_1", "dense_1") and set(layers) == set(net.layers)
     table = np.array(layers["embed_1"]["embedding"])
     assert table.shape == (5, 2)
-    table[0] = 0  # Nothing.
+    table[0] = 0  # Empty.
     x = np.eye(5)[np.array(WINDOWS[..., 0], int)] @ table
     want = inner.apply({"dense_1": layers["dense_1"]}, jnp.array(x, jnp.float32))
     np.testing.assert_allclose(net.apply(layers, WINDOWS), want, rtol=1e-6)
@@ -53,7 +53,7 @@ def test_only_rows_that_are_read_learn(nets):
     total = lambda layers: jnp.sum(loss(layers, WINDOWS, labels))
     grad = jax.grad(total)(layers)["embed_1"]["embedding"]
     assert jnp.any(grad != 0, axis=1).tolist() == [False, True, True, True, True]
-    # Clipped to a bound that nothing reaches, the sum is the gradient.
+    # With a bound that no gradient reaches, the sum is the gradient.
     by_example = lambda layers, batch: loss(layers, *batch)
     clipped, _ = kernels.clipped_gradient_sum(
         by_example, layers, (WINDOWS, labels), 1e3

@@ -1,4 +1,4 @@
-"""Networks that are traced once, however often a program applies them."""
+"""Networks are traced once, however often a program applies them."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ TRACED = []
 
 
 class Scale(nn.Module):
-    """Times a parameter; notes each time that it is traced."""
+    """Multiplication by a parameter, which records each trace."""
 
     sizes: tuple | list = ()
 
@@ -58,7 +58,8 @@ def test_convolutions_of_a_shape_are_traced_once(monkeypatch):
         return product(x, kernel, edge)
 
     monkeypatch.setattr(convolution, "_product", noted)
-    x, kernel = jnp.ones((2, 9, 21)), jnp.ones((3, 21, 21))  # Shapes of no other test.
+    # Shapes unique to this test.
+    x, kernel = jnp.ones((2, 9, 21)), jnp.ones((3, 21, 21))
     twice = lambda x: convolution.convolve(convolution.convolve(x, kernel), kernel)
     jax.jit(lambda x: (twice(x), twice(2 * x)))(x)
     assert traced == [(2, 9, 21), (2, 7, 21)]

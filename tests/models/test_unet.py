@@ -1,4 +1,4 @@
-"""The U-Net: its blocks by hand, what it is told, and windows it cannot halve."""
+"""The U-Net: its blocks by hand, its conditions, and window lengths it rejects."""
 
 import functools
 
@@ -34,7 +34,7 @@ def start():
 
 @functools.cache
 def params():
-    """Moved off their start, where blocks do nothing."""
+    """Moves parameters off their initial values, where blocks are the identity."""
     leaves, tree = jax.tree.flatten(start())
     rng = np.random.default_rng(1)
     moved = [leaf + np.float32(0.1 * rng.normal(size=leaf.shape)) for leaf in leaves]
@@ -56,7 +56,7 @@ def test_a_convolution_is_numpy_s():
     got = module.apply(own, x)
     for row, window in enumerate(x):
         for out in range(4):
-            # NumPy's convolution turns the kernel round.
+            # NumPy's convolution flips the kernel.
             want = sum(
                 np.convolve(window[:, d], kernel[::-1, d, out], mode="same")
                 for d in range(3)
@@ -68,11 +68,12 @@ def test_attention_by_hand():
     x = np.random.default_rng(0).normal(size=(1, 5, 8)).astype(np.float32)
     module = unet.Attention(heads=2)
     own = module.init(jax.random.key(0), x)["params"]
-    # What looks back is laid open: the block's second half stays nothing.
+    # An identity projection exposes the attention; the second half of the block stays
+    # zero.
     own["seen"]["kernel"] = jnp.eye(8)
     got = module.apply({"params": own}, x)[0]
     rows = np.float64(x[0])
-    # Eight channels are eight groups: each is normalised over time.
+    # Eight channels are eight groups: each is normalized over time.
     rows = (rows - rows.mean(0)) / np.sqrt(rows.var(0) + 1e-6)
     kernel = np.float64(own["query_key_value"]["kernel"])
     parts = (rows @ kernel).reshape(5, 3, 2, 4)
@@ -89,7 +90,7 @@ def test_halving_pairs_neighbours_and_doubling_repeats_them():
     x = jnp.arange(8.0).reshape(1, 4, 2)
     module = unet.Halve()
     own = module.init(jax.random.key(0), x)["params"]
-    kernel = jnp.concatenate([jnp.eye(2), jnp.zeros((2, 2))])  # The first of each two.
+    kernel = jnp.concatenate([jnp.eye(2), jnp.zeros((2, 2))])  # The first of each pair.
     got = module.apply({"params": {"pairs": {**own["pairs"], "kernel": kernel}}}, x)
     np.testing.assert_array_equal(got, [[[0, 1], [4, 5]]])
     module = unet.Double(2)
@@ -127,7 +128,7 @@ def test_everything_it_is_told_counts_and_what_is_not_known_does_not():
 
 @jax.jit
 def grads(told):
-    """Of one number that comes out, by parameters and by what went in."""
+    """Returns the gradients of one output by parameters and by input."""
     x, t, _ = given()
     first = lambda params, x: NET.apply(params, x, t, told)[0, 0, 0]
     return jax.grad(first, argnums=(0, 1))(params(), x)
@@ -153,7 +154,7 @@ def test_half_precision_is_a_setting_of_the_products():
     want = apply(params(), x, t, told)
     assert got.dtype == x.dtype
     gap = np.abs(got - want).mean() / np.abs(want).mean()
-    assert 1e-4 < gap < 0.1  # Rounded, and not far off.
+    assert 1e-4 < gap < 0.1  # Rounded, but close.
     started = jax.eval_shape(half.init, jax.random.key(0), x, t, told)
     assert {leaf.dtype for leaf in jax.tree.leaves(started)} == {jnp.dtype("float32")}
 

@@ -1,4 +1,4 @@
-"""The classifier whose features are compared: by hand, and what it refuses to drop."""
+"""The classifier whose features are compared: by hand, and its dropout bounds."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ def test_layers_by_hand():
     params = jax.jit(NET.init)(jax.random.key(0), x)["params"]
     logits, features = NET.apply({"params": params}, x)
     y = np.float64(x)
-    for number, samples in ((0, 4), (1, 2)):  # 5 samples make 2 pairs, those 1.
+    for number, samples in ((0, 4), (1, 2)):  # The 2 pairs of 5 samples.
         layer = jax.tree.map(np.float64, params[f"conv_{number}"])
         padded = np.pad(y, ((0, 0), (1, 1), (0, 0)))
         time = y.shape[1]
@@ -38,7 +38,7 @@ def test_dropout_falls_on_what_the_logits_see_alone():
     logits, same = jax.vmap(apply)(jax.random.split(jax.random.key(1), 2000))
     np.testing.assert_allclose(same, jnp.broadcast_to(features, same.shape), rtol=1e-6)
     assert np.std(logits, axis=0).max() > 0.01
-    # Units that stay count double, so that the mean is what it was.
+    # Kept units count double, so the mean is unchanged.
     spread = np.std(logits, axis=0) / np.sqrt(2000)
     np.testing.assert_array_less(np.abs(logits.mean(0) - plain), 5 * spread + 1e-5)
 

@@ -1,4 +1,4 @@
-"""ε and δ of Gaussian noise: closed forms, two accountants, what they refuse."""
+"""ε and δ of Gaussian noise: closed forms, two accountants, and errors."""
 
 import itertools
 import math
@@ -48,14 +48,14 @@ def test_releases_of_one_data_set_add_up_as_one_with_summed_squares():
 
 
 def test_a_sample_tells_of_few():
-    """For small ε a share q of the data costs about q times as much."""
+    """For small ε, sampling a fraction q of the data costs about q times as much."""
     whole = SampledGaussian(noise_multiplier=4.0)
     tenth = SampledGaussian(noise_multiplier=4.0, sampling_probability=0.1)
     ratio = epsilon_spent([tenth], 1e-3) / epsilon_spent([whole], 1e-2)
     # (ε, δ) of the whole becomes (ln(1 + q (e^ε - 1)), q δ), which is an upper bound.
     epsilon = exact(4.0, 1e-2)
     assert ratio <= 1.01 * math.log(1 + 0.1 * math.expm1(epsilon)) / epsilon
-    # And of one in ten it tells at least a tenth of what it tells of all.
+    # Sampling one in ten loses at least a tenth of the whole loss.
     assert ratio > 0.1
 
 
@@ -88,23 +88,24 @@ def test_losses_of_few_steps_are_told_apart_as_well_as_need_be(
         ([(1.0, 0.3, 6), (1.0, 0.3, 6)], 5e-4),
         ([(1.0, 0.1, 40)], 5e-4),
         ([(1.0, 0.1, 41)], 1e-4),
-        # Or half the square of what is told, where that is more than 1.
+        # Half the squared loss, if that is more than 1.
         ([(1.0, 1.0, 11)], 1e-3),
         ([(0.1, 1.0, 1)], 1e-2),
         ([(0.01, 1.0, 1)], 0.1),
         ([(0.001, 1.0, 1)], 1.0),
-        # A fiftieth of a step's standard deviation, of whoever tells least.
+        # A fiftieth of a step's std, for the mechanism with the smallest loss.
         ([(1.0, 0.039, 1)], 1e-3),
         ([(1.0, 0.037, 1)], 5e-4),
         ([(1.0, 0.018, 1)], 1e-4),
         ([(1.0, 1e-3, 1)], 1e-5),
         ([(1e4, 1.0, 1)], 1e-6),
-        # If the standard deviation of all has no more than 20,000 of them.
+        # If the std of all has at most 20,000 of them.
         ([(1.0, 1e-3, 23_000)], 1e-5),
         ([(1.0, 1e-3, 24_000)], 1e-4),
         ([(1.0, 1.0, 1), (1e4, 1.0, 1)], 1e-4),
-        # If a single step has no more than 400,000 of them, and else usual ones, or
-        # larger ones: of little noise losses are far apart though q / z is small.
+        # If a single step has at most 400,000 of them. Otherwise usual ones, or larger
+        # ones, because with little noise the losses are far apart although q / z is
+        # small.
         ([(0.5, 1e-4, 1)], 1e-4),
         ([(0.5, 1e-3, 1)], 1e-4),
         ([(0.3, 1e-5, 10)], 1e-4),
@@ -206,4 +207,4 @@ def test_says_what_was_wrong_with_a_budget():
 def test_a_delta_that_gives_a_record_away():
     with pytest.warns(UserWarning, match="delta should be well below 1 / 100"):
         warn_of_delta(0.01, 100)
-    warn_of_delta(0.001, 100)  # Without a word, or this test fails.
+    warn_of_delta(0.001, 100)  # Without a warning, or this test fails.

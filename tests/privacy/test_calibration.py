@@ -1,4 +1,4 @@
-"""The least noise for a budget: kept, and by no more than need be."""
+"""The smallest noise for a budget: sufficient, and barely so."""
 
 import math
 
@@ -32,7 +32,7 @@ def test_the_multiplier_for_a_budget_keeps_it_and_hardly_less_does_not(
     ("epsilon", "given"),
     [
         (2.0, {"sampling_probability": 0.2, "steps": 2}),
-        # Of steps each of which tells next to nothing.
+        # Each step loses almost nothing.
         (0.05, {"sampling_probability": 0.01, "steps": 900}),
     ],
 )
@@ -48,7 +48,7 @@ def test_the_tight_multiplier_is_found_by_way_of_a_quick_one(epsilon, given):
     ("epsilon", "delta", "steps"),
     [
         *((1e-3, 1e-5, 1), (1e-4, 1e-5, 1), (1.05e-3, 1e-7, 1), (1.5e-4, 1e-7, 1)),
-        # Rényi's orders tell no epsilon between 0 and about 0.0035.
+        # Rényi orders yield no epsilon between 0 and about 0.0035.
         *((1e-5, 1e-7, 1), (3e-3, 1e-5, 40)),
     ],
 )
@@ -66,7 +66,7 @@ def test_rdp_asks_for_much_where_its_orders_end():
 
 
 def test_what_fits_is_found_though_more_noise_may_tell_more():
-    """A line through 1, above which nothing fits up to 1.2."""
+    """The excess falls through 0 at 1, with a plateau from 1.0002 to 1.2."""
     for high in (2.0, 3.7):
         for beyond in (-0.5, 0.5):
             over = lambda x, beyond=beyond: beyond if 1.0002 < x < 1.2 else 1 - x
@@ -111,7 +111,7 @@ def test_an_epsilon_of_thousands_is_accounted_for_as_tightly(beside):
 
 
 def test_where_delta_allows_for_all_that_is_told_epsilon_is_none():
-    """δ of one release at ε = 0 is 2 Φ(1 / 2z) - 1, a half where 1 / 2z is 0.6745."""
+    """δ of one release at ε = 0 is 2 Φ(1 / 2z) - 1, a half at 1 / 2z = 0.6745."""
     assert noise_multiplier_for(1e-13, 0.5) == pytest.approx(0.7413, rel=2e-3)
 
 
@@ -122,7 +122,7 @@ def test_says_what_was_wrong_with_a_budget():
         noise_multiplier_for(1e-6, 1e-9, steps=1000)
     with pytest.raises(ValueError, match="larger epsilon, or use accountant 'pld'"):
         noise_multiplier_for(1e-6, 1e-9, steps=1000, accountant="rdp")
-    for epsilon in (6e5, 1e300):  # By Rényi's orders the first needs 1.3e-3.
+    for epsilon in (6e5, 1e300):  # By Rényi orders, the first needs 1.3e-3.
         with pytest.raises(ValueError, match="multiplier of 0.001 keeps; take a sma"):
             noise_multiplier_for(epsilon, 1e-5)
     assert noise_multiplier_for(4e5, 1e-5) > 1e-3

@@ -1,4 +1,4 @@
-"""What releases add up to, against sums of fractions."""
+"""Composition of releases, against sums of fractions."""
 
 import fractions
 import math

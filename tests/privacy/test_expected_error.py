@@ -1,4 +1,4 @@
-"""Expected errors, held to noise that is drawn."""
+"""Expected errors, against drawn noise."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ DRAWS = 20_000
 
 @pytest.mark.parametrize(("inputs", "features"), [(30, 7), (8, 8), (12, 1)])
 def test_noise_is_as_large_as_expected(inputs, features):
-    """Within 2 %; a scale that is off by a tenth would be found out."""
+    """Within 2 %, which would detect a scale that is off by a tenth."""
     raw = RNG.laplace(scale=inputs * 0.5 / 2.0, size=(DRAWS, inputs))
     want = privacy.raw_error(inputs, 0.5, 2.0)
     assert np.abs(raw).sum(1).mean() == pytest.approx(want, rel=0.02)

@@ -1,4 +1,4 @@
-"""One noise multiplier for layers that have each their own: by hand, by counting."""
+"""One noise multiplier for layers with separate ones: by hand and by counting."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What releases add up to, of drawn numbers: closed forms, loops, and refusals."""
+"""Composition of drawn releases: closed forms, loops, and errors."""
 
 import contextlib
 import fractions
@@ -50,7 +50,7 @@ def test_an_hour_costs_as_much_as_its_windows(epsilon, stride_s):
     )
     found = privacy.epsilon_per_hour(epsilon, stride_s)
     assert found == pytest.approx(float(exactly), rel=1e-6)
-    windows = max(1, round(3600 / float(stride_s)))  # Of a stride that fits.
+    windows = max(1, round(3600 / float(stride_s)))  # The rounded stride.
     fits = privacy.epsilon_per_hour(epsilon, 3600 / windows)
     assert fits == pytest.approx(privacy.sequential({epsilon: windows}), rel=1e-6)
 
@@ -68,7 +68,7 @@ def test_layers_are_one_mechanism_however_they_are_told_apart(one, two, reading,
     z, scores = np.transpose([*one, *two])
     moved = {"B": scores / z, "C": 1 / (scores * z)}.get(reading, 1 / z)
     assert joint([*one, *two]) == pytest.approx(1 / np.linalg.norm(moved))
-    # Layers that are put together first count as the one that they are.
+    # Merged layers count as one layer.
     both = [joint(one), joint(two)]
     again = privacy.noise_multiplier_of_layers(both)
     assert again == pytest.approx(joint([*one, *two]))
@@ -107,7 +107,7 @@ def test_errors_are_those_of_noise_that_is_drawn(sizes, width, epsilon, seed):
 @some
 @given(multipliers, st.sampled_from([1, 3, 100]), deltas)
 def test_epsilon_of_all_records_is_that_of_one_gaussian(multiplier, steps, delta):
-    """As many steps with noise z are one with z / √steps, by Balle and Wang's δ."""
+    """Steps with noise z equal one with z / √steps, by Balle and Wang's δ."""
     least = exact(multiplier / math.sqrt(steps), delta)
     each = [SampledGaussian(noise_multiplier=multiplier, steps=steps)]
     pld, rdp = (
@@ -181,10 +181,10 @@ def test_steps_of_a_budget_are_the_most(epsilon, multiplier, probability, delta)
 
 
 def lost(epsilon, count, budget):
-    """δ of ``count`` randomised responses at a budget: a sum over how many are right.
+    """Returns δ of ``count`` randomised responses, summed over the number right.
 
-    Kairouz, Oh and Viswanath's: of each sum's two probabilities what is left of the
-    one less e^budget times the other.
+    By Kairouz, Oh and Viswanath: for each sum, one probability less e^budget times the
+    other, if positive.
     """
     p = 1 / (1 + math.exp(-epsilon))
     total = 0.0

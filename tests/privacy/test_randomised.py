@@ -1,4 +1,4 @@
-"""Sums of randomised responses: the exact theorem, closed forms, what is refused."""
+"""Sums of randomised responses: the exact theorem, closed forms, and errors."""
 
 import math
 
@@ -13,9 +13,9 @@ from jaxanon.privacy.composition import divergence
 
 
 def exact(epsilon, count, delta):
-    """Theorem 3.3 of Kairouz, Oh and Viswanath, solved for the sum's ε.
+    """Solves Theorem 3.3 of Kairouz, Oh and Viswanath for the sum's ε.
 
-    Of k answers i are the unlikely ones: the loss is (k - 2i) ε with probability
+    If i of k answers are the unlikely ones, the loss is (k - 2i) ε with probability
     C(k, i) e^{(k - i) ε} / (1 + e^ε)^k.
     """
 
@@ -42,7 +42,7 @@ def test_lies_above_the_exact_sum_and_not_far(epsilon, count):
 
 
 def test_many_small_answers_cost_what_gaussian_noise_would():
-    """A divergence of α ε² / 2, and so ε² k / 2 + √(2 k ln(1/δ)) ε at the most."""
+    """The divergence is α ε² / 2, so at most ε² k / 2 + √(2 k ln(1/δ)) ε."""
     told = responses_spent(1e-3, 100_000, 1e-6)
     mean = 1e-6 * 100_000 / 2
     assert told < mean + math.sqrt(4 * mean * math.log(1e6))
@@ -53,7 +53,7 @@ def test_many_small_answers_cost_what_gaussian_noise_would():
     ("epsilon", "count"), [(5e-8, 10**10), (5e-8, 10**12), (1e-8, 10**16)]
 )
 def test_answers_that_tell_next_to_nothing_are_counted(epsilon, count):
-    """As Gaussian noise of multiplier 1 / ε√k, exactly so in the limit."""
+    """In the limit they equal Gaussian noise of multiplier 1 / ε√k."""
     least = gaussian.exact(1 / (epsilon * math.sqrt(count)), 1e-5)
     assert least <= responses_spent(epsilon, count, 1e-5) <= max(1.35 * least, 0.02)
 
@@ -76,7 +76,7 @@ def test_few_large_answers_add_up():
     assert responses_spent(2.0, 3, 1e-5) == 6.0
     assert responses_spent(700.0, 10, 1e-5) == 7000.0
     assert responses_spent(2.0, 0, 1e-5) == 0.0
-    # Two values apart by e^ε: the mean loss is ε tanh(ε / 2), all that many keep.
+    # Two values apart by e^ε: the mean loss is ε tanh(ε / 2), all that remains of many.
     per = responses_spent(1.0, 10**7, 1e-5) / 10**7
     assert math.tanh(0.5) < per < 1.02 * math.tanh(0.5)
 

@@ -1,4 +1,4 @@
-"""What accounting refuses, whatever is drawn: by its name, and nothing else."""
+"""Accountants reject drawn invalid arguments by name."""
 
 import math
 
@@ -55,7 +55,7 @@ def test_what_is_out_of_range_is_refused_by_its_name(data, place):
     name, one = place
     value = data.draw(WRONG.get(one, NUMBERS))
     if (name, one, value) == ("responses_spent", "count", 0):
-        return  # No answer costs nothing.
+        return  # Without answers, the cost is 0.
     with pytest.raises((TypeError, ValueError), match=one.replace("weights", "noise_")):
         getattr(privacy, name)(**GOOD[name] | {one: value})
 
@@ -86,7 +86,7 @@ def test_layers_that_are_no_mechanism(own, wrong, data):
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8])
 def test_numbers_of_few_bits_cost_what_python_s_do(kind):
-    """In half precision 300 answers cost less than they do, in eight bits none fit."""
+    """In half precision 300 answers would cost less, and in eight bits none fit."""
     spent = privacy.responses_spent(2.0, 300, 1e-5)
     assert privacy.responses_spent(kind(2), 300, 1e-5) == spent
     each = privacy.response_epsilon_for(20.0, 10, 1e-5)

@@ -1,4 +1,4 @@
-"""One CSV dialect for data sets and devices; what is wrong is placed by its line."""
+"""One CSV dialect for data sets and devices; errors give the line."""
 
 import io
 import os
@@ -18,7 +18,7 @@ from jaxanon.recordings.csv_rows import Rows
 
 
 class Trickle:
-    """A file whose reads give so many bytes, again and again."""
+    """File whose reads return blocks of the given sizes, cyclically."""
 
     def __init__(self, data, sizes):
         self._file, self._sizes = io.BytesIO(data), sizes
@@ -92,13 +92,14 @@ def test_rows_of_a_pipe_come_at_once():
         pipe.write(b"time,x\n0,1\n0.5,")
         rows = Rows(file)
         got = iter(rows)
-        threading.Timer(20, pipe.close).start()  # Else a failure would wait for ever.
+        # Otherwise a failure would wait forever.
+        threading.Timer(20, pipe.close).start()
         assert next(got)[0].tolist() == [0.0]
         pipe.write(b"2\n")
         assert next(got)[1].tolist() == [[2.0]]
 
 
-# What either reader accepted before they were one: text, and rows of time, x and y.
+# Input that either reader accepted before the merge: text, and rows of time, x and y.
 ROWS = [[0.0, 1.0, 2.0], [0.5, -3.0, 40.0]]
 ACCEPTED = {
     "plain": (b"time,x,y\n0,1,2\n0.5,-3,40\n", ROWS),
@@ -124,9 +125,10 @@ ACCEPTED = {
 
 
 def imported(path, names=("x", "y"), time="time"):
-    """``time, *names`` of each row, as the import reads them."""
+    """Returns ``time, *names`` of each row, as the import reads them."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Of rows that lack a number.
+        # Warnings about rows with missing values.
+        warnings.simplefilter("ignore", UserWarning)
         table = csv_tables.read(path, names, (), None, time)
     return np.column_stack([table.times, table.rows])
 
@@ -178,7 +180,7 @@ def test_both_refuse_what_is_wrong_and_say_in_which_line(tmp_path, case):
     line, message = REFUSED[case]
     text = b"time,x,y\n0,1,2\n" + line + b"\n1,2,3\n"
     rows, times, _ = read(text)
-    np.testing.assert_array_equal(times, [0, 1])  # A device goes on behind it.
+    np.testing.assert_array_equal(times, [0, 1])  # A device continues after it.
     assert (rows.malformed, rows.first_malformed) == (1, 3)
     path = tmp_path / "a.csv"
     path.write_bytes(text)
@@ -206,7 +208,7 @@ def test_lines_are_counted_with_all_that_says_nothing(tmp_path):
     [
         ("x [g],y", "x", "x"),
         ("x [g],y", "x [g]", "x [g]"),
-        ("x [g],x", "x", "x"),  # The name itself goes first.
+        ("x [g],x", "x", "x"),  # The name itself comes first.
     ],
 )
 def test_a_column_is_named_with_its_unit_or_without(tmp_path, names, needed, wanted):

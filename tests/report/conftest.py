@@ -1,4 +1,4 @@
-"""Reports made by hand, whose names hold all that HTML, formulas, templates escape."""
+"""Handmade reports whose names contain HTML, formulas and templates to escape."""
 
 import sys
 
@@ -8,7 +8,7 @@ import pytest
 from jaxanon import metrics, report
 from jaxanon.report.writer import Examples
 
-# Markup, an unfinished formula, a template and a path out of the folder.
+# Markup, an unfinished formula, a template, and a path out of the folder.
 BAD = "<i>&'\" $\\frac$ {{ 7 * 7 }} /../../up"
 LABELS = [0, 0, 1, 1, 1, 1]
 RIGHT, HALF, WRONG = LABELS, [0, 1, 0, 1, 0, 1], [1, 1, 0, 0, 0, 0]
@@ -33,7 +33,7 @@ def moved(raw, anonymized):
 
 
 def anonymizer(bad=BAD, **changes):
-    """A report of an anonymizer; ``bad`` is part of every name in the data."""
+    """Returns a report of an anonymizer; ``bad`` is part of every name in the data."""
     public, private = f"activity {bad}", f"side {bad}"
     classes = {
         public: (f"slow {bad}", f"fast {bad}"),
@@ -87,7 +87,7 @@ def anonymizer(bad=BAD, **changes):
 
 
 def learner(bad=BAD, **changes):
-    """A report of a classifier with two clients, of which one is new."""
+    """Returns a report of a classifier with two clients, one of them new."""
     row = {"windows": 5, "accuracy": 0.875, "macro_f1": 0.625, "new": False}
     clients = [row | {"subject": f"ann {bad}"}]
     clients.append(row | {"subject": f"bea {bad}", "accuracy": 0.375, "new": True})
@@ -104,7 +104,10 @@ def learner(bad=BAD, **changes):
 
 
 def regression(bad=BAD):
-    """A report of forecasts; the second client's R² is below what is drawn."""
+    """Returns a report of forecasts.
+
+    The second client's R² is below the plotted range.
+    """
     row = {"windows": 5, "mae": 1.5, "rmse": 2.5, "new": False}
     clients = [row | {"subject": "ann", "r2": 0.75}, row | {"subject": bad, "r2": -3.0}]
     mean = {"r2": -1.125, "mae": 1.5, "rmse": 2.5}
@@ -125,7 +128,7 @@ def regression(bad=BAD):
 
 
 def pfdrl(bad=BAD):
-    """A report of PFDRL: a held-out day of two homes, and one that joined."""
+    """Returns a report of PFDRL: a held-out day of two homes, and a new home."""
     total = {
         **{"standby_kwh": 4.0, "saved_kwh": 2.5, "saved_share": 0.625},
         **{"cents_fixed": 29.25, "cents_variable": 31.5, "in_use_minutes": 1210},
@@ -165,7 +168,7 @@ def pfdrl(bad=BAD):
 
 
 def budget(bad=BAD):
-    """Rows of a budget's curve: raw windows, then two releases."""
+    """Returns rows of a budget's curve: raw windows, then two releases."""
     score = lambda share: {"balanced_accuracy": share, "chance": 0.5}
     useful, secret = f"activity {bad}", f"gender {bad}"
     row = lambda epsilon, one, other: {
@@ -182,5 +185,5 @@ def examples(classes=2, channels=2):
 
 @pytest.fixture(scope="session")
 def made():
-    """What stands in this file, which tests cannot import."""
+    """Returns this module, which tests cannot import."""
     return sys.modules[__name__]

@@ -1,4 +1,4 @@
-"""Figures: odd histories, many classes, names that look like formulas."""
+"""Figures: unusual histories, many classes, names that look like formulas."""
 
 import math
 import re
@@ -79,7 +79,7 @@ def test_a_history_with_gaps_is_drawn():
     ("values", "cut"),
     [
         ([5.0 + k % 3 for k in range(60)], False),
-        ([2.0**-k for k in range(60)], False),  # A loss that falls is all shown.
+        ([2.0**-k for k in range(60)], False),  # A falling loss is shown completely.
         ([5.0 + k % 3 for k in range(59)] + [2e11], True),
         ([-2e11] + [5.0 + k % 3 for k in range(59)], True),
         ([7.0] * 60, False),
@@ -97,7 +97,7 @@ def test_a_few_peaks_hide_no_history(values, cut):
 
 
 def test_names_are_no_formulas():
-    """A formula that does not end would raise; powers of ten stay formulas."""
+    """An unfinished formula would raise; powers of ten stay formulas."""
     figure, axes = figures.grid(1, 1, 4, 4)
     axis = axes[0, 0]
     axis.plot([1, 1e4], [1, 2], label="$\\frac$")

@@ -1,4 +1,4 @@
-"""Pages: every number is shown, every name escaped, and nothing else is needed."""
+"""Pages show every number, escape every name, and load nothing else."""
 
 import base64
 import re
@@ -15,7 +15,7 @@ HISTORY = [{"round": 10 * i, "loss": 2.0**-i, "kl": 1.0} for i in range(5)]
 
 
 class Page(HTMLParser):
-    """Collects what a browser would fetch, and whether tags are closed in order."""
+    """Parser that collects fetched resources, and checks the order of closing tags."""
 
     def __init__(self, html):
         super().__init__()
@@ -36,14 +36,14 @@ class Page(HTMLParser):
 
 
 def rows(html):
-    """Texts of each table row."""
+    """Returns the texts of each table row."""
     lines = re.findall(r"<tr>(.*?)</tr>", html, re.S)
     cells = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", line, re.S) for line in lines]
     return [[unescape(cell) for cell in line] for line in cells]
 
 
 def write_all(made, folder):
-    """Every kind of page, by a name of its kind."""
+    """Writes every kind of page under the name of its kind."""
     bad = made.BAD
     summary = [
         {"settings": {bad: bad}, "diverged": 2, "stopped": 4, "scores": {}},
@@ -96,7 +96,7 @@ def test_a_page_is_well_formed_and_needs_no_network(written, kind):
 
 @KINDS
 def test_names_are_text(written, kind):
-    """No tag, no template and no formula comes from a name, nor does one get lost."""
+    """Names create no tag, template or formula, and stay complete."""
     html = written[kind].read_text()
     assert "i" not in Page(html).tags and "&lt;i&gt;&amp;&#39;" in html
     assert "{{ 7 * 7 }}" in html
@@ -200,7 +200,8 @@ def test_a_report_of_pfdrl_shows_every_number(written, made):
     assert [f"home {made.BAD}", *cells] in rows(html)
     assert [made.BAD, *cells, "3.250"] in rows(html)
     assert ["tv", *cells, ""] in rows(html)
-    assert [made.BAD, *cells[:2], "", *cells[3:]] in rows(html)  # Nothing stood by.
+    # Without standby energy, the cell is empty.
+    assert [made.BAD, *cells[:2], "", *cells[3:]] in rows(html)
     for words in ("62.5 % of the standby energy of 4 devices: 2.50 of 4.00 kWh",
                   "29.2 cents at 11.5 cents per kWh, or 31.5 cents", "off in 1.25 % of",
                   "to standby in 2.25 %. 81.25 % of all", "the next 20 minutes (",

@@ -1,4 +1,4 @@
-"""The front of a sweep: which settings no other beats, drawn and listed."""
+"""The Pareto front of a sweep: undominated settings, plotted and listed."""
 
 import hypothesis
 import hypothesis.strategies as st
@@ -9,7 +9,7 @@ from jaxanon.report import figures, sweep
 
 
 def row(settings, kept, *scores, diverged=0, std=None):
-    """A row of a summary; ``scores`` of the attributes sex and age."""
+    """Returns a row of a summary; ``scores`` are of the attributes sex and age."""
     named = {"act accuracy": kept}
     for name, score in zip(
         ("sex re-identified", "age intrusive"), scores, strict=False
@@ -85,14 +85,14 @@ def test_nothing_is_drawn_where_nobody_was_tried(tmp_path):
 
 
 def test_the_goal_is_drawn_where_raw_windows_were_judged():
-    """With no classifier of raw windows there is no level of theirs to draw."""
+    """Without a raw-data classifier, there is no raw level to plot."""
     one = sweep.draw(sweep.panels(SUMMARY, REPORT), REPORT).png
     blind = {**REPORT, "intrusive": {"sex": None, "age": None}}
     assert one != sweep.draw(sweep.panels(SUMMARY, blind), blind).png
 
 
 def test_words_never_stand_over_other_words(monkeypatch):
-    """Of settings that did the same within a hair some go without, never an end."""
+    """Labels may be missing between nearly equal settings, but not at the ends."""
     rows = [row({"alpha": k}, 0.9 + k / 1e4, 0.7 + k / 1e4) for k in range(20)]
     rows += [row({"alpha": 30}, 0.6, 0.52), row({"alpha": 40}, 0.8, 0.6)]
     drawn = []

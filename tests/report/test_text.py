@@ -1,4 +1,4 @@
-"""Sentences: utility, hidden classes, methods of the numbers."""
+"""Sentences on utility, hidden classes, and methods."""
 
 from jaxanon import metrics
 from jaxanon.evaluation.protocol import NAMES
@@ -15,7 +15,7 @@ def test_a_split_that_leaks_says_so(made):
 
 
 def utility(raw, safe, hide=()):
-    """Sentences on utility, of predictions for raw and anonymized windows."""
+    """Returns sentences on utility for predictions on raw and anonymized windows."""
     labels, names = [0, 0, 1, 1, 1, 1, 2, 2], ("a", "b", "c")
     sides = {"raw": raw, "anonymized": safe}
     lines = text.headline(

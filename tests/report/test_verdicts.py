@@ -1,4 +1,4 @@
-"""Verdicts: every rule by hand arithmetic, and scores that data cannot support."""
+"""Verdicts: every rule by hand, and scores that the data cannot support."""
 
 import pytest
 
@@ -8,7 +8,10 @@ SIDES = ("left", "right")
 
 
 def scores(balanced, *, reach=0.0, auc=None, auc_reach=0.0, chance=0.5, reason=None):
-    """Scores with symmetric intervals; ``reason`` says why they do not count."""
+    """Returns scores with symmetric intervals.
+
+    ``reason`` says why they do not count.
+    """
     interval = {
         "balanced_accuracy": [balanced - reach, balanced + reach],
         "auc": None if auc is None else [auc - auc_reach, auc + auc_reach],
@@ -22,7 +25,7 @@ def scores(balanced, *, reach=0.0, auc=None, auc_reach=0.0, chance=0.5, reason=N
 
 
 def report(attackers, *, intrusive=None, attacks=None, linkage=None, utility=None):
-    """A report with one private attribute, ``side``, and the public ``act``."""
+    """Returns a report with the private attribute ``side`` and the public ``act``."""
     return {
         "utility": {"attribute": "act"}
         | (utility or {"raw": scores(0.9), "anonymized": scores(0.87, reach=0.02)}),
@@ -74,7 +77,7 @@ def test_each_measure_counts_above_its_own_chance_level():
 
 
 def test_leakage_is_absolute_whatever_raw_windows_leak():
-    """Version 0.1 graded the part of the way from chance level to raw windows."""
+    """Version 0.1 graded the fraction of the way from chance to raw windows."""
     for raw in (0.56, 0.99):
         sides = {"raw": scores(raw), "anonymized": scores(0.5)}
         row = side({"mlp": scores(0.553)}, intrusive=sides)
@@ -128,7 +131,7 @@ def test_an_attack_without_support_does_not_count_among_others():
 
 
 def test_a_report_without_intervals_has_no_verdict():
-    """Such as one of an older version."""
+    """Older versions wrote such reports."""
     old = {"balanced_accuracy": 0.7, "auc": None, "chance": 0.5}
     row = side({"mlp": old})
     assert row["status"] == "not measured" and "interval" in row["reason"]
@@ -152,7 +155,7 @@ def test_utility_is_graded_by_lost_points(raw, safe, status):
 
 
 def test_utility_of_one_class_is_not_measured():
-    """Version 0.1: not readable even from raw windows: 100.0 %."""
+    """Version 0.1 reported: not readable even from raw windows: 100.0 %."""
     reason = "the test windows have one class, 'left'"
     one = scores(1.0, reason=reason)
     sides = {"raw": one, "anonymized": one}
@@ -168,7 +171,7 @@ def test_attributes_that_nobody_asked_to_hide_are_warnings():
     found = verdicts.verdict(whole)
     assert [row["attribute"] for row in found["private"]] == ["side"]
     assert [row["status"] for row in found["warnings"]] == ["red"]
-    assert found["status"] == "green"  # Of what was to be hidden.
+    assert found["status"] == "green"  # The attribute to hide.
     (line,) = [line for line in text.headline(whole) if line.startswith("Warning")]
     assert line.startswith("Warning (not in --private): subject is exposed (red)")
 

@@ -1,4 +1,4 @@
-"""Values for settings, right ones and wrong ones, that hypothesis draws from."""
+"""Valid and invalid values of settings, drawn by hypothesis."""
 
 import numpy as np
 from hypothesis import strategies as st

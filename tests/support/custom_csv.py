@@ -1,4 +1,4 @@
-"""Recordings in CSV, and the file that is made of them."""
+"""CSV recordings, and the custom file made from them."""
 
 import numpy as np
 
@@ -8,7 +8,10 @@ CHOICE = {"channels": ["x", "y"], "labels": ["act"], "rate_hz": 10.0}
 
 
 def recorded(folder):
-    """``folder`` with ann.csv: ten rows of sitting, then six of walking, that count."""
+    """Writes ann.csv to ``folder``.
+
+    Ten rows of sitting, then six of walking, that count.
+    """
     acts = ["sit"] * 10 + ["walk"] * 6
     lines = [f"{i},{-i},{act}" for i, act in enumerate(acts)]
     (folder / "ann.csv").write_text("\n".join(["x,y,act", *lines]) + "\n")
@@ -16,7 +19,7 @@ def recorded(folder):
 
 
 def made(folder, *names, **settings):
-    """Arrays of the file that is made of these."""
+    """Returns the arrays of the file made from these recordings."""
     paths = [folder / f"{name}.csv" for name in names]
     settings = CHOICE | {"length": 4} | settings
     with np.load(import_csv(paths, folder / "own.npz", **settings)) as file:

@@ -24,7 +24,7 @@ def _read(output, attribute, role, trained_on, *classes):
 
 
 class Model:
-    """Halves every window, and has a name."""
+    """Model that halves every window, and has a name."""
 
     signature = SIGNATURE
     metadata = {  # noqa: RUF012
@@ -38,7 +38,7 @@ class Model:
 
 
 class Attackers:
-    """Sure of raw windows, whose deviation is 1, and at a loss with halved ones."""
+    """Attackers that are sure of raw windows, with std 1, and unsure of halved ones."""
 
     signature = SIGNATURE
     inferences = (
@@ -57,7 +57,7 @@ class Attackers:
 
 
 class Stream:
-    """Windows that do not overlap; the third is a gap."""
+    """Stream of windows without overlap; the third is a gap."""
 
     def __init__(self, model, inspect, **settings):
         self.signature, self.settings = model.signature, settings
@@ -86,7 +86,7 @@ class Stream:
 
 
 def rows(count):
-    """``count`` samples of a wave of deviation 1, seven at a time."""
+    """Yields ``count`` samples of a wave of std 1, seven at a time."""
     times = np.arange(count) / 50
     wave = np.sqrt(2) * np.stack([np.sin(9 * times), np.cos(9 * times)], 1)
     for first in range(0, count, 7):
@@ -95,7 +95,7 @@ def rows(count):
 
 @contextlib.contextmanager
 def served(given, model=None, **how):
-    """Yields the address of a dashboard in a thread, and the event that ends it."""
+    """Yields the address of a dashboard in a thread, and its stop event."""
     ready: queue.Queue = queue.Queue()
     stop, failed = threading.Event(), []
     how = {"port": 0, "open_stream": Stream, "attackers": Attackers()} | how

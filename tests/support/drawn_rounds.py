@@ -102,7 +102,10 @@ def begun(name):
 
 
 def of_rows(seed, mask, lone=False, junk=0.0, dtype=np.float32):
-    """Clients with labels of all classes, or each of one; padding is ``junk``."""
+    """Returns clients with labels of all classes, or one class each.
+
+    Pads with ``junk``.
+    """
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(CLIENTS, ROWS, FEATURES)).astype(dtype)
     y = rng.integers(0, CLASSES, (CLIENTS, 1 if lone else ROWS))

@@ -1,4 +1,4 @@
-"""One Gaussian release, and what it tells exactly."""
+"""A Gaussian release, and its exact privacy loss."""
 
 import math
 
@@ -8,7 +8,7 @@ from jaxanon.privacy import SampledGaussian
 
 
 def exact(multiplier, delta):
-    """ε of one Gaussian release, by Balle and Wang's equation for δ."""
+    """Returns ε of one Gaussian release, by Balle and Wang's equation for δ."""
 
     def excess(epsilon):
         half, shift = 1 / (2 * multiplier), epsilon * multiplier
@@ -19,7 +19,7 @@ def exact(multiplier, delta):
 
 
 def sampled(multiplier, probability, steps):
-    """``steps`` sums of samples."""
+    """Samples ``steps`` sums of samples."""
     return SampledGaussian(
         noise_multiplier=multiplier, sampling_probability=probability, steps=steps
     )

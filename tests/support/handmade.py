@@ -1,4 +1,4 @@
-"""Model files made by hand, and what else stands for a model in these tests."""
+"""Handmade model files, and stand-ins for models in these tests."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ CHANNELS = ("acc x", "acc y")
 
 
 def described(**changed):
-    """Metadata of an anonymizer of windows of 8 samples at 50 Hz."""
+    """Returns metadata of an anonymizer for windows of 8 samples at 50 Hz."""
     told = {
         "format": 1,
         "kind": "anonymizer",
@@ -41,7 +41,7 @@ TYPES = {"integers": TensorProto.INT32, "discrete laplace": TensorProto.INT32}
 
 
 def save(path, nodes, told=None, outputs=None, initializers=(), digest=True):
-    """Writes a model of such nodes, from ``windows`` and draws to ``outputs``."""
+    """Saves a model of such nodes, from ``windows`` and draws to ``outputs``."""
     told = described() if told is None else told
     shape = [1, told["input"]["time"], len(told["input"]["channels"])]
     of = helper.make_tensor_value_info
@@ -70,12 +70,12 @@ def node(kind, *inputs, output="safe", **settings):
 
 
 def one_op(path, kind="Identity", told=None):
-    """A model that applies one operator to its windows."""
+    """Saves a model that applies one operator to its windows."""
     return save(path, [node(kind, "windows")], told)
 
 
 def endless(path):
-    """A model whose loop goes on for hours."""
+    """Saves a model whose loop runs for hours."""
     of = helper.make_tensor_value_info
     body = helper.make_graph(
         [
@@ -102,7 +102,7 @@ def endless(path):
 
 
 def not_a_number(path):
-    """A model that divides 0 by 0."""
+    """Saves a model that divides 0 by 0."""
     nodes = [
         node("Sub", "windows", "windows", output="zero"),
         node("Div", "zero", "zero"),
@@ -111,7 +111,7 @@ def not_a_number(path):
 
 
 class Model:
-    """A model in Python: a function of a window."""
+    """Model in Python: a function of a window."""
 
     def __init__(
         self, function=lambda window: window, time=8, channels=1, rate_hz=50.0, **more
@@ -129,12 +129,12 @@ def hang(window):
 
 
 def joined(blocks):
-    """All rows of blocks, NaN where there are gaps."""
+    """Returns all rows of blocks, with NaN in gaps."""
     return np.concatenate([block.samples for block in blocks])
 
 
 def rewritten(path, told):
-    """The same graph with other metadata, and its digest."""
+    """Returns the same graph with other metadata, and its digest."""
     model = onnx.load(path)
     del model.metadata_props[:]
     if told is not None:

@@ -1,4 +1,4 @@
-"""Judges and attackers that hardly learn, where nobody asks how well they do."""
+"""Attackers and raw-data classifiers with few steps, if accuracy does not matter."""
 
 from unittest import mock
 
@@ -6,5 +6,5 @@ from jaxanon.attacks import attackers
 
 
 def hasty():
-    """As long as it is entered, networks train for 50 steps where nobody says more."""
+    """Trains networks for 50 steps by default while the context is active."""
     return mock.patch.dict(attackers.fit_networks.__kwdefaults__, steps=50)

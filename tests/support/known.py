@@ -1,4 +1,4 @@
-"""A method whose every round is known, for tests of sweeps."""
+"""A method with known rounds, for tests of sweeps."""
 
 import dataclasses
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from jaxanon.core.method import Method, Schedule
 
 
 class State(NamedTuple):
-    """Of the method below: ``params`` move towards ``goal`` by ``rate``, and noise."""
+    """State of the method: ``params`` move towards ``goal`` by ``rate``, plus noise."""
 
     round: jax.Array
     params: jax.Array
@@ -29,9 +29,9 @@ TRACES = []
 
 
 def build(spec, **settings):
-    """A method whose every round is known: params += rate (goal - params) + noise.
+    """Builds a method with known rounds: params += rate (goal - params) + noise.
 
-    The goal is moved by what ``prepare`` gives, which is 0.
+    The output of ``prepare``, which is 0, shifts the goal.
     """
     config = Config(**settings)
 

@@ -1,4 +1,4 @@
-"""Mosquitto, a real MQTT broker, as tests start and kill it, and a stream for it."""
+"""Mosquitto, a real MQTT broker that tests start and kill, and a stream for it."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ SIGNATURE = types.SimpleNamespace(
 
 
 class Broker:
-    """Mosquitto on a port of this machine, to be killed and started again."""
+    """Mosquitto on a local port, which tests kill and restart."""
 
     def __init__(self, folder, *settings):
         with socket.socket() as probe:
@@ -29,7 +29,7 @@ class Broker:
         self.file, self.process = folder / "mosquitto.conf", None
         lines = [f"listener {self.port} 127.0.0.1", "persistence false", *settings]
         if os.geteuid() == 0:
-            lines.append("user root")  # Else it may not read this test's files.
+            lines.append("user root")  # Otherwise it may not read this test's files.
         self.file.write_text("\n".join(lines) + "\n")
 
     def start(self):

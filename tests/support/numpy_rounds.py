@@ -1,6 +1,6 @@
-"""First rounds of algorithms in loops of NumPy, for drawn tests.
+"""First rounds of algorithms in NumPy loops, for drawn tests.
 
-Of a client's rows ``(x, y)``, in float64: what it sends, and what it keeps.
+From a client's rows ``(x, y)``, in float64, they give its message and its client state.
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def descended(w, rows, length, toward=lambda w, g: g, layers=("base", "head"), size=2):
-    """Two steps of ``size`` rows, in float64."""
+    """Takes two steps of ``size`` rows, in float64."""
     for step in range(2):
         down = toward(w, slope(w, batch(rows, step, size)))
         w = w | {name: less(w[name], length, down[name]) for name in layers}
@@ -29,7 +29,7 @@ def batch(rows, step, size=2):
 
 
 def slope(w, rows):
-    """The gradient of the mean cross-entropy."""
+    """Returns the gradient of the mean cross-entropy."""
     x, y = rows
     logits = x @ w["base"]["w"] + w["head"]["b"]
     p = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -47,7 +47,7 @@ def sum_of(trees):
 
 
 def held(h, name, w0):
-    """A gradient, and that of ``h[name] / 2`` times the squared way from ``w0``."""
+    """Adds the gradient of ``h[name] / 2`` times the squared distance from ``w0``."""
     pull = lambda w, g, w0: g + h[name] * (w - w0)
     return lambda w, g: jax.tree.map(pull, w, g, w0)
 
@@ -106,8 +106,7 @@ own_held = lambda h, w, rows: descended(
 moved = lambda h, w, rows: less(
     w, 1, cut(jax.tree.map(np.subtract, w, plain(h, w, rows)), h["clip_norm"])
 )
-# What a client's round ends in, whether its rows are its weight, and how much of the
-# mean the server takes.
+# Result of a client's round, whether rows are its weight, and the server's factor.
 SENT = {
     "atlas": (plain, False, None),
     "clusterfl": (decayed, True, None),
@@ -125,7 +124,7 @@ SENT = {
     "per_fedavg": (adapted, True, None),
     "scaffold": (plain, False, "server_learning_rate"),
 }
-# What it keeps.
+# The client's stored state.
 KEPT = {
     "atlas": (plain, lambda own: own.params),
     "clusterfl": (decayed, lambda own: own.model),

@@ -1,8 +1,8 @@
-"""A made-up ``evaluate``, in the place of evaluations side by side."""
+"""A fake ``evaluate`` in place of batched evaluations."""
 
 
 def one_by_one(fake):
-    """``evaluation.evaluate_each`` by ``fake(run, data, *, seed, ...)`` of each."""
+    """Replaces ``evaluation.evaluate_each`` by ``fake(run, data, ...)`` per run."""
 
     def evaluate_each(runs, data, seeds, **options):
         pairs = zip(runs, seeds, strict=True)

@@ -1,4 +1,4 @@
-"""Samples for a CSV outlet, and what stands in the file that it writes."""
+"""Samples for a CSV outlet, and the rows of the file that it writes."""
 
 import csv
 import types
@@ -14,13 +14,13 @@ NUMBERS = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
 
 
 def block(first, count):
-    """Samples ``first`` to ``first + count`` of NUMBERS, at 50 Hz from 0 s on."""
+    """Returns samples ``first`` to ``first + count`` of NUMBERS, at 50 Hz from 0 s."""
     part = NUMBERS[first : first + count]
     return Block(first / 50, 50.0, part, "", (first + count) / 50)
 
 
 def read(path):
-    """Rows as (index of the sample, gap, numbers or None); every one must be whole."""
+    """Reads rows as (sample index, gap, numbers or None); every row must be whole."""
     text = path.read_bytes().decode()
     assert text.endswith("\n")
     head, *found = csv.reader(text.splitlines()[1:])

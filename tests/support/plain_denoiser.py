@@ -1,6 +1,6 @@
-"""A denoiser of two layers in place of the U-Net, which takes seconds to compile.
+"""A two-layer denoiser in place of the U-Net, which takes seconds to compile.
 
-For tests of what is done around it; ``tests/models`` have the U-Net's own.
+It tests the code around the network; ``tests/models`` test the U-Net.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from jaxanon.methods.privatehub import networks
 
 
 class Denoiser(nn.Module):
-    """Is told all that a U-Net is, and makes something of each part."""
+    """Denoiser with all of the U-Net's inputs, each of which affects its output."""
 
     sizes: tuple[tuple[str, int], ...]
     widths: Sequence[int] = ()
@@ -35,7 +35,7 @@ class Denoiser(nn.Module):
 
 @contextlib.contextmanager
 def plain_denoiser():
-    """As long as it is entered, diffusion methods are built with it."""
+    """Builds diffusion methods with this denoiser while the context is active."""
     with contextlib.ExitStack() as patched:
         for module in (networks, cloak, privdiffuser):
             patched.enter_context(mock.patch.object(module, "UNet", Denoiser))

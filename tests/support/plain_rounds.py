@@ -1,7 +1,7 @@
-"""Rounds of FedBlinder and of KD-Blinder in plain loops, for tests to agree with.
+"""Rounds of FedBlinder and of KD-Blinder in plain loops, for tests to compare.
 
-What is drawn is drawn as the methods draw it, from a client's real windows alone; what
-is done with it is written out here, loss by loss and step by step.
+The draws match those of the methods, from a client's real windows only. Everything else
+is explicit here, loss by loss and step by step.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ _ADAM = optax.scale_by_adam()
 
 
 def _entropy(logits, targets, weights, released=False):
-    """Cross-entropy; of Blinder's program, that of a softmax taken for logits."""
+    """Computes cross-entropy; Blinder's program takes a softmax for logits."""
     if released:
         p = jax.nn.softmax(logits)
         rows = jnp.mean(jnp.log(1 + jnp.exp(p)) - targets * p, -1)
@@ -44,15 +44,15 @@ SETTINGS = {
 
 
 def moody(spec):
-    """A spec whose private attribute changes within a client."""
+    """Returns a spec whose private attribute changes within a client."""
     classes = spec.classes | {"mood": ("w", "x", "y", "z")}
     return dataclasses.replace(spec, private=("mood",), classes=classes)
 
 
 def clients(data) -> Population:
-    """Four clients of unequal size with two of four moods, and one that is padding.
+    """Returns four unequal clients with two of four moods, and a padding client.
 
-    One activity is rare. What is padding is NaN, which nobody may look at.
+    One activity is rare. Padding is NaN, which shows any access.
     """
     rng = np.random.default_rng(3)
     mask = np.arange(max(SIZES))[None] < np.array([*SIZES, 0])[:, None]
@@ -68,14 +68,14 @@ def clients(data) -> Population:
 
 
 def apart(one, other):
-    """The greatest distance in each group of two trees, in steps of 0.01."""
+    """Returns the greatest distance per group of two trees, in steps of 0.01."""
     far = jax.tree.map(lambda a, b: float(np.max(np.abs(a - b))), one, other)
     return {group: max(jax.tree.leaves(each)) / 0.01 for group, each in far.items()}
 
 
 @jax.jit
 def _adam_step(length, moving, gradient, opt_state):
-    """One step of Adam, ``length`` long; the parameters and its next state."""
+    """Takes one Adam step of ``length``; returns the parameters and its next state."""
     steps, opt_state = _ADAM.update(gradient, opt_state)
     return jax.tree.map(lambda p, s: p - length * s, moving, steps), opt_state
 
@@ -90,7 +90,7 @@ def _latent(networks, params, batch):
 
 
 class Losses:
-    """The three losses of a step, compiled with their gradients once for a test."""
+    """Three losses of a step, compiled with their gradients once per test."""
 
     def __init__(self, system: BlinderSystem):
         self.system, self.released = system, system.config.variant == "official"
@@ -124,7 +124,7 @@ class Losses:
         return _entropy(logits, batch.private[0], batch.weights, self.released)
 
     def _heir(self, moving, z, batch, taught, hyper, has, restricted):
-        """``has`` are the classes that a client has, as a tuple."""
+        """Computes KD-Blinder's loss; ``has`` is a tuple of the client's classes."""
         (logits,) = self.system.networks.discriminate(moving, z)
         targets, weights = batch.private[0], batch.weights
         lacks = tuple(c for c in range(logits.shape[1]) if c not in has)
@@ -133,8 +133,8 @@ class Losses:
         if not restricted:
             total = _entropy(logits, targets, weights)
         if lacks:
-            # By its gradient in closed form, T (softmax - teacher's): exactly 0 where
-            # they agree, for Adam would make whole steps of roundings.
+            # Uses the closed-form gradient T (softmax - teacher's). It is exactly 0
+            # where they agree; Adam would turn rounding errors into whole steps.
             soft = lambda x: jax.nn.softmax(x[:, lacks] / hyper["temperature"])
             slope = jax.lax.stop_gradient(soft(logits) - soft(taught))
             apart = _mean(jnp.sum(slope * logits[:, lacks], -1), weights)
@@ -150,9 +150,9 @@ class Losses:
 
 
 def one_round(losses: Losses, config, key, state, data, *, heir=False, without=()):
-    """Parameters after one round; ``heir`` is KD-Blinder.
+    """Returns parameters after one round; ``heir`` selects KD-Blinder.
 
-    It is ``without`` any of restriction, inheritance, smoothing, balance, augmentation.
+    ``without`` disables restriction, inheritance, smoothing, balance or augmentation.
     """
     size = max(1, int(config.client_fraction * len(data.mask)))
     _, client_key = jax.random.split(jax.random.fold_in(key, state.round))

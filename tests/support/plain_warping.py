@@ -1,15 +1,15 @@
-"""Dynamic time warping by the table of all beginnings, for tests to agree with."""
+"""Dynamic time warping by a table of all prefixes, for tests to compare."""
 
 import numpy as np
 
 
 def warped(x, y, cost=abs, band=None) -> float:
-    """The least total cost of matching two sequences, first to last.
+    """Returns the least total cost of matching two sequences, first to last.
 
     Args:
-      x, y: of n and m numbers, or rows of them.
-      cost: of the difference of two.
-      band: as in ``jaxanon.kernels.dtw``.
+      x, y: sequences of n and m numbers, or rows of them.
+      cost: function of the difference of two numbers.
+      band: width as in ``jaxanon.kernels.dtw``.
     """
     n, m = len(x), len(y)
     least = np.full((n + 1, m + 1), np.inf)

@@ -1,4 +1,4 @@
-"""Algorithms whose rounds are shared out, to devices or to chunks."""
+"""Algorithms whose rounds are divided among devices or chunks."""
 
 import functools
 
@@ -22,7 +22,7 @@ def averaging(size):
 
 
 def keeping(size):
-    # Each client's head has to come back to its own place.
+    # Each client's head must return to its position.
     return federated.fedper(
         lambda key: {"base": jnp.zeros(2), "head": jnp.zeros(2)},
         lambda p, x, key: square(p["base"] + p["head"], x, key),
@@ -34,7 +34,7 @@ def keeping(size):
 
 
 def meta(size):
-    # In two more stages of a round an adversary trains on alone.
+    # In two more stages of a round, only an adversary trains.
     loss = lambda params, batch: 0.5 * jnp.mean((params["w"] - batch) ** 2)
     graded = lambda params, batch: (loss(params, batch), {"loss": loss(params, batch)})
     of = lambda name: lambda params, batch: graded(params[name], batch)
@@ -60,14 +60,13 @@ def meta(size):
 
 
 def seven():
-    """Clients of one row to seven."""
+    """Returns clients with one to seven rows."""
     return federated.stack([np.arange(n + 1.0) for n in range(7)])
 
 
 @functools.cache
 def in_memory(make, size):
-    """``(state, info)`` of three rounds of these in one program, for all to be held
-    to."""
+    """Returns ``(state, info)`` of three rounds in one program, as the reference."""
     algorithm = make(size)
     state = algorithm.init(jax.random.key(0))
     done = federated.simulate(algorithm, jax.random.key(1), state, seven(), 3)

@@ -1,4 +1,4 @@
-"""Networks of DySan that are quick to compile."""
+"""DySan networks that compile fast."""
 
 SMALL = {
     "filters": (4, 6),

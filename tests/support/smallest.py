@@ -1,4 +1,4 @@
-"""The smallest settings of every method and learner, for tests of what all promise."""
+"""The smallest settings of every method and learner, for contract tests."""
 
 from small_dysan import SMALL as DYSAN
 

@@ -1,4 +1,4 @@
-"""A small made-up dataset whose windows tell both attributes plainly."""
+"""A small synthetic dataset whose windows clearly show both attributes."""
 
 import numpy as np
 
@@ -8,7 +8,10 @@ TIME, CHANNELS, SUBJECTS = 16, 2, 5
 
 
 def data(seed=0, per_subject=40, time=TIME) -> Data:
-    """Activities differ in frequency, genders (one per subject) in amplitude."""
+    """Returns data whose activities differ in frequency and subjects in amplitude.
+
+    Each subject has one gender.
+    """
     rng = np.random.default_rng(seed)
     subject = np.repeat(np.arange(SUBJECTS), per_subject)
     activity = rng.integers(0, 3, len(subject))

@@ -1,4 +1,4 @@
-"""The folder of a sweep: runs to open, what was found, and going on."""
+"""The folder of a sweep: its runs, its results, and resuming."""
 
 import contextlib
 import json

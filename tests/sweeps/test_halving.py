@@ -1,4 +1,4 @@
-"""Successive halving: who is stopped, when, and by what."""
+"""Successive halving: which members stop, when, and why."""
 
 import json
 
@@ -16,8 +16,9 @@ from jaxanon.sweeps.halving import DIVERGED, Score
 from jaxanon.sweeps.runner import sweep
 from jaxanon.sweeps.summary import table
 
-IDLE = 1.0  # A goal at which windows leave as they came.
-CLEAN, WRONG = 2.0, 3.0  # Without what tells gender; without what tells activity.
+IDLE = 1.0  # At this goal, windows are unchanged.
+# Goals without the gender information, and without the activity information.
+CLEAN, WRONG = 2.0, 3.0
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def data():
 
 
 def front(spec, **settings):
-    """A method whose front is known: its windows tell what its goal lets them tell.
+    """A method with a known Pareto front: its goal determines what windows reveal.
 
     Gender is their amplitude, activity their frequency (the order of the samples).
     """
@@ -54,7 +55,7 @@ def test_held_out_windows_are_training_s_and_of_everybody(data):
     assert sides[0] | sides[1] <= rows and not sides[0] & sides[1]
     assert not (sides[0] | sides[1]) & {row.tobytes() for row in data.test.windows}
     assert set(held.test.labels["subject"]) == set(data.train.labels["subject"])
-    # 30 % of every class of every person, rounded: no more than half a window off.
+    # 30 % of every class of every person, rounded: at most half a window off.
     groups = len({*zip(*data.train.labels.values(), strict=True)})
     share = 0.3 * len(data.train.windows)
     assert abs(len(held.test.windows) - share) <= groups / 2
@@ -70,7 +71,7 @@ def test_many_windows_are_thinned(data, monkeypatch):
 def test_a_setting_that_another_beats_in_both_is_stopped(data):
     grid = {"goal": [IDLE, CLEAN, WRONG]}
     found = quick(front, data, grid=grid, num_seeds=2, halving_factor=2)
-    # Of 3 settings one may go after 2 of 4 epochs, and the wrong one is beaten.
+    # One of 3 settings may stop after 2 of 4 epochs, and the wrong one is dominated.
     assert [one.stopped for one in found.members] == [None] * 4 + [2] * 2
     assert [int(run.state.round) for run in found.runs] == [12] * 4 + [6] * 2
     assert [len(run.history) for run in found.runs] == [4] * 4 + [2] * 2
@@ -120,7 +121,7 @@ def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     assert rung["epoch"] == 2
     assert [row["stopped"] for row in rung["settings"]] == [False, True]
     assert rung["settings"][1]["settings"] == {"goal": WRONG}
-    # It goes on without comparing again, and evaluates who is left.
+    # It continues without another comparison, and evaluates the remaining members.
     monkeypatch.setattr(scheduler, "_compare", None)
     monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda data: None)
     kept = {"attribute": "activity", "anonymized": {"accuracy": 0.5}}
@@ -146,13 +147,13 @@ def points(*pairs):
 
 
 def test_no_setting_of_the_front_is_stopped_and_no_more_than_may_be():
-    # Each keeps more and leaks more than the one before: all are the front.
+    # Each preserves and leaks more than the previous one: all are on the front.
     line = points((0.1, 0.1), (0.5, 0.5), (0.9, 0.9))
     assert halving.settings_to_stop(line, 10) == []
-    # As good in one of both is not beaten.
+    # Equal in one of the two is not dominated.
     assert halving.settings_to_stop(points((0.9, 0.5), (0.9, 0.6), (0.8, 0.5)), 3) == []
     chain = points((0.9, 0.1), (0.8, 0.2), (0.7, 0.3), (0.6, 0.4), (0.5, 0.5))
-    # Of 5 settings, a third rounded up is 2, and 3 go: the most beaten ones.
+    # A third of 5 settings, rounded up, is 2, so the 3 most dominated ones stop.
     assert sorted(halving.settings_to_stop(chain, 3)) == [2, 3, 4]
     assert sorted(halving.settings_to_stop(chain, 2)) == [3, 4]
 
@@ -171,7 +172,7 @@ def test_who_diverged_is_beaten_by_all_others():
 
 
 def test_settings_are_compared_when_their_last_phase_has_begun():
-    # 27 / 9 = 3 and 27 / 3 = 9; with 8 settings there is nothing left to third.
+    # 27 / 9 = 3 and 27 / 3 = 9; 8 settings leave nothing for a third.
     assert halving.rungs(27, 3, 9) == [3, 9]
     assert halving.rungs(27, 3, 8) == [9]
     assert halving.rungs(27, 3, 9, min_epochs=4) == [9]
@@ -200,13 +201,13 @@ def test_members_that_learned_nothing_are_told_of_and_cost_the_others_nothing(da
     said = [str(one.message) for one in told]
     assert said == [f"member {i}: nothing was learned." for i in ends]
     assert len(found.runs) == 3 > len(ends) > 0
-    # A rung is no end: what begins there may learn yet.
+    # A rung is not an end: stages that begin there still train.
     assert {ended for epoch, ended in asked if epoch < 4} == {False}
     assert {ended for epoch, ended in asked if epoch == 4} == {True}
 
 
 def test_a_class_that_nobody_could_compare_is_refused_before_training(data, tmp_path):
-    """A woman's two windows: the last is held out, and one is left to learn from."""
+    """A woman has two windows: the last is held out, and one remains for training."""
     gender = np.ones_like(data.train.labels["gender"])
     first = np.flatnonzero(data.train.labels["subject"] == 0)
     gender[first[[0, -1]]] = 0

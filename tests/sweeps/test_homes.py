@@ -1,4 +1,4 @@
-"""A grid of a street's settings: its members are runs, and each refusal says why."""
+"""A grid of settings for homes: its members are runs, and each error has a reason."""
 
 import json
 
@@ -46,13 +46,13 @@ def searched(homes, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(homes):
-    """The run of ``SMALL`` with seed 1."""
+    """Returns the run of ``SMALL`` with seed 1."""
     method = registry.rebuild("pfdrl", homes.spec, SMALL)
     return trainer.train(method, homes, seed=1, progress=False)
 
 
 def test_members_are_the_runs_that_training_makes(searched, homes, alone):
-    """The last member but two: γ = 12 h, pfdrl, seed 1."""
+    """The third member from the end: γ = 12 h, pfdrl, seed 1."""
     members, _, _, _ = searched
     member = members[5]
     assert member.settings == {"gamma_hours": 12.0, "sharing": "pfdrl"}
@@ -63,7 +63,7 @@ def test_members_are_the_runs_that_training_makes(searched, homes, alone):
 
 
 def test_learned_days_are_those_of_training(homes, alone):
-    """Both layouts, of two seeds and two values of alpha."""
+    """Both layouts, with two seeds and two values of alpha."""
     system = energy.pfdrl(settings.build_config(SMALL))
     street = alone.method.prepare(homes)
     hyper = settings.build_hyper(SMALL) | {"alpha": jnp.array([0.0, 1.0])}
@@ -97,7 +97,7 @@ def test_the_summary_is_over_seeds(searched):
         8,
         "gamma_hours=2.0, sharing=pfdrl, seed 0",
     )
-    # Who shares nothing does so at any pace.
+    # Agents that share nothing do not depend on the sharing interval.
     assert members[2].scores == members[6].scores
     kept = json.loads((out / "sweep.json").read_text())
     assert [row["scores"] for row in kept["members"]] == [m.scores for m in members]
@@ -106,7 +106,7 @@ def test_the_summary_is_over_seeds(searched):
 
 
 def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path):
-    """Means are over the others; a table and a figure say how many never did."""
+    """Means cover the others; a table and a figure give the number that never did."""
     days = iter([[0], [4], [0], [0]])
     reached = lambda *_, **told: energy.LearningTime(
         np.array(next(days)), told["minutes"]
@@ -127,7 +127,7 @@ def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path)
         picture.caption.split()
     )
     monkeypatch.undo()
-    # None in the file is a member that is done.
+    # A null in the file marks a finished member.
     again = sweeping.search(
         SMALL, homes, grid=grid, num_seeds=2, output_dir=tmp_path, resume=True
     )
@@ -155,7 +155,7 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
         sweeping.search(SMALL, homes, grid=GRID, num_seeds=2, output_dir=out)
     with pytest.raises(ValueError, match="holds another sweep: num_seeds was 2"):
         sweeping.search(SMALL, homes, grid=GRID, output_dir=out, resume=True)
-    # Members are numbered by the order of the axes.
+    # Members are numbered in the order of the axes.
     other = dict(reversed(GRID.items()))
     with pytest.raises(ValueError, match="holds another sweep: grid was"):
         sweeping.search(
@@ -164,7 +164,7 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
 
 
 def test_the_common_sweep_takes_homes(searched, homes):
-    """By a name and by a method; what a sweep of windows has besides is refused."""
+    """The method is a name or an object; options for windows raise errors."""
     members, summary, out, _ = searched
     method = registry.rebuild("pfdrl", homes.spec, SMALL)
     options = {"grid": GRID, "num_seeds": 2, "output_dir": out, "resume": True}
@@ -181,7 +181,7 @@ def test_the_common_sweep_takes_homes(searched, homes):
 
 
 def test_who_diverges_has_no_scores(homes, tmp_path):
-    """Agents that value nothing switch off all that there is, and save it all."""
+    """Agents with diverged values switch off every device, and save all energy."""
     grid = {"learning_rate": [1e-3, float(np.finfo(np.float32).max)]}
     with pytest.warns(
         UserWarning, match="1 of 2 members have no scores.*learning rates"

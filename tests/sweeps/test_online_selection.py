@@ -1,4 +1,4 @@
-"""DySan's choice among models as one anonymizer: who rewrites, and who is attacked."""
+"""DySan's model selection as one anonymizer: its choices, and its attackers."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ SMALL += "--discriminator-filters 6 --classifier-hidden-sizes 8".split()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A sweep of two models, by the command line."""
+    """Runs a sweep of two models on the command line."""
     parts, place = toy.data()[1:], tmp_path_factory.mktemp("online")
     joined = lambda pieces: np.concatenate(list(pieces))
     np.savez(
@@ -55,7 +55,7 @@ def data(runs) -> Data:
 
 
 def marked(runs, monkeypatch):
-    """Makes each run write the number of its state where windows were."""
+    """Makes each run return its state's number instead of windows."""
     writes = lambda key, state, windows: windows * 0 + state.params["number"]
     method = runs[0].method._replace(anonymize=writes)
     monkeypatch.setattr(
@@ -82,7 +82,10 @@ def tried_nothing(key, windows, known):
 def test_each_window_goes_through_the_model_chosen_by_the_run_before(
     data, runs, monkeypatch
 ):
-    """Scores are given: model 1 is best on training windows, then each run has its."""
+    """With given scores, model 1 is best on training windows.
+
+    Later runs use their own.
+    """
     asked = []
     labels = [part.labels["gender"] for part in (data.train, data.train, data.test)]
     told = lambda windows: 7 + np.arange(len(windows))
@@ -90,10 +93,10 @@ def test_each_window_goes_through_the_model_chosen_by_the_run_before(
 
     def scores(tried, groups, *, public, private, num_classes, utility, privacy):
         asked.append((len(groups), num_classes, utility, privacy))
-        np.testing.assert_array_equal(public, told(groups))  # And not the true ones.
+        np.testing.assert_array_equal(public, told(groups))  # Not the true scores.
         np.testing.assert_array_equal(private, labels[len(asked) - 1][None])
         assert tried.public.shape == (2, len(groups))
-        if not np.any(groups):  # All in one: what a wearer's first run is given by.
+        if not np.any(groups):  # All in one: the model of a wearer's first run.
             return np.array([[0.4], [0.6]])
         even = np.arange(groups.max() + 1) % 2 == 0
         return np.stack([even, ~even]).astype(float)
@@ -212,7 +215,7 @@ def test_others_are_refused(data, runs):
 
 @pytest.mark.slow
 def test_members_are_one_of_a_setting_that_was_trained_to_the_end(folder, tmp_path):
-    """The second one's parameters become too large, or it was stopped, or a further."""
+    """The second one was stopped, repeats the setting, or has too large parameters."""
     copy = lambda name: pathlib.Path(shutil.copytree(folder, tmp_path / name))
     told = sweeps_folder.read(folder)
     first, second = told["members"]

@@ -1,4 +1,4 @@
-"""Sweeps by Ray: the same members, and what a task that fails leaves."""
+"""Sweeps with Ray: the same members, and the results of a failed task."""
 
 import faulthandler
 import json
@@ -20,7 +20,7 @@ from jaxanon.sweeps import ray_backend
 from jaxanon.sweeps.runner import Member, sweep
 from jaxanon.sweeps.summary import summarize, table
 
-SECONDS = 240  # After which a cluster that hangs is given up, and this process.
+SECONDS = 240  # Timeout of a hanging cluster, and of this process.
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def data():
 
 @pytest.fixture(scope="module", autouse=True)
 def known_by_value():
-    """Tasks of Ray do not find ``known``, which travels whole."""
+    """Sends ``known`` by value, because Ray's tasks cannot import it."""
     ray = pytest.importorskip("ray", reason="the extra jaxanon[sweep] is not installed")
     ray.cloudpickle.register_pickle_by_value(known)
 
@@ -40,7 +40,7 @@ def quick(method, data, **options):
 
 
 def fragile(main):
-    """A method of which a width of 3 cannot be prepared but by process ``main``."""
+    """Returns a method whose width 3 can only be prepared by process ``main``."""
 
     def build(spec, **settings):
         method = known.build(spec, **settings)
@@ -56,7 +56,7 @@ def fragile(main):
 
 
 def children():
-    """Processes that this one started and that are there still."""
+    """Returns the running child processes of this one."""
     lists = pathlib.Path("/proc/self/task").glob("*/children")
     return " ".join(path.read_text() for path in lists).split()
 
@@ -101,7 +101,7 @@ def test_members_by_ray_are_those_without_and_a_failed_task_costs_its_own(
     assert not list(out.glob(f"{ray_backend.TOKEN}*"))
     told = json.loads((out / "sweep.json").read_text())
     assert told["members"][2]["losses"] == {}
-    # What got lost is all that is trained when it goes on, here without Ray.
+    # Resuming, here without Ray, trains only the lost members.
     again = quick(build, data, output_dir=out, resume=True, **options)
     assert again.members[0] == found.members[0]
     for one, other in zip(again.runs, whole.runs, strict=True):
@@ -109,11 +109,11 @@ def test_members_by_ray_are_those_without_and_a_failed_task_costs_its_own(
 
 
 class Lost(Exception):
-    """Of the cluster below, what Ray raises."""
+    """Stand-in for Ray's exception."""
 
 
 class Remote:
-    """A function of a cluster that has one machine, this one, and does work at once."""
+    """A function of a cluster with this machine only, which runs it at once."""
 
     def __init__(self, function, asked):
         self.function, self.asked = function, asked
@@ -123,7 +123,7 @@ class Remote:
 
 
 def fake(asked, *, blind=False):
-    """The module of Ray, as far as sweeps use it, with all that it was asked."""
+    """A fake Ray module with the functions that sweeps use, and a log of calls."""
 
     def get(task):
         if not callable(task):
@@ -161,7 +161,7 @@ def fake(asked, *, blind=False):
 
 @pytest.fixture
 def cluster(monkeypatch):
-    """Puts a fake in Ray's place; what it was asked."""
+    """Replaces Ray by a fake; returns its calls."""
     asked = {}
 
     def put(**options):

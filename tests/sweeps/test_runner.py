@@ -1,4 +1,4 @@
-"""Sweeps: one program for all members, each of which is a run of its own."""
+"""Sweeps: one program for all members, each of which is a run."""
 
 import chex
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
     assert [(each.settings, each.seed) for each in found.members] == expected
     for (cell, seed), run in zip(expected, found.runs, strict=True):
         assert run.state.params.shape == (cell["width"],)
-        # After 6 rounds at rate 1/2 at most 1/64 of the way is left.
+        # After 6 rounds at rate 1/2, at most 1/64 of the distance remains.
         np.testing.assert_allclose(run.state.params, cell["goal"], atol=0.15)
         assert run.config["seed"] == seed
         assert run.config["hyper"] == {"rate": 0.5, "goal": cell["goal"]}
@@ -119,7 +119,7 @@ def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
 
 @pytest.mark.slow
 def test_a_member_broken_by_its_last_round_is_not_evaluated(data, monkeypatch):
-    """Its losses are finite; its parameters are not, or its windows are not."""
+    """Its losses are finite, but its parameters or windows are not."""
     monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda given: None)
     fake = one_by_one(lambda *_, **__: fake_report(1.0))
     monkeypatch.setattr(anonymizers, "evaluate_each", fake)
@@ -146,7 +146,7 @@ def test_the_table_shows_mean_and_deviation_over_seeds():
         for seed in (0, 1, 2)
     ]
     first, second = summarize(members, ())
-    # Of 0, 1, 2 the mean is 1 and the deviation (n - 1) is 1.
+    # The mean of 0, 1, 2 is 1, and the standard deviation (n - 1) is 1.
     assert first["losses"] == {"loss": {"mean": 1.0, "std": 1.0}}
     assert (second["settings"], second["seeds"]) == ({"rate": 10.0}, 3)
     shown = table([first, second])
@@ -191,8 +191,8 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
     monkeypatch.setattr(sweeps_members, "GROUP", 4)
     options = {"grid": {"rate": [0.25, 0.5]}, "num_seeds": 3, "attacks": ("forest",)}
     found = quick(build, data, evaluate=True, **options)
-    assert len(found.reports) == 6 and groups == [3, 3]  # Even, and none above 4.
-    # Of r, r + 1/4, r + 1/2 the mean is r + 1/4 and the deviation 1/4.
+    assert len(found.reports) == 6 and groups == [3, 3]  # Equal sizes, none above 4.
+    # The mean of r, r + 1/4, r + 1/2 is r + 1/4, and the standard deviation is 1/4.
     expected = [{"mean": 0.5, "std": 0.25}, {"mean": 0.75, "std": 0.25}]
     assert [row["scores"]["activity accuracy"] for row in found.summary] == expected
 
@@ -224,7 +224,7 @@ def test_what_cannot_be_swept_is_refused(options, message, data):
 
 
 def test_an_attack_that_there_is_not_is_refused_before_training(data, monkeypatch):
-    monkeypatch.setattr(scheduler, "run", None)  # Who calls it fails.
+    monkeypatch.setattr(scheduler, "run", None)  # Any call fails.
     with pytest.raises(ValueError, match=r"attacks must .* got 'oracle'"):
         quick(build, data, evaluate=True, attacks=("oracle",))
 

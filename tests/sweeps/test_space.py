@@ -1,4 +1,4 @@
-"""Points of a grid that a method's settings do not allow together."""
+"""Grid points that a method's settings exclude."""
 
 import pytest
 import toy
@@ -22,10 +22,10 @@ def test_the_published_grid_has_36_points(spec):
         plan = space.plan(dysan, spec, grid, 2, SMALL)
     cells = [place.settings for place in plan.members if place.seed == 0]
     assert len(cells) == 36 and len(plan.members) == 72
-    # As the paper has it: tenths, one at least for distortion.
+    # As in the paper: tenths, with at least one for distortion.
     tenths = {(round(10 * c["alpha"]), round(10 * c["lambda_"])) for c in cells}
     assert tenths == {(a, b) for a in range(1, 10) for b in range(1, 10 - a)}
-    (group,) = plan.groups  # All of them are one program.
+    (group,) = plan.groups  # All of them share one program.
     assert len(group.indices) == 72
 
 

@@ -35,12 +35,12 @@ BLINDER = recipes("blinder")["paper"].settings | {
 
 @pytest.fixture(scope="module")
 def splits():
-    """Three of the five subjects train, others in each split."""
+    """Returns splits in which three of the five subjects train, others in each."""
     return [datasets.hold_out_subjects(toy.data(), 0.4, seed) for seed in (0, 1, 7)]
 
 
 def moved(spec, **settings):
-    """Its goal is moved by who trains, which every split has its own."""
+    """Moves its goal by the training subjects, which differ between splits."""
     who = lambda clients: jnp.float32(100 * clients.labels["subject"].max(1).mean())
     return known.build(spec, **settings)._replace(prepare=who)
 
@@ -53,7 +53,7 @@ def quick(method, splits, **options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", program.LAYOUTS)
-@pytest.mark.parametrize("chunk", [None, 2, 7])  # 2 is fewer than there are splits.
+@pytest.mark.parametrize("chunk", [None, 2, 7])  # 2 is less than the number of splits.
 def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits):
     before = program.num_compiled()
     grid = {"goal": [1.0, 50.0]}
@@ -66,7 +66,7 @@ def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits
     moves = [100 * own.mean() for own in people]
     assert len({round(move) for move in moves}) == 3
     for (goal, split, seed), run in zip(places, found.runs, strict=True):
-        # After 6 rounds at rate 1/2, 1/64 of the way is left, and some noise.
+        # After 6 rounds at rate 1/2, 1/64 of the distance and some noise remain.
         np.testing.assert_allclose(run.state.params, goal + moves[split], rtol=0.04)
         assert run.spec == splits[split].spec == run.method.spec
         assert run.config["seed"] == seed
@@ -85,7 +85,8 @@ def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits
 def test_a_method_that_knows_its_statistics_has_a_program_for_each(layout, splits):
     def build(spec, **settings):
         method = known.build(spec, **settings)
-        spread = 100 * np.float32(spec.std)  # An array: programs may carry it apart.
+        # An array: programs may store it separately.
+        spread = 100 * np.float32(spec.std)
         update = lambda key, state, data: method.update(key, state, data + spread[0])
         return method._replace(update=update)
 
@@ -100,7 +101,7 @@ def test_a_method_that_knows_its_statistics_has_a_program_for_each(layout, split
 
 @pytest.mark.slow
 def test_blinder_does_not_mind_padding(splits):
-    """Members of padded splits are the runs that ``train`` makes of the others."""
+    """Members of padded splits equal the runs of ``train`` on the other windows."""
     clients = [datasets.by_client(data.train) for data in splits]
     assert len({own.mask.shape for own in clients}) > 1
     level = sweeps_splits.pad_clients(clients)
@@ -155,7 +156,7 @@ def test_a_member_is_judged_by_its_own_split(splits, monkeypatch):
     monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda data: data.spec)
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(fake))
     found = quick(moved, splits, num_seeds=2, evaluate=True)
-    # Of 0, 1/2 in each of 3 splits the squares add up to 6/16, over 5.
+    # For 0, 1/2 in each of 3 splits the squares sum to 6/16, over 5.
     expected = {"mean": 0.25, "std": pytest.approx(np.sqrt(6 / 16 / 5))}
     assert found.summary[0]["scores"]["activity accuracy"] == expected
 

@@ -1,4 +1,4 @@
-"""Training that came back from a leap says so; one that did not leap says nothing."""
+"""Recovery from loss spikes is reported; smooth training reports nothing."""
 
 import hypothesis
 import pytest
@@ -21,10 +21,10 @@ def _history(*values, name="loss"):
         ((3.0, -9e9, 2.0), ("loss", 20, -9e9)),
         ((3.0, 2999.0), None),
         ((3.0, 3000.0), ("loss", 20, 3000.0)),
-        ((1e-9, 1e-4, 9.0), None),  # Of next to nothing much is made with ease.
+        ((1e-9, 1e-4, 9.0), None),  # A large ratio to a tiny loss is not a spike.
         ((0.0, 0.0, 5000.0, 4000.0), None),  # Its phase had not begun.
         ((1.0, 4e3, 9e7), ("loss", 30, 9e7)),  # 22,500 times, after 4,000 times.
-        ((1.0, 4e6, 9e7), ("loss", 20, 4e6)),  # A fall from there is no leap.
+        ((1.0, 4e6, 9e7), ("loss", 20, 4e6)),  # A fall from there is not a spike.
         ((9e9, 3.0), None),
         ((), None),
     ],
@@ -56,4 +56,4 @@ def test_the_warning_names_the_steps():
         metrics_log.warn(_history(2.0, 1e8, name="critic"), hyper, stacklevel=1)
     assert "lower learning_rate or discriminator_learning_rate." in str(w[0].message)
     assert w[0].filename == __file__
-    metrics_log.warn(_history(2.0, 3.0), {}, stacklevel=1)  # Else an error, here.
+    metrics_log.warn(_history(2.0, 3.0), {}, stacklevel=1)  # Otherwise an error here.

@@ -1,4 +1,4 @@
-"""Runs on several cores are runs on one; devices that there are not are refused."""
+"""Runs on several cores equal runs on one; unavailable devices raise errors."""
 
 import chex
 import pytest

@@ -1,4 +1,4 @@
-"""Runs on several cores and processes are runs on one; what goes wrong is told."""
+"""Runs on several cores and processes equal runs on one; failures are reported."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ from jaxanon.training import processes as training_processes
 from jaxanon.training import run_folder, trainer
 
 SUPPORT = pathlib.Path(__file__).parents[1] / "support"
-SMALL = ["--hidden-sizes", "8", "--filters", "4"]  # Of FedAvg, which is soon compiled.
+SMALL = ["--hidden-sizes", "8", "--filters", "4"]  # For FedAvg, which compiles fast.
 BLINDER = methods.recipes("blinder")["paper"].settings | {
     **{
         "hidden_sizes": (8,),
@@ -36,7 +36,7 @@ BLINDER = methods.recipes("blinder")["paper"].settings | {
 }
 pytestmark = pytest.mark.slow
 SECRET = "sixteen or more characters"
-LIMIT_S = 240  # Of a whole run of processes, on a busy machine.
+LIMIT_S = 240  # For a whole multi-process run on a busy machine.
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_a_secret_is_needed(monkeypatch, own):
 
 @pytest.fixture
 def meeting():
-    """``(port, first)``: process 0 of three, which waits for the others in a thread."""
+    """Returns ``(port, first)``: process 0 of three, waiting for others in a thread."""
     port, came = free_port(), threading.Event()
     waits = threading.Thread(
         target=lambda: (
@@ -152,15 +152,15 @@ def test_whom_the_first_process_refuses_at_once(meeting, given, message):
     port, came = meeting
     with pytest.raises(ConnectionError, match=f"was rejected at .*{port}: {message}"):
         come(port, **given)
-    assert not came.is_set()  # And it waits on, for those that belong to it.
+    assert not came.is_set()  # It continues to wait for the other members.
 
 
 def test_an_id_is_taken_as_long_as_its_process_is_there(meeting):
     port, came = meeting
-    with pytest.raises(TimeoutError):  # Who leaves before the others are there,
+    with pytest.raises(TimeoutError):  # If a process leaves before the others arrive,
         come(port, 1, joining_s=1)
     patient = threading.Thread(target=come, args=(port, 1))
-    patient.start()  # leaves a free place, for one.
+    patient.start()  # its place is free again.
     time.sleep(0.5)
     with pytest.raises(ConnectionError, match="process_id is taken; give each process"):
         come(port, 1)
@@ -178,7 +178,7 @@ def test_strangers_neither_come_nor_keep_others_from_coming(meeting):
 
 
 def test_a_first_process_that_knows_no_secret_is_not_joined():
-    """Who took the port in its place proves nothing."""
+    """A process that takes its port cannot prove its identity."""
     with socket.create_server(("127.0.0.1", 0)) as door:
 
         def lie():
@@ -204,7 +204,7 @@ def test_the_first_process_listens_at_the_named_address_alone():
         with socket.create_server(("127.0.0.2", port)):  # Free at another one.
             pass
     with pytest.raises(OSError, match="coordinator must be an address of process 0's"):
-        training_processes.join("192.0.2.1:5115", 2, 0)  # Of no machine: RFC 5737.
+        training_processes.join("192.0.2.1:5115", 2, 0)  # An unused address: RFC 5737.
 
 
 def test_jax_is_told_to_listen_at_the_named_address_alone(monkeypatch):
@@ -219,7 +219,7 @@ def test_jax_is_told_to_listen_at_the_named_address_alone(monkeypatch):
 
 
 def test_nobody_gets_the_port_that_a_launcher_named(monkeypatch):
-    """Neither before nor after the first process had it."""
+    """The port stays reserved before and after the first process had it."""
     found = []
 
     def launched(words, num_processes, devices, port):
@@ -244,7 +244,7 @@ def watched(*programs):
 def test_what_is_said_of_processes_that_end(capsys):
     assert watched("", "") == 0
     assert watched("", "raise SystemExit(2)") == 2
-    assert capsys.readouterr().err == ""  # They said it themselves.
+    assert capsys.readouterr().err == ""  # The processes reported it themselves.
     assert (
         watched("", f"raise SystemExit({training_processes.LOST})")
         == training_processes.LOST
@@ -284,7 +284,7 @@ def test_alone_a_process_asks_nobody(data):
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts Python programs, of which none outlives the test."""
+    """Starts Python programs, and kills them at the end of the test."""
     processes = []
 
     def started(command):
@@ -307,7 +307,7 @@ def start(tmp_path):
 
 
 def ended(process, log):
-    """Its status, and what it said."""
+    """Returns the exit status and the output."""
     return process.wait(timeout=LIMIT_S), log.read_text()
 
 
@@ -331,13 +331,13 @@ def test_three_processes_train_what_one_does(data, tmp_path, start):
     words = train_words(tmp_path / "run", "fedavg", *SMALL, "--num-processes", "3")
     status, said = ended(*start(words))
     assert status == 0, said
-    assert said.count("The run is in") == 1  # Of the first alone.
+    assert said.count("The run is in") == 1  # From the first process only.
     run = run_folder.open_run(tmp_path / "run")
     learner = learners.build("fedavg", data.spec, hidden_sizes=(8,), filters=(4,))
     alone = trainer.train(learner, data, epochs=1, progress=False)
     assert int(run.state.round) == int(alone.state.round)
     chex.assert_trees_all_close(alone.state.params, run.state.params, atol=2e-3)
-    # Elsewhere it goes on, on one device.
+    # Elsewhere it continues on one device.
     more = trainer.train(
         learner,
         data,
@@ -465,7 +465,7 @@ def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):
     ],
 )
 def test_one_of_several_leaves_at_once(monkeypatch, capsys, error, code, said):
-    """JAX would wait a day for the others, who would wait for it."""
+    """JAX would wait a day for the others, which would wait for it."""
     left = []
     monkeypatch.setattr(training_processes, "several", lambda: True)
     monkeypatch.setattr(training_processes, "PARTING_S", 0.0)

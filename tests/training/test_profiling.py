@@ -1,4 +1,4 @@
-"""What training cost: compiling is heard, a call traced, and the report tells."""
+"""Cost of training: compilation time, a traced call, and the report."""
 
 import json
 
@@ -19,7 +19,7 @@ COSTS = {
 
 
 def fresh(x):
-    """A function that no cache knows."""
+    """Returns a function that is not in any cache."""
     return jnp.sin(x) @ jnp.cos(x)
 
 
@@ -37,7 +37,7 @@ def test_compiling_is_heard_while_somebody_listens(tmp_path):
     assert watch.compile_s == heard
     with profiling.listen(None):
         pass
-    # It may lie in a run's folder, which has to be empty when it is claimed.
+    # It may be in a run's folder, which must be empty when it is claimed.
     assert not (tmp_path / "a").exists()
 
 
@@ -56,14 +56,14 @@ def test_a_round_is_the_median_of_calls_neither_compiled_nor_traced(tmp_path):
     told = told_of(tmp_path, *calls)
     assert told["round_s"] == 0.2
     assert told["first_round"] == 11 and told["last_round"] == 55
-    assert told["memory_bytes"] > 1e7  # Of this process, which has JAX in it.
-    # Without others the traced call tells.
+    assert told["memory_bytes"] > 1e7  # This process, which has loaded JAX.
+    # Without other calls, the traced call gives the time.
     assert told_of(tmp_path, *calls[:2])["round_s"] == 0.5
 
 
 def test_of_one_call_no_time_is_told_and_of_none_nothing_is_written(tmp_path):
     assert told_of(tmp_path, (3, 1.0, 3))["round_s"] is None
-    told = told_of(tmp_path)  # What was there stays.
+    told = told_of(tmp_path)  # Existing files are kept.
     assert told["last_round"] == 3 and told["trace"] is None
     assert "needs a second call" in report_text.costs(told)[0]
     assert told_of(tmp_path / "other") is None
@@ -106,11 +106,11 @@ def test_a_run_is_the_same_whether_watched_or_not(tmp_path):
     assert told == profiling.read(tmp_path / "trace")
     assert (told["first_round"], told["last_round"]) == (1, 3)
     assert told["compile_s"] > 0 and 0 < told["round_s"] < 60
-    # One call is traced, the second, in a form that needs no program to be read.
+    # One call is traced, the second, in a format that is readable without tools.
     (trace,) = (tmp_path / "trace").rglob("perfetto_trace.json.gz")
     assert trace.stat().st_size > 1000
     assert len(list((tmp_path / "trace").rglob("*.xplane.pb"))) == 1
-    # All was trained: nothing is watched, and nothing is lost.
+    # Training is complete: nothing is profiled, and the files stay.
     more = {
         "output_dir": tmp_path / "run",
         "resume": True,

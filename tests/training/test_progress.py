@@ -1,4 +1,4 @@
-"""What a person sees of a training."""
+"""Progress display of a training run."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from jaxanon.training import progress
 
 
 def test_the_loss_is_seen_whatever_its_name_comes_after(capsys):
-    """Of more losses than a line shows, the one called so comes first."""
+    """If a line has too many losses, the one named loss comes first."""
     losses = {"bytes_down": 1.0, "bytes_up": 2.0, "layers": 3.0, "loss": 0.125}
     row = {"round": 2, "losses": losses, "client_updates_per_second": 7.0}
     with progress.rounds(2, 0, show=True, epochs=1) as tell:
@@ -40,7 +40,8 @@ def test_a_legend_stands_before_what_is_shown_of_work(capsys, monkeypatch):
 def test_lines_say_how_long_it_will_take_once_a_row_after_compiling_ended(
     capsys, monkeypatch
 ):
-    clock = iter((100.0, 103.0, 106.0, 112.0))  # The first row's end says nothing.
+    # The end of the first row is not informative.
+    clock = iter((100.0, 103.0, 106.0, 112.0))
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     row = {"losses": {"loss": 1.0}, "client_updates_per_second": 7.0}
     with progress.rounds(3000, 10, show=True, epochs=3000) as tell:

@@ -1,4 +1,4 @@
-"""One process at a time writes a run's folder, and a kill gives it free."""
+"""One process at a time writes a run's folder, and a kill releases it."""
 
 import socket
 import subprocess
@@ -73,7 +73,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def held(tmp_path_factory):
-    """A folder that another process holds, and that process."""
+    """Yields a folder that another process holds, and that process."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     words = [sys.executable, "-P", "-c", HOLD, str(folder)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -99,7 +99,7 @@ def test_a_kill_gives_the_folder_free(held, data):
     folder, process = held
     process.kill()
     process.wait()
-    for _ in range(2):  # This process gives it free, too.
+    for _ in range(2):  # This process releases it, too.
         assert orf(data, folder).folder == folder
 
 
@@ -112,7 +112,7 @@ def test_what_is_no_run_is_left_as_it_is(tmp_path):
 
 
 def test_windows_locks_a_byte(tmp_path, monkeypatch):
-    """Its C library is not here; what it is asked for is."""
+    """Its C library is not available here, so the test checks the call."""
     asked = []
     library = types.ModuleType("msvcrt")
     library.LK_NBLCK, library.locking = 2, lambda *words: asked.append(words[1:])

@@ -1,4 +1,4 @@
-"""Training: what it keeps, what it refuses, and what survives a kill."""
+"""Training: saved state, errors, and recovery after a kill."""
 
 import json
 import pathlib
@@ -27,7 +27,7 @@ SETTINGS = methods.recipes("blinder")["paper"].settings | {
 
 
 def make_file(path, seed=0):
-    """A bring-your-own file: 4 subjects, waves of 2 frequencies and 2 amplitudes."""
+    """Writes a custom file: 4 subjects, waves of 2 frequencies and 2 amplitudes."""
     rng = np.random.default_rng(seed)
     subject = np.repeat(np.arange(4), 30)
     activity, gender = rng.integers(0, 2, len(subject)), subject % 2
@@ -82,7 +82,7 @@ def test_the_folder_holds_settings_metrics_and_a_run_to_open(finished, data):
     assert config["data"]["fingerprint"] == run_folder.fingerprint(data)
     rows = (finished.folder / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row) for row in rows] == finished.history
-    # 2 activities * 40 windows // 4 a round = 20 rounds an epoch, each a call.
+    # 2 activities * 40 windows // 4 per round = 20 rounds per epoch, each a call.
     assert [row["round"] for row in finished.history] == [20, 40, 60, 80, 100, 120]
     opened = run_folder.open_run(finished.folder)
     chex.assert_trees_all_equal(opened.state, finished.state)
@@ -124,7 +124,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(finished, method, data, tmp_pa
     process = subprocess.Popen([sys.executable, "-P", "-c", script])
     metrics = out / "metrics.jsonl"
     deadline = time.monotonic() + 300
-    # Killed as soon as anything stands in the metrics: in or before the first save.
+    # Killed as soon as the metrics file has a row: during or before the first save.
     while not (metrics.exists() and metrics.read_text()):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.005)
@@ -138,7 +138,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(finished, method, data, tmp_pa
 @pytest.mark.slow
 def test_stopped_at_every_kind_of_moment(finished, method, data, tmp_path):
     out = tmp_path / "run"
-    train(method, data, out, epochs=3, checkpoint_s=0.0)  # Of rounds 20, 40, 60.
+    train(method, data, out, epochs=3, checkpoint_s=0.0)  # Rounds 20, 40, 60.
     with (out / "metrics.jsonl").open("a") as file:
         file.write('{"round": 70, "losses": {}}\n{"round": 80, "lo')  # Never saved.
     (out / "checkpoints" / "90.orbax-checkpoint-tmp-0").mkdir()  # Half-written.
@@ -186,13 +186,13 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
     )
     with pytest.raises(ValueError, match="data.fingerprint must be"):
         train(method, changed, out, resume=True)
-    # That it is another is what is to be known, not that it has gone further.
+    # The error names the differing setting, not the additional training.
     with pytest.raises(
         ValueError, match="settings.latent_dim must be 3 as in the run .* got 4"
     ):
         train(other, data, out, resume=True, epochs=1)
     (tmp_path / "notes.txt").write_text("mine")
-    idle = method._replace(init=None, prepare=None)  # It is refused before any work.
+    idle = method._replace(init=None, prepare=None)  # Raised before any work.
     for one in (method, idle):
         with pytest.raises(FileExistsError, match="must be empty or hold a run"):
             train(one, data, tmp_path)
@@ -205,7 +205,7 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
     "old", [{"latent": 3, "depth": 2}, {"latent": 3, "depth": None}]
 )
 def test_a_setting_that_is_no_more_makes_another_run(old, tmp_path):
-    """As of a run that another version of jaxanon wrote."""
+    """Like a run written by another version of jaxanon."""
     made = {
         "version": "0", "method": "blinder", "architecture": [], "spec": {}, "data": {},
         "seed": 0,
@@ -250,7 +250,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(method, data, tmp_path):
 
 
 def test_parameters_that_the_last_round_broke_are_not_kept(method, data, tmp_path):
-    """Losses are of the parameters before a step, so none of them tells."""
+    """Losses belong to the parameters before a step, so none of them shows it."""
     out = tmp_path / "run"
     schedule = method.schedule._replace(rounds_per_epoch=lambda prepared: 1)
     short = method._replace(schedule=schedule)

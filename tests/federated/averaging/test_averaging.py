@@ -45,7 +45,7 @@ def _clients(sizes=(5, 2, 7, 3)):
 
 
 def _padded(clients, num_clients=2, rows=3, fill=9.0):
-    """The same population with more clients and rows, all of them padding."""
+    """Returns the same population padded with more clients and rows."""
     grow = lambda leaf, value: jnp.pad(
         leaf,
         [(0, num_clients), (0, rows)] + [(0, 0)] * (leaf.ndim - 2),
@@ -161,7 +161,7 @@ def test_padded_clients_and_rows_change_nothing(kind, weighting):
         )
     plain, plain_info = _run(algorithm, _clients(), 3)
     padded, padded_info = _run(algorithm, _padded(_clients()), 3)
-    close = dict(rtol=1e-5, atol=1e-6)  # Longer sums round otherwise.
+    close = dict(rtol=1e-5, atol=1e-6)  # Longer sums round differently.
     chex.assert_trees_all_close(plain.params, padded.params, **close)
     chex.assert_trees_all_close(plain_info, padded_info, **close)
 

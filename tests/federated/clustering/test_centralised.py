@@ -1,4 +1,4 @@
-"""Groups by inner products against scikit-learn and loops, and a model for each."""
+"""Groups by inner products against scikit-learn and loops, and one model per group."""
 
 import chex
 import jax
@@ -46,7 +46,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
         assert state.own[:4].tolist() == groups and len({*groups}) == 2
         stacked = jax.tree.map(lambda *x: np.stack(x), *models)
         chex.assert_trees_all_close(state.params, stacked, rtol=1e-9, atol=1e-11)
-        # Most rows are one group's, and whoever has none takes that one's model.
+        # Clients without rows get the model of the group with most rows.
         most = int(np.bincount(groups, weights=sizes).argmax())
         assert state.own[4:].tolist() == [most] * 2
         told = algorithm.model(None, state, jnp.int32(5), None, None)
@@ -55,8 +55,10 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 
 
 def test_two_clients_by_hand():
-    """One round together: the mean of 4, 4 and -2 is 2, and half of the way 1; then
-    gradients -3 and 3 part them: 1 + 3/2 and 1 - 3/2."""
+    """Round 1: the mean of 4, 4 and -2 is 2, so half a step gives 1.
+
+    Then gradients -3 and 3 separate the models: 1 + 3/2 and 1 - 3/2.
+    """
     algorithm = federated.centralized_clustering(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
@@ -78,7 +80,7 @@ def test_two_clients_by_hand():
 
 
 def test_clients_are_grouped_by_what_they_are_told_to_be():
-    """Rows 9 and 1 have one sign and 5 and 1.5 a size; a function of them decides."""
+    """Rows 9 and 1 share a sign, 5 and 1.5 a magnitude; the given function decides."""
     clients = federated.stack([jnp.array([x]) for x in (9.0, -1.0, 8.0, 1.5)])
     for features, want in (
         (lambda rows, mask: jnp.abs(rows[0]), [0, 1, 0, 1]),
@@ -119,7 +121,7 @@ def test_who_is_absent_forms_no_group():
     k_means = jax.jit(grouping.k_means, static_argnums=2)
     found = k_means(grouping.inner_products(x), present, 2)
     assert found[0] == found[1] != found[2] == found[3] == found[4]
-    # Fewer places than groups: the rest are empty, and nothing is nan.
+    # Fewer clients than groups: the other groups are empty, and no value is NaN.
     found = k_means(grouping.inner_products(x), jnp.zeros(5, bool), 3)
     assert ((0 <= found) & (found < 3)).all()
     found = k_means(jnp.ones((5, 5)), present, 3)

@@ -1,4 +1,4 @@
-"""ClusterFL against its loops, by hand, and at the point where it comes to rest."""
+"""ClusterFL against its loops, by hand, and at its fixed point."""
 
 import functools
 
@@ -29,7 +29,7 @@ def probe(key):
 
 @pytest.fixture
 def found(network, start):
-    """``(**settings) -> FederatedAlgorithm`` that finds two clusters."""
+    """Returns ``(**settings) -> FederatedAlgorithm`` with two clusters."""
     return lambda num_clients=4, **settings: federated.clusterfl(
         start,
         network,
@@ -81,7 +81,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 
 @functools.cache
 def of_two(variant):
-    """Two clients in one cluster, one step a round from 0."""
+    """Returns ClusterFL of two clients in one cluster, one step per round from 0."""
     return federated.clusterfl(
         lambda key: jnp.zeros(()),
         SQUARE,
@@ -94,12 +94,12 @@ def of_two(variant):
 
 
 def quadratic(hyper, num_rounds, learning_rate=0.5, variant="corrected"):
-    """The states and infos of such rounds, of clients at 4 and 0."""
+    """Returns the states and infos of such rounds for clients at 4 and 0."""
     algorithm, told = of_two(variant), []
     state = algorithm.init(jax.random.key(0), learning_rate=learning_rate, **hyper)
     clients = federated.stack([jnp.array([4.0]), jnp.array([0.0])])
     for _ in range(num_rounds):
-        # By one program of a round, whatever their number.
+        # One compiled round serves any number of rounds.
         state, info = federated.simulate(
             algorithm, jax.random.key(1), state, clients, 1
         )
@@ -108,9 +108,11 @@ def quadratic(hyper, num_rounds, learning_rate=0.5, variant="corrected"):
 
 
 def test_two_clients_by_hand():
-    """Models 2 and 0, FᵀW = √2, Ω = √2 / (1 - 1/4), U = Ω - √2 = √2 / 3: both are
-    pulled by (1/3 + 1/3). Round 2: gradients -2 and 0, so 2 + 4/3 and 1/3. Released,
-    they are pushed by (1/3 + 4/3), and the first, by 1/2 · 2, towards 0."""
+    """Models 2 and 0, FᵀW = √2, Ω = √2 / (1 - 1/4), U = Ω - √2 = √2 / 3.
+
+    Both are pulled by (1/3 + 1/3). Round 2: gradients -2 and 0, so 2 + 4/3 and 1/3. The
+    official variant pushes them by (1/3 + 4/3), and the first by 1/2 · 2 towards 0.
+    """
     hyper = {"alpha": 0.0, "beta": 0.125, "rho": 1.0}
     (_, first), (state, second) = quadratic(hyper, 2)
     np.testing.assert_allclose(state.own.model, [10 / 3, 1 / 3], rtol=1e-6)
@@ -123,14 +125,16 @@ def test_two_clients_by_hand():
 
 
 def test_comes_to_rest_where_the_penalised_losses_are_least():
-    """(1 + 2α) w - 2β mean(w) = x: the mean is 2 / (1 + 2α - 2β). The published sign
-    rests elsewhere."""
+    """(1 + 2α) w - 2β mean(w) = x: the mean is 2 / (1 + 2α - 2β).
+
+    The published sign has another fixed point.
+    """
     hyper = {"alpha": 0.25, "beta": 0.125, "rho": 1.0}
     state, _ = quadratic(hyper, 300, learning_rate=0.2)[-1]
     mean = 2 / (1 + 0.5 - 0.25)
     want = (np.array([4.0, 0.0]) + 0.25 * mean) / 1.5
     np.testing.assert_allclose(state.own.model, want, rtol=1e-4)
-    # U = 2 β Ω and Ω = FᵀW there.
+    # U = 2 β Ω and Ω = FᵀW at the fixed point.
     total = want.sum() / np.sqrt(2)
     np.testing.assert_allclose(state.server.centres, [total], rtol=1e-4)
     np.testing.assert_allclose(state.server.duals, [0.25 * total], rtol=1e-4)
@@ -139,7 +143,7 @@ def test_comes_to_rest_where_the_penalised_losses_are_least():
 
 
 def test_duals_swing_for_ever_with_the_published_numbers():
-    """U' = U - ρ/(ρ - 2β) (U - 2β x) turns round 2β x at 4β, and comes to it at 8β."""
+    """U' = U - ρ/(ρ - 2β) (U - 2β x) oscillates at ρ = 4β and converges at 8β."""
     clients = {"alpha": 1e-3, "beta": 5e-4}
     swings = []
     for rho in (2e-3, 4e-3):
@@ -157,7 +161,7 @@ def test_divergences_are_those_of_every_pair():
     divergences = jax.jit(clusterfl.divergences, static_argnames="numbers")
     got = divergences(outputs, 2.0)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
-    # Of Gaussians of deviation 2: half of the squared way over 4.
+    # Gaussians of std 2: half the squared distance over 4.
     want = [[((p - q) ** 2).sum(-1).mean() / 8 for q in outputs] for p in outputs]
     got = divergences(outputs, 2.0, numbers=True)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)

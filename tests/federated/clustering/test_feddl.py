@@ -1,4 +1,4 @@
-"""FedDL against its loops and by hand; its groups lie within one another."""
+"""FedDL against its loops and by hand; the groups of its layers are nested."""
 
 import functools
 
@@ -61,7 +61,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 
 @functools.cache
 def of_two(cohort_size):
-    """From 0, half of the way a step."""
+    """Returns FedDL that starts at 0 and moves halfway in each step."""
     return federated.feddl(
         lambda key: {"a": jnp.zeros(()), "b": jnp.zeros(())},
         lambda p, x, key: 0.5 * ((p["a"] - x[:, 0]) ** 2 + (p["b"] - x[:, 1]) ** 2),
@@ -73,8 +73,10 @@ def of_two(cohort_size):
 
 
 def two(num_rounds, similarity=0.4, cohort_size=None):
-    """The states and infos of rounds of clients at (1, 1), of two rows, and (4, -2);
-    of a third that has none, where all take part."""
+    """Returns the states and infos of rounds in which all clients take part.
+
+    The clients are at (1, 1) with two rows, at (4, -2), and a third without rows.
+    """
     algorithm, told = of_two(cohort_size), []
     state = algorithm.init(jax.random.key(0), learning_rate=0.5, similarity=similarity)
     rows = jnp.array([[[1.0, 1.0]] * 2, [[4.0, -2.0], [9.0, 9.0]], [[9.0, 9.0]] * 2])
@@ -90,8 +92,11 @@ def two(num_rounds, similarity=0.4, cohort_size=None):
 
 
 def test_two_clients_by_hand():
-    """Of the first layer 0.5 and 2, with two rows to one: 1. Of the second, whose
-    cosine is -1, each its own. From there 1 and 2.5, whose mean is 1.5."""
+    """First layer: 0.5 and 2, weighted 2 to 1, give 1.
+
+    The second layer's cosine is -1, so each client keeps its own. From there the first
+    layers are 1 and 2.5, whose mean is 1.5.
+    """
     (state, info), (after, later) = two(2)
     assert state.own.model["a"].tolist() == [1.0, 1.0, 0.0]
     assert state.own.model["b"].tolist() == [0.5, -1.0, 0.0]
@@ -101,14 +106,15 @@ def test_two_clients_by_hand():
     assert after.own.model["a"].tolist() == [1.5, 1.5, 0.0]
     assert after.own.model["b"].tolist() == [0.75, -1.5, 0.0]
     assert later["layers"][0] == 1.0 and later["bytes_down"][0] == 4
-    # Beyond -1 all is shared, as FedAvg does.
+    # A threshold below -1 shares all layers, as FedAvg does.
     state, _ = two(2, similarity=-1.0)[-1]
     assert state.own.model["b"].tolist() == [0.0, 0.0, 0.0]
-    assert state.server.groups["b"].tolist() == [0, 0, 2]  # Whoever was not seen apart.
+    # A client that was never seen forms a separate group.
+    assert state.server.groups["b"].tolist() == [0, 0, 2]
 
 
 def test_who_is_not_of_the_round_gets_what_its_group_made_of_it():
-    """With a cohort of one, the other has not been seen, then counts for nothing."""
+    """With a cohort of one, the other client is unseen, then has no weight."""
     told = [state for state, _ in two(11, cohort_size=1)]
     state = told[0]
     who = int(jnp.argmax(state.own.last))
@@ -117,7 +123,7 @@ def test_who_is_not_of_the_round_gets_what_its_group_made_of_it():
     state = told[number]
     last, model = state.own.last.tolist(), state.own.model["a"].tolist()
     assert sorted(last)[1] == number and model[0] == model[1]
-    # It began at 0 and is merged from the newcomer alone.
+    # It began at 0 and is merged from the new client alone.
     assert model[0] == (0.5, 2.0)[last.index(number)]
 
 
@@ -129,7 +135,7 @@ def test_linked_clients_are_those_of_one_component(share):
     found = np.asarray(grouping.link_clients(jnp.asarray(near)))
     _, labels = csgraph.connected_components(near)
     np.testing.assert_array_equal(found, labels[:, None] == labels[None, :])
-    # A chain takes all of the products.
+    # A chain uses all products.
     chain = np.eye(30, k=1, dtype=bool)
     assert grouping.link_clients(jnp.asarray(chain | chain.T)).all()
 

@@ -1,4 +1,4 @@
-"""Cohorts are drawn without replacement, kept as long as asked, never empty."""
+"""Cohorts are drawn without replacement, held as long as asked, and never empty."""
 
 import collections
 
@@ -31,7 +31,7 @@ def test_a_cohort_stays_together_for_its_rounds():
     cohorts = _draw(12, rounds_per_cohort=4)
     for epoch in range(3):
         assert (cohorts[4 * epoch : 4 * epoch + 4] == cohorts[4 * epoch]).all()
-    # The cohort is the one that its first round would draw alone.
+    # The cohort equals the one that its first round would draw.
     np.testing.assert_array_equal(cohorts[::4], _draw(12)[::4])
     assert len({tuple(row) for row in cohorts}) > 1
 

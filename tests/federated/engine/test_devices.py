@@ -1,4 +1,4 @@
-"""Clients on machines of their own, and a server, are one round of the simulation."""
+"""Clients and a server on separate devices reproduce one round of the simulation."""
 
 import functools
 
@@ -16,13 +16,16 @@ from jaxanon.kernels import Objective, Phase
 
 
 def _own_rows(data, client):
-    """What lies on a client's machine, and nothing else."""
+    """Returns the data stored on one client's device."""
     return jax.tree.map(lambda leaf: leaf[client][None], data)
 
 
 def _by_devices(algorithm):
-    """``(key, state, data, owns, absent=()) -> (state, info, owns)`` of a round
-    whose clients never see each other."""
+    """Returns ``(key, state, data, owns, absent=()) -> (state, info, owns)`` of a
+    round.
+
+    The clients never see each other's data.
+    """
     parts = engine_exchange.split_algorithm(algorithm)
     cohort_of = jax.jit(parts.cohort, static_argnums=2)
     programs = [
@@ -121,7 +124,7 @@ def test_rounds_over_single_clients_are_the_simulation(
     if hasattr(state, "own"):
         kept = jax.tree.map(lambda *leaves: jnp.stack(leaves), *owns)
         chex.assert_trees_all_close(kept, wanted.own, rtol=2e-5, atol=2e-6)
-        # It never left them: the server has what everybody began with.
+        # Client states never leave the clients: the server has the initial ones.
         chex.assert_trees_all_equal(state.own, begun.own)
         state, wanted = state._replace(own=None), wanted._replace(own=None)
     chex.assert_trees_all_close(state, wanted, rtol=2e-5, atol=2e-6)
@@ -179,7 +182,7 @@ def _square(params, x, key):
 
 
 def test_two_clients_by_hand_and_one_of_them_absent():
-    # Half of the way from 0 to 4 and to 10: 2 and 5, of weights 1 and 2.
+    # Halfway from 0 to 4 and to 10: 2 and 5, with weights 1 and 2.
     algorithm = federated.fedavg(lambda key: {"w": jnp.zeros(())}, _square, num_steps=1)
     (exchange,) = engine_exchange.split_algorithm(algorithm).exchanges
     state = algorithm.init(jax.random.key(0), learning_rate=0.5)
@@ -201,7 +204,8 @@ def test_two_clients_by_hand_and_one_of_them_absent():
     assert float(after([1.0, 2.0])[0].params["w"]) == 4.0  # (1 * 2 + 2 * 5) / 3
     alone, info = after([1.0, 0.0])
     assert float(alone.params["w"]) == 2.0
-    assert float(info["loss"]) == 8.0  # Half of 4 squared; nothing of the other's.
+    # Half of 4 squared; the other client contributes nothing.
+    assert float(info["loss"]) == 8.0
     nobody, _ = after([0.0, 0.0])
     assert float(nobody.params["w"]) == 0.0 and int(nobody.round) == 1
 
@@ -213,7 +217,7 @@ def test_an_absent_client_keeps_what_it_had_and_the_others_go_on(
     algorithm = ALGORITHMS["scaffold"](start, network)
     data, key = population(), jax.random.key(1)
     begun = algorithm.init(jax.random.key(0))
-    # In the simulation, a client without rows is one that counts for nothing.
+    # In the simulation, a client without rows has no weight.
     without = data._replace(mask=data.mask.at[1].set(False))
     wanted, _ = jax.jit(algorithm.update)(key, begun, without)
     owns = [engine_exchange.initial_own(begun)] * 3
@@ -255,9 +259,9 @@ def test_what_is_sent_out_and_how_far_a_message_moves_it(start, network):
     zeros = ones | {"head": jax.tree.map(jnp.zeros_like, ones["head"])}
     way = exchange.direction(state, (zeros, senders))
     chex.assert_trees_all_close(way["base"], jax.tree.map(jnp.ones_like, way["base"]))
-    assert float(jnp.abs(way["head"]["v"]).sum()) == 0  # Not sent, so nothing moved.
+    assert float(jnp.abs(way["head"]["v"]).sum()) == 0  # Not sent, so unchanged.
     assert exchange.is_valid((zeros, senders))
-    # Whatever a client says of what it sent, all of it would be summed.
+    # A client may claim to have sent any layer, so the sum would cover all of them.
     moved = exchange.direction(state, (ones, senders))["head"]
     chex.assert_trees_all_close(moved, ones["head"])
     assert not exchange.is_valid((ones, senders))

@@ -1,4 +1,4 @@
-"""Hyper-parameters out of their range, at the doors of the functions that take them."""
+"""Functions reject hyper-parameters that are out of range."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Layouts change speed and memory, and nothing else."""
+"""Layouts change only speed and memory."""
 
 import functools
 
@@ -12,7 +12,7 @@ from jaxanon import federated
 from jaxanon.federated import Layout
 from jaxanon.federated.engine import layout
 
-# All of five, or of fewer than there is room for; one by one; in two and a half parts.
+# All five clients, fewer than fit, one by one, and in two and a half parts.
 ALL = pytest.mark.parametrize("chunk", [None, 1, 2, 9])
 
 
@@ -34,7 +34,7 @@ def test_weighted_mean_by_hand(chunk):
     ("num", "chunk"), [(5, None), (5, 1), (5, 2), (5, 9), (1, 1), (1, 2)]
 )
 def test_what_clients_keep_is_changed_in_its_place(num, chunk):
-    """Beside a loop; who weighs nothing changes what it keeps all the same."""
+    """Against a loop; a client with weight 0 still updates its client state."""
     x, weights = np.arange(5.0) + 2, np.array([1.0, 0.0, 2.0, 1.0, 3.0])
     own = {"sum": np.arange(5.0), "seen": np.zeros((5, 2), bool)}
     fn = lambda x, own: (x * own["sum"], {"sum": own["sum"] + x, "seen": ~own["seen"]})
@@ -76,14 +76,14 @@ def test_typed_keys_travel_with_their_clients(chunk):
 
 
 def test_sums_are_wide():
-    # 4,096 + 1 has no neighbour in bfloat16 that is not 4,096 again.
+    # 4,096 + 1 rounds to 4,096 in bfloat16.
     x = jnp.ones(4097, jnp.bfloat16)
     mean = _mean(lambda x: x, x, jnp.ones(4097), 1)
     assert mean.dtype == jnp.float32 and mean == 1
 
 
 def test_one_after_another_keeps_no_result_per_client():
-    # 64 clients with a result of 4 MB each: 256 MB if they were kept.
+    # 64 clients with a result of 4 MB each would need 256 MB if all were stored.
     fn = lambda x: x[0] + jnp.arange(1_000_000, dtype=jnp.float32)
     x = jnp.ones((64, 1))
 
@@ -115,7 +115,7 @@ def test_default_follows_backend_and_memory():
     assert default(deep, 8, num_steps=20, backend="cpu") == Layout(
         chunk_size=1, unroll=1
     )
-    assert default(params, 8, backend="gpu").chunk == 1  # 3 GiB of 4 for a client.
+    assert default(params, 8, backend="gpu").chunk == 1  # 3 GiB of 4 per client.
     small = {"w": jax.ShapeDtypeStruct((1 << 20,), jnp.float32)}
     assert default(small, 300, backend="gpu").chunk is None
     assert default(small, 400, backend="gpu").chunk == 341  # 4096 / 12, rounded down.
@@ -124,13 +124,13 @@ def test_default_follows_backend_and_memory():
 def test_gradients_of_single_examples_take_room_too():
     small = {"w": jax.ShapeDtypeStruct((1 << 20,), jnp.float32)}
     default = federated.default_layout
-    held = 116 << 20  # Beside 12 MiB: 128 of them are 16 GiB.
+    held = 116 << 20  # In addition to 12 MiB: 128 of them are 16 GiB.
     assert default(small, 40, example_bytes=held, backend="gpu").chunk == 32
 
 
 @pytest.mark.parametrize("name", ["atlas", "fedsgd_ldp"])
 def test_learners_on_lots_say_what_their_examples_take(name, monkeypatch):
-    """A matrix of one row a window stays factors, of 50 it is multiplied out."""
+    """A matrix stays factored for one row per window; for 50 it is multiplied out."""
     loss = lambda p, x, key: jnp.sum((x @ p["a"]["w"]) ** 2, axis=(1, 2))
     lots = federated.PoissonSampling(
         sampling_probability=0.5, expected_batch_size=2.0, max_examples=4

@@ -1,4 +1,4 @@
-"""Local descent visits real rows only, evenly, in the order it promises."""
+"""Local descent visits only real rows, equally often, in the documented order."""
 
 import functools
 
@@ -14,7 +14,7 @@ from jaxanon.federated.engine.local import visiting_order
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))
 def _run(key, n, num_real, batch_size, num_steps, shuffle):
-    """Steps that each write the mean one-hot row of their batch to their own line."""
+    """Runs steps that each write the mean one-hot row of their batch to one line."""
 
     def one_hot_loss(params, batch, key):
         line = params["line"].astype(int)
@@ -36,7 +36,7 @@ def _run(key, n, num_real, batch_size, num_steps, shuffle):
 
 
 def _visits(n, num_real, batch_size, num_steps, key=0, shuffle=True):
-    """``float[steps, n]``: how much of each step's weight each row had."""
+    """Returns ``float[steps, n]``: the weight of each row in each step."""
     given = n, num_real, batch_size, num_steps, shuffle
     return np.asarray(_run(jax.random.key(key), *given))
 
@@ -108,7 +108,7 @@ def test_unrolling_changes_no_result():
 
 @pytest.mark.parametrize("shape", [(), (3, 1), (2,)])
 def test_a_loss_that_is_not_one_for_each_row_is_refused(shape):
-    """Padding would be in a mean over all rows, and nobody would see it."""
+    """A mean over all rows would silently include padding."""
     loss = lambda w, batch, key: w * jnp.ones(shape)
     with pytest.raises(ValueError, match=r"return float\[3\].*do not average"):
         local_sgd(
@@ -119,7 +119,7 @@ def test_a_loss_that_is_not_one_for_each_row_is_refused(shape):
 
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_where_padding_lies_changes_no_order(shuffle):
-    """As of clients whose rows are put after one another, padding and all."""
+    """The order equals that of compacted rows, wherever the padding is."""
     order = lambda mask: visiting_order(jax.random.key(3), mask, shuffle)
     compact = order(jnp.arange(9) < 5)[:5]
     mask = jnp.zeros(12, bool).at[jnp.array([1, 2, 6, 8, 11])].set(True)

@@ -1,4 +1,4 @@
-"""Messages that a server refuses, one by one, and those that it takes."""
+"""Messages that a server rejects, one by one, and messages that it accepts."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,8 @@ def test_far_ones_are_those_beyond_ten_medians_or_the_bound():
     assert [*exchange.find_oversized(norms, None)] == [2]
     assert "at most 20, got 20.5" in exchange.find_oversized(norms, None)[2]
     assert [*exchange.find_oversized(norms, 1.5)] == [7, 9, 11, 2]
-    assert exchange.find_oversized({1: 1.0, 2: 1e9}, None) == {}  # Two have no median.
+    # Two clients have no median.
+    assert exchange.find_oversized({1: 1.0, 2: 1e9}, None) == {}
     assert [*exchange.find_oversized({1: 1.0, 2: 1e9}, 5.0)] == [2]
     assert exchange.find_oversized({1: 0.0, 2: 0.0, 3: 1.0}, None) == {}
     assert [*exchange.find_oversized({1: np.nan}, 5.0)] == [1]

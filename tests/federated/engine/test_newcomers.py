@@ -1,4 +1,4 @@
-"""Those who join after training: two of them, by hand, under every learner."""
+"""New clients after training: two of them, by hand, under every learner."""
 
 import chex
 import jax
@@ -16,10 +16,10 @@ zeros = lambda key: {"w": ZERO, "v": ZERO}
 
 
 def joined(algorithm, shared, num_rounds, row=8.0, real=True, **hyper):
-    """The models of one with the row 8, or another, among clients of other numbers."""
+    """Returns the models of a new client with row 8, or another, among others."""
     state = algorithm.init(jax.random.key(0), learning_rate=0.5, **hyper)
     own = jax.tree.map(lambda leaf: leaf[0], state.own)
-    # What the others keep is theirs: nobody new may see it.
+    # The states of existing clients are private: NaN shows any access by a new client.
     theirs = lambda leaf: jnp.full_like(leaf, True if leaf.dtype == bool else jnp.nan)
     state = state._replace(own=jax.tree.map(theirs, state.own))
     if shared is not None:
@@ -36,12 +36,12 @@ def joined(algorithm, shared, num_rounds, row=8.0, real=True, **hyper):
 @pytest.mark.parametrize(("row", "model"), [(8.0, 6.0), (4.0, 3.0)])
 def test_localized_begins_from_scratch(row, model):
     algorithm = federated.localized(zero, square, ONE, num_clients=5)
-    assert joined(algorithm, None, 2, row) == model  # Half of the way, twice.
+    assert joined(algorithm, None, 2, row) == model  # Halfway, twice.
 
 
 @pytest.mark.parametrize(("row", "own"), [(8.0, 3.75), (4.0, 0.75)])
 def test_layers_of_their_own_follow_shared_ones_that_rest(row, own):
-    """3 is shared: v goes half of the way to row - 3 from 0, twice."""
+    """3 is shared and fixed: from 0, v moves halfway to row - 3, twice."""
     for make, more in (
         (federated.fedper, {}),
         (federated.fedrep, {"own_steps": ONE}),
@@ -54,7 +54,7 @@ def test_layers_of_their_own_follow_shared_ones_that_rest(row, own):
 @pytest.mark.parametrize(("row", "model"), [(8.0, 5.0), (4.0, 3.0)])
 def test_models_near_the_shared_one_begin_with_it(row, model):
     ditto = federated.ditto(zero, square, ONE, own_steps=ONE, num_clients=5)
-    # From 2, half of the way; the second round is held back by all that was gone.
+    # From 2, halfway; the proximal term of round 2 holds back the whole distance.
     assert joined(ditto, jnp.array(2.0), 1, row, proximal_weight=1.0) == model
     assert joined(ditto, jnp.array(2.0), 2, row, proximal_weight=1.0) == model
     near = federated.pfedme(zero, square, ONE, own_steps=1, num_clients=5)
@@ -65,7 +65,7 @@ def test_models_near_the_shared_one_begin_with_it(row, model):
 
 
 def test_groups_that_others_found_give_what_all_share_to_begin_with():
-    """From 2 half of the way to 8, with no pull of a cluster that is not theirs."""
+    """From 2 halfway to 8, without the pull of a cluster that it does not belong to."""
     cluster = federated.clusterfl(
         zero, square, ONE, num_clients=5, num_clusters=1, members=jnp.ones((5, 1))
     )
@@ -105,10 +105,11 @@ def test_one_step_adapts_a_meta_learned_model(row, model):
 
 @pytest.mark.parametrize("guarantee", ["example", "client", None])
 def test_atlas_keeps_the_layer_that_its_own_masks_give_away(guarantee):
-    """3 and 1 are shared, noise is for those who send, and w has the larger slope.
+    """3 and 1 are shared, only senders add noise, and w has the larger slope.
 
-    From 3 + 1 each goes half of the way of 4, and v's 3 stays. From 3 + 3 half of the
-    way of 2, and v's 4 stays; the last fit takes a quarter of the way from 3 + 4.
+    From 3 + 1 each moves half of the distance 4, and v's 3 stays. From 3 + 3 each moves
+    half of 2, and v's 4 stays. Local fine-tuning takes a quarter of the distance from 3
+    + 4.
     """
     lots = PoissonSampling(
         sampling_probability=0.5, expected_batch_size=1.0, max_examples=2
@@ -125,9 +126,9 @@ def test_atlas_keeps_the_layer_that_its_own_masks_give_away(guarantee):
     shared = {"w": jnp.array(3.0), "v": jnp.array(1.0)}
     hyper = {"clip_norm": 0.1, "finetune_learning_rate": 0.25}
     assert joined(algorithm, shared, 2, **hyper) == {"w": 3.25, "v": 4.25}
-    # At once, without a round: a quarter of the way from 3 + 1.
+    # Without a round: a quarter of the distance from 3 + 1.
     assert joined(algorithm, shared, 0, **hyper) == {"w": 4.0, "v": 2.0}
-    # Without a window: what is shared.
+    # Without a window: the shared values.
     assert joined(algorithm, shared, 2, real=False, **hyper) == {"w": 3.0, "v": 1.0}
 
 

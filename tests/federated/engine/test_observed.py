@@ -1,4 +1,4 @@
-"""What is observed of a client is what the server took the mean of."""
+"""Observed messages of clients are those that the server averages."""
 
 import chex
 import jax
@@ -35,13 +35,13 @@ def moved(before, message):
 
 
 def layers(before, message):
-    """Atlas: the mean over who sent a layer."""
+    """Returns Atlas's mean over the senders of each layer."""
     total, senders = message
     new = lambda old, x, n: np.where(n > 0, x / np.where(n > 0, n, 1), old)
     return {name: new(before[name], total[name], senders[name]) for name in before}
 
 
-# How it is built, what is sent by whom, and what the server makes of the mean.
+# Each entry: builder, layers sent by each client, and the server's use of the mean.
 CASES = {
     "fedavg": (
         lambda: federated.fedavg(init_fn, loss_fn, num_steps=2, cohort_size=3),
@@ -84,8 +84,8 @@ def test_the_server_took_the_mean_of_what_was_sent(name):
     each = [own(jnp.int32(client)) for client in range(4)]
     state, seen = own(None)
     weights = np.stack([of.weight for _, of in each])
-    assert not weights[2].any()  # It has no row.
-    if name != "fedsgd":  # Else all are of the cohort.
+    assert not weights[2].any()  # The client has no row.
+    if name != "fedsgd":  # Otherwise all clients are in the cohort.
         assert (weights[[0, 1, 3]] == 0).any() and (weights > 0).sum(0).max() <= 3
     rows = np.array([[5], [2], [1], [3]])
     want = {"fedavg": rows, "fedprox": rows}.get(name, 1.0)
@@ -97,8 +97,8 @@ def test_the_server_took_the_mean_of_what_was_sent(name):
     share = weights / weights.sum(0)
     mean = jax.tree.map(lambda x: np.einsum("cr...,cr->r...", x, share), messages)
     chex.assert_trees_all_close(seen.message, mean, **CLOSE)
-    # From one round to the next, and in all of them, as it is without an onlooker;
-    # whatever the algorithm, it is told of a round by the same few lines.
+    # Observation changes no round, neither one at a time nor all together. Every
+    # algorithm reports a round by the same few lines.
     for number in range(2):
         at = lambda tree, number=number: jax.tree.map(lambda x: x[number], tree)
         after = server(at(seen.before), at(mean))

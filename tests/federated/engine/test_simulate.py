@@ -1,4 +1,4 @@
-"""Rounds in one call are rounds one by one; shards are one program."""
+"""Rounds in one call equal rounds one by one; shards run in one program."""
 
 import os
 import pathlib
@@ -55,7 +55,7 @@ def test_the_state_is_donated():
     "make", [federated.fedavg, federated.fedmask, federated.dp_fedavg]
 )
 def test_what_is_from_elsewhere_stays_whose_it_was(make):
-    """The state is given away, but not what ``init`` and ``init_fn`` got."""
+    """The state is donated, but the arguments of ``init`` and ``init_fn`` are not."""
     trained, learning_rate = {"w": jnp.ones(2)}, jnp.array(0.25, jnp.float32)
     loss = lambda p, x, key: (p["w"].sum() - x) ** 2
     more = {"num_steps": 1}
@@ -76,7 +76,7 @@ def test_what_is_from_elsewhere_stays_whose_it_was(make):
 
 
 def check_shards(make, size, devices=None):
-    """Three sharded rounds are three rounds of one program."""
+    """Compares three sharded rounds with three rounds of one program."""
     algorithm = make(size)
     sharded = federated.shard(algorithm, devices)
     placed = sharded.shard_clients(shared_out.seven())
@@ -93,7 +93,7 @@ def check_shards(make, size, devices=None):
     return placed
 
 
-# Cohorts of 7 and 1 by three: a ragged last shard, and shards with no client at all.
+# Cohorts of 7 and 1 in threes: a ragged last shard, and shards without a client.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "size"),
@@ -128,7 +128,7 @@ for make in (shared_out.keeping, shared_out.meta):
 
 @pytest.mark.slow
 def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
-    # Devices are counted when JAX starts, so this takes a process of its own.
+    # JAX counts devices when it starts, so this needs a separate process.
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"
     env = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     here = pathlib.Path(__file__).parent
@@ -155,7 +155,7 @@ def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
     ],
 )
 def test_clients_in_their_places_are_the_same_algorithm(make, size, copies):
-    """By the program of many devices on one; many in training/test_processes.py."""
+    """Runs the many-device program on one; training/test_processes.py uses many."""
     algorithm, clients = make(size), shared_out.seven()
     placed = federated.shard_clients(clients, jax.devices()[:1], copies=copies)
     state = algorithm.init(jax.random.key(0))

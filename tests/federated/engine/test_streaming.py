@@ -1,4 +1,4 @@
-"""Rounds over clients on disk are rounds over clients in memory."""
+"""Rounds over clients on disk equal rounds over clients in memory."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ from jaxanon.federated.engine import memory, streaming
 
 @functools.cache
 def named(make, size):
-    """The algorithm of ``make``, for clients whose only array is called x."""
+    """Returns the algorithm of ``make``, for clients with the single array x."""
     algorithm = make(size)
     bare = lambda clients: federated.Population(clients.rows["x"], clients.mask)
     return algorithm, bare
@@ -31,7 +31,7 @@ def seven(tmp_path_factory):
     return federated.open_clients(folder)
 
 
-# Cohorts of 7 and 5 in threes: the last chunk is filled up.
+# Cohorts of 7 and 5 in threes: the last chunk is padded.
 @pytest.mark.parametrize(
     ("make", "size", "chunk"),
     [
@@ -188,6 +188,6 @@ def test_the_host_is_one_part_ahead_of_the_device(seven, monkeypatch):
     state, waits = algorithm.init(jax.random.key(0)), []
     monkeypatch.setattr(streaming.jax, "block_until_ready", waits.append)
     key = jax.random.key(1)
-    # Seven clients in threes are three parts of each round.
+    # Seven clients in threes make three parts per round.
     federated.stream(algorithm, key, state, seven, 3, chunk=3, prepare_fn=bare)
     assert len(waits) == 9 - 1

@@ -1,4 +1,4 @@
-"""Broadcasts: by hand, against letters in boxes, and which layers stay at home."""
+"""Gossip: by hand, against a message buffer, and with layers that stay local."""
 
 import functools
 
@@ -27,7 +27,7 @@ def params_of(agents):
 
 
 def test_two_agents_by_hand():
-    """D-PSGD on (w - x)^2 / 2 with x = 4 and 8, steps of 1/2, and all their mean."""
+    """D-PSGD on (w - x)^2 / 2 with x = 4 and 8, steps of 1/2, and full averaging."""
     shared = {"w": True, "v": False}
     w, v = jnp.zeros(2), jnp.zeros(2)
     x = jnp.array([4.0, 8.0])
@@ -38,12 +38,12 @@ def test_two_agents_by_hand():
         mail, after = exchange(jax.random.key(0), mail, {"w": w, "v": v}, HALF)
         w, v = after["w"], after["v"]
         np.testing.assert_array_equal(w, [expected] * 2)
-    np.testing.assert_array_equal(v, [3.5, 7.0])  # Each 7/8 of its own way.
+    np.testing.assert_array_equal(v, [3.5, 7.0])  # Each covers 7/8 of its distance.
     assert mail.round == 3
 
 
 def test_two_agents_one_late_message_by_hand(monkeypatch):
-    """What 0 hears of 1: round 0 nothing, 1 the late one, 2 the same, 3 nothing."""
+    """Agent 0 receives from 1: nothing, the late message, the same, nothing."""
     rounds = iter([(False, True), (False, False), (False, False), (True, False)])
 
     def scripted(key, agents, messages):
@@ -61,7 +61,7 @@ def test_two_agents_one_late_message_by_hand(monkeypatch):
             jax.random.key(0), mail, sent, HALF, shared={"w": True}, messages=messages
         )
         heard.append(float(mixed["w"][0]))
-    # Half of: itself; 10, which came a round late; itself (10 is too old); 13.
+    # Half of: its own 0; 10, a round late; its own 0 (10 is too old); 13.
     assert heard == [0.0, 5.0, 0.0, 6.5]
 
 
@@ -112,7 +112,8 @@ def test_agrees_with_letters_in_boxes(messages):
     expected = jax.tree.map(lambda *leaves: np.stack(leaves), *expected)
     chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-5)
     if messages.max_age > 1:
-        assert set(np.unique(ages)) >= {0, 1, 2}  # Else nothing was late or lost.
+        # Otherwise no message was late or lost.
+        assert set(np.unique(ages)) >= {0, 1, 2}
 
 
 def test_perfect_messages_are_a_product_and_keep_the_mean():
@@ -157,7 +158,7 @@ def test_fates_have_their_probabilities():
     in_time, late = map(np.asarray, fates(jax.random.key(0)))
     others = ~np.eye(200, dtype=bool)
     assert in_time.diagonal().all() and not late.diagonal().any()
-    # 39,800 links; four standard deviations of a share are below 0.01.
+    # 39,800 links; four standard deviations of a fraction are below 0.01.
     assert abs(in_time[others].mean() - 0.5) < 0.01
     assert abs(late[others].mean() - 0.3) < 0.01
     assert not (in_time & late).any()
@@ -224,7 +225,7 @@ def test_periods_are_a_sweep_too():
 
     (mail, _), w = run(jnp.array([1, 2, 5]))
     assert mail.round.tolist() == [4, 2, 0]
-    # Every step the second gains 8, half of which goes over when they meet.
+    # Agent 2 gains 8 in each step, half of which reaches the other when they average.
     np.testing.assert_array_equal(w, [[4, 8, 12, 16], [0, 8, 8, 16], [0, 0, 0, 0]])
 
 

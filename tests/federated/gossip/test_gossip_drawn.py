@@ -1,4 +1,4 @@
-"""Broadcasts of drawn layers, weights and losses, against inboxes kept in NumPy."""
+"""Gossip of drawn layers, weights and losses, against inboxes in NumPy."""
 
 import functools
 
@@ -29,7 +29,7 @@ few = settings(max_examples=6, deadline=None)
 
 
 def mixing_of(seed):
-    """Rows of weights that sum to 1, some of them 0."""
+    """Returns rows of weights that sum to 1, some of them 0."""
     rng = np.random.default_rng(seed)
     weights = rng.random((AGENTS, AGENTS)) * (rng.random((AGENTS, AGENTS)) < 0.7)
     weights += np.eye(AGENTS)
@@ -43,7 +43,7 @@ def layers_of(seed):
 
 
 def moved(params):
-    """What agents learn between two broadcasts."""
+    """Returns the parameters after local training between two broadcasts."""
     return jax.tree.map(lambda leaf: leaf * np.float32(1.25) + 1, params)
 
 
@@ -74,7 +74,7 @@ def noisily_every(period, key, mail, params, mixing, step, shared, clip, noise):
 
 
 class Inboxes:
-    """``exchange`` message by message; ``got[i][j]`` is what i has of j, and since."""
+    """Inboxes of ``exchange``; ``got[i][j]`` is i's copy of j and its round."""
 
     def __init__(self, messages):
         self.messages, self.got, self.way, self.round = messages, {}, {}, 0
@@ -126,7 +126,7 @@ def test_rounds_of_broadcasts_are_those_of_inboxes(messages, seed, shared):
 @few
 @given(seeds, flags)
 def test_python_s_flags_are_those_of_a_program(messages, seed, shared):
-    """A layer that stays at home is the same object, and is in no mailbox."""
+    """A layer that stays local is the same object and is not in the message buffer."""
     key, mixing, params = jax.random.key(seed), mixing_of(seed), layers_of(seed)
     mail = fed.empty_message_buffer(params, shared, messages)
     assert set(mail.sent) == {name for name in shared if shared[name]}
@@ -202,7 +202,7 @@ def flat(tree):
 @few
 @given(seeds, flags, st.sampled_from([0.5, 1e3]))
 def test_what_is_broadcast_moves_by_the_clip_norm_at_most(seed, shared, clip):
-    """Without noise; others mix what is known of one, and oneself what is."""
+    """Without noise: others mix the released layers, an agent mixes its exact ones."""
     key, mixing, params = jax.random.key(seed), mixing_of(seed), layers_of(seed)
     on = jax.tree.map(np.bool_, shared)
     known = jax.tree.map(lambda leaf: leaf * 0, params)
@@ -235,7 +235,7 @@ def test_what_is_broadcast_moves_by_the_clip_norm_at_most(seed, shared, clip):
 @few
 @given(seeds, st.sampled_from([(0.5, 1.0), (2.0, 0.25)]))
 def test_noise_is_as_wide_as_it_says_and_everybody_s_own(seed, noise):
-    """Of 3 agents' 2,000 numbers that did not change; five standard errors are 8 %."""
+    """2,000 unchanged numbers of each of 3 agents; five standard errors are 8 %."""
     params = {
         "a": np.zeros((AGENTS, 2000), np.float32),
         "b": np.ones((AGENTS, 1), np.float32),

@@ -1,4 +1,4 @@
-"""Mixing matrices: by hand, doubly stochastic, and how fast they make agents alike."""
+"""Mixing matrices: by hand, doubly stochastic, and their rate of consensus."""
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +76,7 @@ def test_a_ring_s_rate_is_that_of_its_circulant_matrix(agents):
 def test_rates_of_the_extremes():
     assert federated.convergence_rate(np.full((4, 4), 0.25)) == pytest.approx(0)
     assert federated.convergence_rate(np.eye(3)) == pytest.approx(1)
-    # One agent differs from nobody.
+    # A single agent always agrees with itself.
     assert (
         federated.convergence_rate(
             federated.metropolis_weights(federated.ring_graph(1))

@@ -1,4 +1,4 @@
-"""Noisy broadcasts: two agents by hand, against plain NumPy, statistics, refusals."""
+"""Noisy gossip: two agents by hand, plain NumPy, statistics, and errors."""
 
 import functools
 
@@ -15,7 +15,7 @@ HALF = np.full((2, 2), 0.5, np.float32)
 
 
 def test_two_agents_by_hand():
-    """Changes of norm 5 and 1 are clipped to 2; the rest of the first one's follows."""
+    """Changes of norm 5 and 1 are clipped to 2; the excess of the first follows."""
     shared = {"w": True, "v": False}
     start = {"w": jnp.zeros((2, 2)), "v": jnp.zeros(2)}
     mail = federated.empty_noisy_message_buffer(start, shared)
@@ -24,7 +24,7 @@ def test_two_agents_by_hand():
     key = jax.random.key(0)
     exchange = jax.jit(functools.partial(federated.exchange_noisily, **settings))
     mail, params = exchange(key, mail, params, HALF)
-    # Sent: (3, 4) * 2 / 5 and (0, 1). In one's own mean one is as one is.
+    # Sent: (3, 4) * 2 / 5 and (0, 1). An agent mixes its own exact values.
     np.testing.assert_allclose(mail.public["w"], [[1.2, 1.6], [0, 1]], rtol=1e-6)
     np.testing.assert_allclose(params["w"], [[1.5, 2.5], [0.6, 1.3]], rtol=1e-6)
     np.testing.assert_array_equal(params["v"], [5.0, 7.0])
@@ -88,7 +88,7 @@ def test_agrees_with_a_plain_loop_where_messages_are_lost():
 
 
 def test_noise_is_what_it_says_and_layers_at_home_get_none():
-    """Others get N(change, (z C)^2); of two layers only the shared one counts."""
+    """Others get N(change, (z C)^2); only the shared one of two layers counts."""
     agents, numbers, norm, z = 3, 4000, 0.5, 2.0
     params = {"w": jnp.ones((agents, numbers)), "v": 100 * jnp.ones((agents, 2))}
     shared = {"w": jnp.asarray(True), "v": jnp.asarray(False)}
@@ -102,9 +102,10 @@ def test_noise_is_what_it_says_and_layers_at_home_get_none():
         after, mixed = exchange(key, mail, params, np.eye(agents), shared=shared)
         told.append(np.asarray(after.public["w"]))
         assert not np.asarray(after.public["v"]).any()
-        # Nobody hears anybody: all stay as they are.
+        # No agent receives a message, so nothing changes.
         np.testing.assert_array_equal(mixed["w"], params["w"])
-    # A change of norm sqrt(4000), that "v" of 100 has no part in, clipped to a half.
+    # A change of norm sqrt(4000), to which the 100 values of "v" add nothing, clipped
+    # to .5.
     noise = np.stack(told) - norm / np.sqrt(numbers)
     deviation = z * norm
     assert abs(noise.mean()) < 5 * deviation / np.sqrt(noise.size)

@@ -1,4 +1,4 @@
-"""Federated meta-learning: the server's side of it, on losses done by hand."""
+"""Federated meta-learning: the server's side, on losses computed by hand."""
 
 import chex
 import jax
@@ -70,7 +70,7 @@ def test_adversaries_train_on_alone_while_the_others_rest():
     alone = lambda hyper: Objective(("adversary",), graded("adversary"))
     half = lambda hyper: {"adversary": 0.5}
     state, _ = one_round(build(alone_fn=alone, alone_rounds=2, learning_rates_fn=half))
-    # Three steps of half the way to the mean target 4: 4 (1 - 1/8).
+    # Three steps, each halfway to the mean target 4: 4 (1 - 1/8).
     np.testing.assert_allclose(state.params["adversary"]["w"], 3.5, rtol=1e-6)
     np.testing.assert_allclose(state.params["model"]["w"], 1.0, rtol=1e-6)
 
@@ -129,7 +129,8 @@ def test_every_client_and_every_round_has_draws_of_its_own():
         return support, (own, query), jnp.ones(())
 
     def show(params, drawn):
-        # From w = 0 half a step leads to half the support, all that w says of it.
+        # From w = 0, half a step gives half the support, which is all that w depends
+        # on.
         own, query = drawn
         w = params["model"]["w"]
         return w, {"support": 2 * w * own, "query": query * own}
@@ -147,7 +148,7 @@ def test_every_client_and_every_round_has_draws_of_its_own():
     for _ in range(3):
         state, info = update(jax.random.key(1), state, TARGETS)
         seen.append((info["support"], info["query"]))
-    # Rounds, support and query, clients: no number comes twice.
+    # Rounds, support and query, clients: no number is repeated.
     assert np.shape(seen) == (3, 2, 3) and np.min(seen) > 0
     assert len(np.unique(seen)) == 18
 
@@ -162,7 +163,7 @@ def test_rows_of_a_list_come_again_and_nothing_else_does():
         own, rows, noise = drawn
         return params["model"]["w"], {"rows": rows * own, "noise": noise * own}
 
-    def alone(params, drawn):  # Its gradient tells what was drawn.
+    def alone(params, drawn):  # Its gradient depends on the drawn rows.
         return params["adversary"]["w"] * drawn[1], {}
 
     algorithm = fed_maml(
@@ -187,7 +188,7 @@ def test_rows_of_a_list_come_again_and_nothing_else_does():
         noise.append(info["noise"])
     np.testing.assert_allclose(rows[:2], rows[2:], rtol=1e-5)
     assert len(np.unique(np.round(rows, 4))) == 2 * 4 and len(np.unique(noise)) == 12
-    # Who trains alone sees rows of his own, not those of the round.
+    # A client that trains alone draws different rows from those of the round.
     apart = [each[3] for each in rows[:2]]
     together = [np.mean(each[:3]) for each in rows[:2]]
     assert np.min(abs(np.subtract.outer(apart, together))) > 1e-3

@@ -1,4 +1,4 @@
-"""FedMask against its loops, by hand, and what it never does."""
+"""FedMask against its loops, by hand, and its invariants."""
 
 import chex
 import jax
@@ -57,7 +57,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
         shares = [np.mean(x) for x in jax.tree.leaves(state.own.retained)]
         assert 0 < min(shares) < 1
         chex.assert_trees_all_equal(state.params, begun)
-        # What a round begins with, as the network that is predicted with.
+        # The model at the start of a round, as used for prediction.
         model = jax.jit(algorithm.model)
         for c in range(3):
             told = model(
@@ -73,7 +73,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
                 for n in names
             }
             chex.assert_trees_all_close(told, own, rtol=1e-12)
-        # Where nobody else retains a weight, its number is the client's own.
+        # If no other client retains a weight, the client's own value is used.
         alone = jax.tree.map(lambda flag: np.sum(flag, 0) == 1, state.own.retained)
         for mine, theirs, flag in zip(
             *map(jax.tree.leaves, (state.own.masks, stacked(masks), alone)), strict=True
@@ -83,7 +83,10 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 
 
 def two(num_rounds, **hyper):
-    """Clients at 3 and 0, of weights 2 and 1 that add up; a third has no row."""
+    """Returns clients at 3 and 0, with weights 2 and 1 that add up.
+
+    A third has no row.
+    """
     algorithm = federated.fedmask(
         lambda key: {"w": jnp.array([2.0, 1.0])},
         lambda p, x, key: 0.5 * (jnp.sum(p["w"]) - x) ** 2,
@@ -105,10 +108,13 @@ def two(num_rounds, **hyper):
 
 
 def test_two_clients_by_hand():
-    """The sigmoid's slope at 0.6 is 0.24. The client at 3 is content. That at 0 is off
-    by 3: its numbers fall by 0.4 · 3 · 2 · 0.24 = 0.576 and 0.288 from 0.405, and the
-    first weight is pruned; the second both retain and use, and it goes on from 0.117,
-    where the slope is 0.2491. In round 2 it is off by 1: down by 0.0997."""
+    """The sigmoid's slope at 0.6 is 0.24. The client at 3 does not change.
+
+    The client at 0 is off by 3. Its scores fall by 0.4 · 3 · 2 · 0.24 = 0.576 and 0.288
+    from 0.405, and the first weight is pruned. Both clients retain and use the second,
+    which continues from 0.117, where the slope is 0.2491. In round 2 the client is off
+    by 1: down by 0.0997.
+    """
     algorithm, (first, second), (info, later) = two(2)
     want = [[0.0, 0.0], [-0.576, -0.288], [0.0, 0.0]]
     np.testing.assert_allclose(first.own.masks["w"], want, atol=1e-6)
@@ -128,7 +134,7 @@ def test_two_clients_by_hand():
 
 
 def test_a_pruned_weight_never_comes_back_and_half_of_the_bits_are_enough():
-    """Of three clients that retain everything, one or two send a 1."""
+    """Three clients retain everything; one or two of them send a 1."""
     algorithm = federated.fedmask(
         lambda key: {"w": jnp.ones(3), "v": jnp.ones(1)},
         lambda p, x, key: 0 * x * jnp.sum(p["w"]),
@@ -170,7 +176,7 @@ def test_who_is_not_of_the_cohort_keeps_its_masks(network, start, population):
     state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, population())
     assert sorted(state.own.last.tolist()) == [-1, -1, 0]
     shared = [bool(jnp.any(leaf)) for leaf in jax.tree.leaves(state.server.shared)]
-    assert not any(shared)  # One client's bits are nobody else's.
+    assert not any(shared)  # No two clients share bits.
 
 
 def test_says_what_was_wrong(network, start):

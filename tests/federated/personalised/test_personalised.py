@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 OPTIONS = {"num_steps": 2, "batch_size": 2}
 HEAD = ("head",)
-SIZES = (3, 1, 4)  # One with fewer rows than a batch, one that begins again.
+SIZES = (3, 1, 4)  # One client has fewer rows than a batch; one restarts its data.
 
 
 class Case(NamedTuple):
@@ -32,17 +32,17 @@ class Case(NamedTuple):
     hyper: dict
     loops: Any
     told: dict = {}  # noqa: RUF012
-    model: Any = lambda params, own: own  # What a client predicts with.
+    model: Any = lambda params, own: own  # The client's prediction model.
     chunk: int | None = None
 
 
 def with_own_steps(make):
-    """An algorithm whose own steps are as many as the shared ones."""
+    """Returns an algorithm with as many personal steps as shared ones."""
     return lambda *args, **more: make(*args, own_steps=args[2], **more)
 
 
 def localized(key, params, loss_fn, clients, num_rounds, options, *, learning_rate):
-    """Training alone as a loop."""
+    """Trains alone in a loop."""
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
         for c, (own_key, rows, size) in enumerate(loops.round_of(key, t, clients)):
@@ -53,12 +53,12 @@ def localized(key, params, loss_fn, clients, num_rounds, options, *, learning_ra
 
 
 def shared(params, own):
-    """The model of who keeps nothing, or what is no model."""
+    """Returns the shared parameters, the model of a client without personal layers."""
     return params
 
 
 def joined(params, own):
-    """The model of who keeps some layers."""
+    """Returns the shared and personal layers together."""
     return params | own
 
 
@@ -117,7 +117,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def made(network, start):
-    """An algorithm of ``CASES`` for so many clients."""
+    """Returns an algorithm of ``CASES`` for ``num_clients`` clients."""
 
     def made(name, num_clients=3, **rounds):
         case = CASES[name]
@@ -131,8 +131,10 @@ def made(network, start):
 def test_runs_side_by_side_on_padded_data_are_the_loops_in_float64(
     name, made, network, start, population, grown
 ):
-    """Seeds and step sizes are one more axis; padded rows and clients change nothing,
-    and who has no rows keeps what it had."""
+    """Seeds and learning rates are one more axis.
+
+    Padded rows and clients change nothing, and a client without rows keeps its state.
+    """
     case = CASES[name]
     with jax.enable_x64(True):
         plain = population(SIZES)
@@ -192,9 +194,12 @@ QUADRATIC = functools.partial(lambda w, x, key: 0.5 * (w - x) ** 2)
 
 
 def two(make, hyper, num_rounds=1, start=0.0, loss=QUADRATIC, **settings):
-    """State and losses after rounds of two clients of the same weight, a step each from
-    0; at 4, with a row of padding, and at 0. The third has no row, and no weight."""
-    if make is not federated.scaffold:  # That is its default.
+    """Returns state and losses after rounds of one step each from 0.
+
+    Two clients have the same weight: one at 4, with a row of padding, and one at 0. The
+    third has neither rows nor weight.
+    """
+    if make is not federated.scaffold:  # The default.
         settings["rounds"] = CohortConfig(weighting="clients")
     algorithm = make(
         lambda key: jax.tree.map(jnp.float32, start),
@@ -211,9 +216,11 @@ def two(make, hyper, num_rounds=1, start=0.0, loss=QUADRATIC, **settings):
 
 
 def test_scaffold_of_two_clients_by_hand():
-    """Round 2 from 1: client 1's gradient -3, its control -4, everybody's -2: both go
-    the same way, -3 + 4 - 2 = 1 - 0 - 2 = -1, by half of it. FedAvg goes there too, but
-    the clients drift: to 2.5 and 0.5."""
+    """Round 2 from 1: client 1's gradient is -3, its control -4, the mean -2.
+
+    Both move the same way, by half of -3 + 4 - 2 = 1 - 0 - 2 = -1. FedAvg ends there
+    too, but its clients drift: to 2.5 and 0.5.
+    """
     state, info = two(federated.scaffold, {"learning_rate": 0.5}, 2)
     assert state.params == 1.5
     # Each control is the gradient at 1, where the round began.
@@ -223,8 +230,11 @@ def test_scaffold_of_two_clients_by_hand():
 
 
 def test_ditto_of_two_clients_by_hand():
-    """Round 2: the mean is 1. Own models 2 and 0 feel gradients -2 and 0, and pulls of
-    1 x (2 - 1) and 1 x (0 - 1)."""
+    """Round 2: the mean is 1.
+
+    Personal models 2 and 0 have gradients -2 and 0, and pulls of 1 x (2 - 1) and 1 x (0
+    - 1).
+    """
     state, info = two(
         federated.ditto,
         {"learning_rate": 0.5, "proximal_weight": 1.0},
@@ -238,7 +248,7 @@ def test_ditto_of_two_clients_by_hand():
 
 
 def test_fedrep_of_two_clients_by_hand():
-    """Heads go half of the way to 4 and to 0, what is shared half of the rest."""
+    """Heads move halfway to 4 and to 0, shared layers half of the rest."""
     state, info = two(
         federated.fedrep,
         {"learning_rate": 0.5},
@@ -253,8 +263,11 @@ def test_fedrep_of_two_clients_by_hand():
 
 
 def test_pfedme_of_two_clients_by_hand():
-    """Own models 2 and 0 after a step; copies follow by 0.25 x 2 of the way, to 1 and
-    0; the server takes half of their mean."""
+    """Personal models are 2 and 0 after a step.
+
+    Copies follow by 0.25 x 2 of the distance, to 1 and 0; the server takes half of
+    their mean.
+    """
     hyper = {
         "learning_rate": 0.5,
         "server_learning_rate": 0.25,
@@ -268,13 +281,14 @@ def test_pfedme_of_two_clients_by_hand():
 
 @pytest.mark.parametrize(("mu", "want"), [(0.5, 1.25), (0.0, 1.5)])
 def test_fedprox_of_two_clients_by_hand(mu, want):
-    """A step from where it began feels no penalty; two do: 2 - 0.5 (-2 + 0.5 x 2)."""
+    """The penalty is 0 in the first step; after two: 2 - 0.5 (-2 + 0.5 x 2)."""
     make = lambda *args, **more: federated.fedprox(
         *args[:2], Steps(num_steps=2), **more
     )
     state, info = two(make, {"learning_rate": 0.5, "proximal_mu": mu})
     assert state.params == want
-    assert info["loss"].tolist() == [2.5]  # 8 and 2 of the first, and 0 of the other.
+    # 8 and 2 for the first client, and 0 for the other.
+    assert info["loss"].tolist() == [2.5]
 
 
 @pytest.mark.parametrize(("second_order", "want"), [(True, 0.5), (False, 1.0)])
@@ -300,7 +314,7 @@ def test_says_what_was_wrong(made, network, start, population):
         Steps(num_steps=0)
     with pytest.raises(ValueError, match="batch_size must be >= 1, got 0; None takes"):
         Steps(num_steps=1, batch_size=0)
-    # A scan over jnp.arange(2.5) would take three steps, and say nothing.
+    # A scan over jnp.arange(2.5) would silently take three steps.
     with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
         Steps(num_steps=2.5)
     with pytest.raises(TypeError, match=r"batch_size must be whole, got 1\.5"):

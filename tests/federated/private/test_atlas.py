@@ -51,7 +51,7 @@ def test_agrees_with_the_loops_in_float64(network, start, population):
 
 
 def resting(num_clients, **more):
-    """Atlas of scalar layers that takes steps of length 0, and its first state."""
+    """Returns Atlas of scalar layers with a learning rate of 0, and its first state."""
     loss = lambda p, x, key: 0 * x * sum(p.values())
     zeros = lambda key: dict.fromkeys("abcd", ZERO)
     algorithm = federated.atlas(
@@ -79,7 +79,7 @@ def test_layers_are_averaged_over_their_senders():
     assert info["layers"] == pytest.approx((3 + 2 + 3) / 3)
     # Layers of 4 bytes, and a score of 4 bytes for each of the four.
     assert info["bytes_up"] == pytest.approx(4 * 8 / 3 + 16)
-    # Client j takes a and c, and keeps b and d: what it predicts with has no masked b.
+    # Client j sends a and c, keeps b and d, and so predicts with an unmasked b.
     seen = algorithm.model(
         jax.random.key(0), state, jnp.int32(1), jnp.ones(1), jnp.ones(1, bool)
     )
@@ -222,7 +222,7 @@ def test_a_client_without_rows_sends_no_layer_and_keeps_what_it_had(guarantee):
     empty = clients._replace(mask=jnp.array([[True], [False]]))
     update = jax.jit(algorithm.update)
     after, info = update(jax.random.key(1), state, empty)
-    # A whole clipped step of 1, not halved by whom nobody hears.
+    # A whole clipped step of 1, not halved by an absent client.
     assert float(after.params["w"]) == pytest.approx(1.0)
     assert float(after.params["v"]) == pytest.approx(2.0)
     assert info["layers"] == 2.0

@@ -1,4 +1,4 @@
-"""Atlas's guarantee of whole clients: what they send, and how well it hides them."""
+"""Atlas's client-level privacy: messages and their guarantee."""
 
 import math
 
@@ -20,7 +20,7 @@ SCORES = {"a": 0.9, "b": 0.5, "c": 0.7, "d": 0.3}
 
 
 def scalars(num_clients, gradient=1.0, **more):
-    """Atlas of four scalar layers that all have the gradient ``gradient * x``."""
+    """Returns Atlas of four scalar layers, each with the gradient ``gradient * x``."""
     return federated.atlas(
         lambda key: dict.fromkeys("abcd", ZERO),
         lambda p, x, key: gradient * x * sum(p.values()),
@@ -31,7 +31,7 @@ def scalars(num_clients, gradient=1.0, **more):
 
 
 def test_two_clients_updates_by_hand():
-    """Moves 3 and -0.5 a layer, each clipped to 2 / √4; nothing is divided by rows."""
+    """Moves of 3 and -0.5 per layer, each clipped to 2 / √4, not divided by rows."""
     clients = federated.stack([jnp.array([-3.0, -3.0]), jnp.array([0.5])])
     algorithm = scalars(2, guarantee="client")
     hyper = {"learning_rate": 1.0, "clip_norm": 2.0, "noise_multiplier": 0.0}
@@ -39,12 +39,12 @@ def test_two_clients_updates_by_hand():
     state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
     for name in "abcd":  # (1 - 0.5) / 2.
         assert float(state.params[name]) == pytest.approx(0.25)
-        # What a client keeps is as it learned it.
+        # The client's own parameters are not clipped.
         np.testing.assert_allclose(state.own.params[name], [3.0, -0.5], rtol=1e-6)
 
 
 def sent(draws=20_000, row=1.0, noise_multiplier=0.5, **settings):
-    """Layers after a round of one client, whose every move is clipped to its norm."""
+    """Returns the layers after a round of one client whose moves are all clipped."""
     public = {"scores": "public", "public_scores": SCORES}
     algorithm = scalars(
         1, 9.0, guarantee="client", send_every_layer=True, **(public | settings)
@@ -63,7 +63,10 @@ def sent(draws=20_000, row=1.0, noise_multiplier=0.5, **settings):
 
 @pytest.mark.parametrize("reading", ["rescaled", "B"])
 def test_a_clients_noise_is_that_of_its_layers(reading):
-    """Clip norms 4 E_m / ‖E‖, noise of z_m times that, drawn for each layer."""
+    """Clip norms are 4 E_m / ‖E‖.
+
+    Each layer has independent z_m times that as noise.
+    """
     found = sent(reading=reading, clipping="scores")
     root = np.sqrt(sum(x**2 for x in SCORES.values()))
     scores = {name: jnp.float32(x) for name, x in SCORES.items()}
@@ -80,7 +83,7 @@ def test_a_clients_noise_is_that_of_its_layers(reading):
 
 
 def test_a_client_is_hidden_among_all_others_at_half_the_multiplier():
-    """Updates of 4 and of -4 are twice as far apart as one of them and none."""
+    """Updates of 4 and -4 are twice as far apart as one of them and none."""
     sides = [sent(100_000, row, 1.0) for row in (1.0, -1.0)]
     weights = {name: 1 / sides[0][name].var() for name in SCORES}
     high, low = (sum(weights[n] * side[n] for n in SCORES) for side in sides)
@@ -96,7 +99,7 @@ def test_a_client_is_hidden_among_all_others_at_half_the_multiplier():
 
 @pytest.mark.parametrize("scores", ["public", "hidden"])
 def test_a_client_remembers_the_least_of_z_that_its_scores_left(scores):
-    """Of hidden scores none, for their noise follows none of them."""
+    """With hidden scores there is none, because the noise does not depend on them."""
     public = SCORES if scores == "public" else None
     own = {"privacy_unit": "client", "scores": scores, "public_scores": public}
     algorithm = scalars(1, reading="C", **own)
@@ -109,7 +112,7 @@ def test_a_client_remembers_the_least_of_z_that_its_scores_left(scores):
 
 
 def test_what_is_hidden_shows_in_nothing_that_is_sent():
-    """Layers that are a client's own are sent too, with the noise of the others."""
+    """Layers that stay private are sent too, with the noise of the other layers."""
     loss = lambda p, x, key: -x * (p["a"] + 0.25 * p["b"])
     algorithm = federated.atlas(
         lambda key: {"a": jnp.ones(()), "b": jnp.ones(())},
@@ -133,7 +136,7 @@ def test_what_is_hidden_shows_in_nothing_that_is_sent():
         jax.random.key(0), state, jnp.int32(0), clients.rows[0], clients.mask[0]
     )
     assert [float(seen[n]) for n in "ab"] == pytest.approx([2.0, 3.0])
-    # Once more, from the server's 2 and its own 3, to 10 and 5: again one each from 2.
+    # Again, from the server's 2 and its own 3, to 10 and 5: one each from 2.
     after, _ = update(jax.random.key(1), state, clients)
     assert [float(after.params[n]) for n in "ab"] == pytest.approx([3.0, 3.0])
     assert float(after.own.params["b"][0]) == pytest.approx(5.0)

@@ -1,4 +1,4 @@
-"""Atlas's noise: how much of it there is, and what it is worth."""
+"""Atlas's noise: its scale and the privacy that it buys."""
 
 import math
 
@@ -20,7 +20,7 @@ ZERO = jnp.zeros(())
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_noise_of_the_readings_and_what_it_is_worth(reading):
-    """z* as measured: what one example moves each layer by, over its noise."""
+    """z* measured as the effect of one example on each layer over its noise."""
     scores = {name: jnp.float32(x) for name, x in SCORES.items()}
     told = layer_multipliers(1.0, scores, reading)
     even = {"rescaled": None, "A": 2.0, "B": 2.0}.get(reading)
@@ -42,7 +42,7 @@ EVERY = PoissonSampling(
 
 
 def stepped(reading, gradient, noise_multiplier, scores="public", draws=20_000):
-    """Layers after one step of length 1, of which every one has this gradient."""
+    """Returns the layers after one step of length 1 under a common gradient."""
     loss = lambda p, x, key: gradient * x * sum(p.values())
     algorithm = federated.atlas(
         lambda key: dict.fromkeys("abcd", ZERO),
@@ -83,10 +83,11 @@ def test_one_step_moves_and_is_noisy_as_it_is_read(reading):
 
 
 def most_told(reading):
-    """A lower bound of ε at δ = 1e-3 of what a client sends, with or without a row.
+    """Returns a lower bound of ε at δ = 1e-3 for a client's message, with or without a
+    row.
 
-    By thresholds on the sum of layers over their variances, and intervals of Clopper
-    and Pearson at 1e-4.
+    Uses thresholds on the sum of layers over their variances, and Clopper-Pearson
+    intervals at 1e-4.
     """
     sides = [stepped(reading, row, 1.0, draws=100_000) for row in (-9.0, 0.0)]
     weights = {name: 1 / sides[1][name].var() for name in SCORES}
@@ -108,9 +109,9 @@ def test_the_published_accounting_claims_too_much_and_the_rescaled_noise_keeps_i
 
 
 def test_the_least_of_z_is_that_of_all_steps():
-    """Scores before each of nine steps, by hand; clients out of the round keep theirs.
+    """Scores before each of nine steps, by hand; absent clients keep theirs.
 
-    Noise moves scores both ways, so the last are not the least.
+    Noise moves scores both ways, so the last scores are not the smallest.
     """
     algorithm = federated.atlas(
         lambda key: {"a": jnp.ones(3), "b": jnp.ones(2)},
@@ -142,7 +143,7 @@ def test_the_least_of_z_is_that_of_all_steps():
 
 
 def test_masks_see_the_noise_unless_they_are_as_published():
-    """Weights of 1: a mask's gradient is the weight's, times the sigmoid's slope."""
+    """Weights are 1: a mask's gradient is the weight's times the sigmoid's slope."""
     told, clients = {}, federated.stack([jnp.ones(1)])
     for scores in ("privatised", "published"):
         algorithm = federated.atlas(

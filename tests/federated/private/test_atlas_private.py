@@ -1,4 +1,4 @@
-"""What Atlas clips of examples and of clients, and what it releases of scores."""
+"""Atlas clips examples and clients, and releases scores."""
 
 import chex
 import jax
@@ -31,8 +31,8 @@ SILENT = {"noise_multiplier": 0.0, "score_multiplier": 0.0}
 
 @pytest.fixture(scope="module")
 def held_to(network, start, population):
-    """Runs both in float64, without noise; returns the flags that clients ended at."""
-    # The loops on NumPy have no key to draw from.
+    """Runs both in float64 without noise; returns the final flags of the clients."""
+    # The NumPy loops have no key to draw from.
     quiet = lambda params, batch, key: network(params, batch, jax.random.key(0))
 
     def held_to(reference_fn, guarantee, max_norm=2.0, num_rounds=3, **settings):
@@ -118,7 +118,7 @@ def test_clipped_updates_agree_with_the_loops_in_float64(
 
 
 def test_two_clients_scores_by_hand():
-    """Weights of 1 at masks of 0.5: slopes x / 4 a layer, four of them clipped to 1."""
+    """Weights of 1 at masks of 0.5: slopes x / 4 per layer, four clipped to 1."""
     ones = lambda key: dict.fromkeys("abcd", jnp.ones(()))
     loss = lambda p, x, key: x * sum(p.values())
     algorithm = federated.atlas(
@@ -153,7 +153,7 @@ def test_two_clients_scores_by_hand():
     ("reading", "worth"), [("rescaled", 1.5), ("A", 1.5), ("C", 1.5 * 0.4664)]
 )
 def test_clip_norms_have_no_part_in_what_noise_is_worth(clipping, reading, worth):
-    """z* of clip norms and deviations; the readings' are those of multipliers of 2."""
+    """Computes z* of clip norms and noise; the interpretations' multipliers are 2."""
     scores = {name: jnp.float32(x) for name, x in SCORES.items()}
     norms = layer_norms(3.0, scores, clipping)
     assert sum(float(x) ** 2 for x in norms.values()) == pytest.approx(9.0)
@@ -171,7 +171,7 @@ def test_clip_norms_have_no_part_in_what_noise_is_worth(clipping, reading, worth
 
 @pytest.mark.parametrize("kind", ["lot", "client"])
 def test_released_scores_have_noise_of_their_own(kind):
-    """Clipped to 0.3 together, with twice that as noise on each."""
+    """Jointly clipped to 0.3, with independent noise of twice that on each."""
     steps = 20_000
     keys = jax.random.split(jax.random.key(0), steps)
     hyper = {"score_norm": jnp.float32(0.3), "score_multiplier": jnp.float32(2.0)}

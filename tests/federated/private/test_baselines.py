@@ -1,4 +1,4 @@
-"""FedSGD-LDP, LDP-FL and DP-FedAvg: clients by hand, and the laws of their noise."""
+"""FedSGD-LDP, LDP-FL and DP-FedAvg: clients by hand, and their noise distributions."""
 
 import functools
 import math
@@ -32,7 +32,7 @@ def test_fedsgd_ldp_of_two_clients_by_hand():
     state = algorithm.init(jax.random.key(0), **hyper)
     state, info = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
     assert state.params == 0.75 and info["loss"] == (8 + 0.5) / 2
-    # With noise, clients' noises are their own: a mean of two has half the variance.
+    # Clients draw independent noise: a mean of two has half the variance.
     draw = lambda key: (
         algorithm.update(
             key,
@@ -57,7 +57,7 @@ def test_two_points_by_the_published_probabilities():
     up = (inside * (e - 1) + radius * (e + 1)) / (2 * radius * (e + 1))
     np.testing.assert_allclose((sent > 0).mean(0), up, atol=4 * 0.0025)
     np.testing.assert_allclose(sent.mean(0), inside, atol=4 * far / 200)
-    # Of the ends, one is e^ε times as likely to be sent as the other.
+    # One end is e^ε times as likely to be sent as the other.
     assert up[4] / up[0] == pytest.approx(e)
     shares = (sent > 0).mean(0)
     assert shares[4] / shares[0] == pytest.approx(e, rel=0.04)
@@ -65,7 +65,7 @@ def test_two_points_by_the_published_probabilities():
 
 @pytest.mark.parametrize("epsilon", [1e-8, 6.578463e-05, 0.01, 1.2, 9.0, 16.0, 99.0])
 def test_the_odds_of_no_value_differ_by_more_than_is_claimed(epsilon, monkeypatch):
-    """Counted: of how many of 2^32 draws each weight goes up, by bisection."""
+    """Bisection counts how many of 2^32 draws round each weight up."""
     weights = jnp.linspace(-0.7, 0.7, 101)
     low, high = np.full(101, -1), np.full(101, 2**32)
     while (high - low > 1).any():
@@ -79,7 +79,7 @@ def test_the_odds_of_no_value_differ_by_more_than_is_claimed(epsilon, monkeypatc
         math.log(int(each.max()) / int(each.min())) for each in (high, 2**32 - high)
     )
     assert 0.9 * min(epsilon, 14.5) < spent <= epsilon
-    # And they are right on average.
+    # The values are also unbiased.
     far = np.abs(np.asarray(sent, np.float64))
     right = far * (2 * high / 2**32 - 1)
     np.testing.assert_allclose(right, weights, atol=max(2e-6, 1e-9 / epsilon))
@@ -102,7 +102,7 @@ def test_ldp_fl_of_two_clients_by_hand():
 
 @functools.cache
 def ldp_fl_of_one(cut_mean, radius=0.5):
-    """LDP-FL of a client at 4 whose one layer is sent with ε = ln 3: 2 radii away."""
+    """Returns LDP-FL of a client at 4 with one layer at ε = ln 3, 2 radii away."""
     algorithm = federated.ldp_fl(
         lambda key: {"w": jnp.zeros(64)},
         lambda p, x, key: 0.5 * jnp.sum((p["w"][None] - x) ** 2, axis=1),
@@ -124,8 +124,8 @@ def test_a_mean_outside_the_range_is_cut_or_taken_as_published():
         state, info = update(jax.random.key(1), state, clients)
         np.testing.assert_allclose(np.abs(state.params["w"]), far, rtol=1e-6)
         assert len(np.unique(state.params["w"])) == 2
-        # Steps end at the edge: 0.4, then 0.76, which is cut to 0.5.
-        # Of 64 weights a bit each goes up, and a float32 each comes down.
+        # Steps end at the edge: 0.4, then 0.76, which is cut to 0.5. The client uploads
+        # one bit for each of 64 weights and downloads a float32 each.
         assert (info["bytes_up"], info["bytes_down"]) == (8.0, 256.0)
         told = 64 * 0.5 * (4.0**2 + 3.6**2) / 2
         assert float(info["loss"]) == pytest.approx(told, rel=1e-5)
@@ -142,7 +142,7 @@ def test_ldp_fl_begins_and_stays_within_the_range():
 
 
 def test_dp_fedavg_of_two_clients_by_hand():
-    """Moves of 2 and 0.5, clipped at 1; one of two within it, as the quantile asks."""
+    """Moves of 2 and 0.5, clipped at 1; one of two is within it, the quantile."""
     algorithm = federated.dp_fedavg(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
@@ -159,7 +159,7 @@ def test_dp_fedavg_of_two_clients_by_hand():
     state, info = update(jax.random.key(1), state, clients)
     assert state.params == pytest.approx(0.75, abs=1e-3)
     assert state.server == pytest.approx(1.0, abs=1e-3) and info["clip_norm"] == 1.0
-    # A quantile of 1 asks for all: C e^(-0.2 (0.5 - 1)).
+    # A quantile of 1 includes all: C e^(-0.2 (0.5 - 1)).
     state = algorithm.init(jax.random.key(0), **hyper, quantile=1.0)
     state, _ = update(jax.random.key(1), state, clients)
     assert state.server == pytest.approx(math.exp(0.1), abs=1e-3)
@@ -181,7 +181,7 @@ def test_dp_fedavg_adds_the_noise_that_is_left_beside_the_counts():
     after = jax.jit(jax.vmap(move))(jax.random.split(jax.random.key(1), 20_000))
     # z = (1.2^-2 - 1/4)^-1/2 = 1.5, times the clip norm.
     assert np.std(after.params) == pytest.approx(4.5, rel=0.03)
-    # Nobody moves, so all who joined lie within: 0.5 + (half their number + noise).
+    # No client moves, so all are within: 0.5 + (half their number + noise).
     shift = -np.log(np.asarray(after.server) / 3.0) / 0.2
     assert shift.mean() == pytest.approx(0.5, abs=0.04)
     assert shift.std() == pytest.approx(math.sqrt(1 + 0.5 / 4), rel=0.03)
@@ -194,7 +194,7 @@ def test_says_what_was_wrong():
         federated.fedsgd_ldp(zero, square, lots=EVERY, num_steps=0, num_clients=2)
     with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
         federated.fedsgd_ldp(zero, square, lots=EVERY, num_steps=2.5, num_clients=2)
-    for radius in (0.0, jnp.inf):  # All that is sent would be infinite.
+    for radius in (0.0, jnp.inf):  # Every message would be infinite.
         with pytest.raises(ValueError, match="radii must be finite numbers > 0, got"):
             federated.ldp_fl(zero, square, one, radii=radius, num_clients=2)
     with pytest.raises(ValueError, match="count_stddev must be > 0, got 0"):

@@ -1,4 +1,4 @@
-"""Noisy local steps: their lots, their sums, their noise, and what they hide."""
+"""Noisy local steps: Poisson batches, sums, noise, and privacy."""
 
 import functools
 import math
@@ -42,7 +42,7 @@ def rows_of(count):
 
 @functools.cache
 def drawn(capacity):
-    """How often each of 12 rows, 10 of them real, was in each of 20,000 lots."""
+    """Counts how often 20,000 batches contain each of 12 rows, 10 of them real."""
     lots = PoissonSampling(
         sampling_probability=0.3, expected_batch_size=3.0, max_batch_size=capacity
     )
@@ -57,7 +57,7 @@ def drawn(capacity):
 
 
 def test_lots_are_poisson_samples_of_the_real_rows():
-    """Each row by itself; lots of one size, or rows in turn, would not vary so."""
+    """Rows are drawn independently; fixed-size batches would not vary this much."""
     found = drawn(12)
     assert found.max() == 1 and not found[:, 10:].any()
     np.testing.assert_allclose(found[:, :10].mean(0), 0.3, atol=4 * 0.0033)
@@ -86,7 +86,7 @@ def test_lots_hold_what_is_drawn_as_good_as_ever():
 
 
 def test_noiseless_steps_are_those_of_clipped_examples():
-    """Against a loop over examples and layers, float32."""
+    """Compares with a float32 loop over examples and layers."""
     rows, mask = rows_of(4), jnp.array([True, True, False, True])
     params, norms = start(jax.random.key(0)), {"base": 15.0, "head": 6.0}
     got, losses = jax.jit(
@@ -118,7 +118,7 @@ def test_noiseless_steps_are_those_of_clipped_examples():
                     total[name][leaf] += g * min(1, bound / size)
         np.testing.assert_allclose(losses[step], np.mean(seen), rtol=1e-4)
         params = jax.tree.map(lambda w, g: w - 0.5 * g / 4, params, total)
-    assert 3 < clipped < 12  # Some were, some were not.
+    assert 3 < clipped < 12  # Some batches were, some were not.
     for ours, theirs in zip(*map(jax.tree.leaves, (got, params)), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
@@ -146,13 +146,16 @@ def noisy_from(keys, weight_of_last, noise_multiplier, steps):
 
 
 def noisy(weight_of_last, noise_multiplier=0.5, draws=40_000, key=0, steps=1):
-    """Params after noisy steps on three rows at 0 and one at 9, or without it."""
+    """Returns params after noisy steps on three rows at 0, with or without one at 9."""
     keys = jax.random.split(jax.random.key(key), draws)
     return np.asarray(noisy_from(keys, weight_of_last, noise_multiplier, steps))
 
 
 def test_noise_is_as_large_as_the_multiplier_says():
-    """A gradient of -9 is clipped to -3: a step of 2 x 3 / 4, noise of 0.5 of that."""
+    """A gradient of -9 is clipped to -3.
+
+    A step of 2 x 3 / 4, with half that as noise.
+    """
     law = stats.norm(1.5, 0.75)
     found = noisy(True)
     assert stats.kstest(found, law.cdf).pvalue > 1e-3
@@ -160,9 +163,9 @@ def test_noise_is_as_large_as_the_multiplier_says():
 
 
 def most_told(noise_multiplier, steps):
-    """A lower bound of ε at δ = 1e-3, of thresholds on what a client sends.
+    """Returns a lower bound of ε at δ = 1e-3 from thresholds on a client's message.
 
-    By Clopper and Pearson's intervals at 1e-4, over thresholds fixed beforehand.
+    Uses Clopper-Pearson intervals at 1e-4 over thresholds fixed beforehand.
     """
     sides = [
         noisy(present, noise_multiplier, key=number, steps=steps)
@@ -183,7 +186,7 @@ def test_what_an_attacker_finds_is_below_what_is_accounted_for(steps):
     release = federated.sampled_gaussian(EVERY, 2.0, steps)
     epsilon = epsilon_spent([release], 1e-3)
     assert 0.3 * epsilon < most_told(2.0, steps) <= epsilon
-    # And above it where noise is a third of what is claimed.
+    # The estimate exceeds the claim if the noise is a third of the claimed noise.
     assert most_told(2.0 / 3, steps) > epsilon
 
 
@@ -205,7 +208,7 @@ def test_lots_and_steps_are_counted_in_whole_numbers():
 
 
 def test_lots_that_are_often_cut_have_no_price():
-    """Of 40 rows they would cost 3.8, and of the 200 that there may be 1.8."""
+    """With 40 rows they would cost 3.8, and with the maximum of 200 rows 1.8."""
     cut = PoissonSampling(
         sampling_probability=0.5,
         expected_batch_size=100.0,
@@ -222,7 +225,7 @@ def test_lots_that_are_often_cut_have_no_price():
 
 
 def test_padding_and_clients_without_rows_change_nothing():
-    """Noise aside: rows are drawn by place, so all of them are taken."""
+    """Without noise; rows are drawn by position, so all of them are taken."""
     every = PoissonSampling(
         sampling_probability=1.0, expected_batch_size=4.0, max_examples=8
     )
@@ -235,7 +238,7 @@ def test_padding_and_clients_without_rows_change_nothing():
     start = lambda key: {"w": jnp.ones(2), "b": jnp.zeros(())}
     off = lambda p, rows, key: (rows["x"] @ p["w"] + p["b"] - rows["y"]) ** 2
     found = []
-    for clients in (plain, padded):  # Of Atlas with a guarantee: in its own files.
+    for clients in (plain, padded):  # test_atlas*.py covers Atlas with privacy.
         algorithm = federated.fedsgd_ldp(
             start, off, lots=every, num_steps=2, num_clients=len(clients.mask)
         )

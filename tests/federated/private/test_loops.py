@@ -15,7 +15,7 @@ OPTIONS = {"num_steps": 2, "batch_size": 2}
 
 
 def losses(params, batch, key):
-    """The network of the other files, without its noise: that is drawn by lot."""
+    """Returns the other files' network without its random noise."""
     hidden = jax.numpy.tanh(batch["x"] @ params["base"]["w"])
     return (hidden @ params["head"]["v"] - batch["y"]) ** 2
 
@@ -28,7 +28,7 @@ def ran(algorithm, clients, num_rounds=2, **hyper):
 
 
 def test_fedsgd_ldp_agrees(start, population):
-    """Of 5, 2 and 7 rows a lot takes some; norms of 0.4 clip most of them."""
+    """Batches take some of 5, 2 and 7 rows; norms of 0.4 clip most of them."""
     hyper = {"learning_rate": 0.2, "clip_norm": 0.4, "noise_multiplier": 0.7}
     with jax.enable_x64(True):
         algorithm = federated.fedsgd_ldp(
@@ -54,7 +54,7 @@ def test_fedsgd_ldp_agrees(start, population):
 
 @pytest.mark.parametrize("cut_mean", [True, False])
 def test_ldp_fl_agrees(cut_mean, start, network, population):
-    """Ranges that weights run into, and an epsilon at which either value is likely."""
+    """Weights reach the ends of their ranges, and epsilon makes either value likely."""
     radii = {"base": 0.6, "head": 0.9}
     with jax.enable_x64(True):
         algorithm = federated.ldp_fl(
@@ -73,12 +73,12 @@ def test_ldp_fl_agrees(cut_mean, start, network, population):
             **hyper,
         )
         found = ran(algorithm, population(), **hyper)
-        # Its odds are kept below what they may be by a millionth.
+        # Its odds stay a millionth below their bound.
         chex.assert_trees_all_close(found.params, want, rtol=3e-6)
 
 
 def test_dp_fedavg_agrees(start, network, population):
-    """Six clients, one without rows; about half join, and the clip norm moves."""
+    """Six clients, one without rows; about half take part, and the clip norm adapts."""
     hyper = {
         **{"learning_rate": 0.2, "server_learning_rate": 0.8, "noise_multiplier": 0.6},
         **{"clip_norm": 0.5, "quantile": 0.7, "norm_learning_rate": 0.3},

@@ -1,4 +1,4 @@
-"""Layers that arrive shuffled: the same mean, and what still tells whose they are."""
+"""Shuffled layers: the same mean, and whether they can still be linked."""
 
 import functools
 
@@ -27,7 +27,7 @@ CLIENTS = 12
 
 @functools.cache
 def pulled(**settings):
-    """Atlas of clients who are each pulled their own way, by layers of 40 and 3."""
+    """Returns Atlas of clients with different targets, and layers of sizes 40 and 3."""
     loss = lambda p, x, key: (
         jnp.sum(x * (p["a"]["w"][None] + 0.1), axis=1) + jnp.sum(p["b"] ** 2)
     )
@@ -41,10 +41,10 @@ def pulled(**settings):
 
 @functools.partial(jax.jit, static_argnums=0)
 def told(algorithm, key, state, clients):
-    """A round, what every client sends in it, and which layers that are."""
+    """Returns a round, the messages of all clients, and the layers in them."""
 
     def one(client):
-        # What it would send if the others had no rows.
+        # The client's message if the others had no rows.
         alone = clients._replace(
             mask=clients.mask & (jnp.arange(CLIENTS) == client)[:, None]
         )
@@ -57,7 +57,7 @@ def told(algorithm, key, state, clients):
 
 
 def two_rounds(noise_multiplier):
-    """Arrivals of two rounds, whose they are, and what was sent out for each."""
+    """Returns the arrivals of two rounds, their senders, and the broadcast models."""
     algorithm, clients = pulled(guarantee="client")
     hyper = {"noise_multiplier": noise_multiplier, "mask_learning_rate": 0.0}
     state = algorithm.init(jax.random.key(0), **hyper)
@@ -79,7 +79,7 @@ def two_rounds(noise_multiplier):
 def test_the_mean_is_unchanged_and_only_noise_hides_whose_it_was(
     noise_multiplier, low, high
 ):
-    """Of 12 clients a guess links one on average; without noise all are linked."""
+    """Guessing links one of 12 clients on average; without noise all are linked."""
     (first, whose, before), (later, theirs, after) = two_rounds(noise_multiplier)
     assert len(first.slot) == len(later.slot) == CLIENTS
     assert (whose != np.arange(CLIENTS)).any() and (whose != theirs).any()
@@ -89,7 +89,7 @@ def test_the_mean_is_unchanged_and_only_noise_hides_whose_it_was(
 
 
 def test_rounds_as_the_server_gets_them():
-    """Messages are those of the rounds, and noise hides whose they are next time."""
+    """The messages are those of the rounds, and noise hides their senders next time."""
     shares = {}
     for noise_multiplier in (0.0, 9.0):
         algorithm, clients = pulled(guarantee="client", send_slots=4)
@@ -99,16 +99,16 @@ def test_rounds_as_the_server_gets_them():
         after, rounds = federated.simulate_observed_shuffled(
             algorithm, key, state, clients, num_rounds=2, num_slots=4
         )
-        own = jax.tree.map(jnp.copy, state)  # simulate gives its buffers away.
+        own = jax.tree.map(jnp.copy, state)  # simulate donates its buffers.
         want, info = federated.simulate(algorithm, key, own, clients, 2)
         chex.assert_trees_all_close(after.params, want.params, rtol=1e-6)
         made = aggregate_arrivals(rounds[1].before, rounds[1].arrivals)
         chex.assert_trees_all_close(made, want.params, rtol=1e-5, atol=1e-6)
         assert (rounds[0].whose["a"] != rounds[1].whose["a"]).any()
-        # Every client sends both layers: 43 numbers, and 4 bytes with each layer.
+        # Each client sends both layers: 43 numbers, and 4 bytes with each layer.
         assert info["bytes_up"].tolist() == [43 * 4 + 2 * 4] * 2
         assert num_bytes(rounds[0].arrivals) == CLIENTS * (43 * 4 + 2 * 4)
-        # Of layer b all clients' data say the same; a tells them apart.
+        # Layer b is the same for all clients' data; a differs.
         only = [
             each._replace(arrivals={"a": each.arrivals["a"]}, whose=each.whose)
             for each in rounds
@@ -135,13 +135,14 @@ def test_slots_and_orders_are_random_and_layers_do_not_share_them():
     for name in "ab":
         slot, layer = arrivals[name]
         assert (np.diff(slot) >= 0).all()
-        counts = np.bincount(slot, minlength=5)  # 300 each, of deviation 15.5.
+        # 300 each, with a standard deviation of 15.5.
+        counts = np.bincount(slot, minlength=5)
         assert counts.sum() == 1500 and np.abs(counts - 300).max() < 5 * 15.5
         np.testing.assert_array_equal(layer, whose[name])
         np.testing.assert_array_equal(
             np.sort(whose[name]), np.flatnonzero(senders[name])
         )
-        # Neither the client's number nor the other layer's order tells the slot.
+        # The slot is independent of the client index and of the other layer's order.
         assert abs(np.corrcoef(slot, whose[name])[0, 1]) < 5 / 1500**0.5
         within = whose[name][slot == 2]
         assert abs(np.corrcoef(within, np.arange(len(within)))[0, 1]) < 5 / 280**0.5
@@ -150,7 +151,7 @@ def test_slots_and_orders_are_random_and_layers_do_not_share_them():
 
 
 def test_bytes_are_those_of_atlas_but_for_the_names_of_layers():
-    """A client that sends both: 43 numbers, and two scores or two names of layers."""
+    """A client that sends both: 43 numbers, and two scores or two layer names."""
     algorithm, clients = pulled()
     state = algorithm.init(jax.random.key(0), learning_rate=0.0)
     (_, info), sent, senders = told(algorithm, jax.random.key(1), state, clients)
