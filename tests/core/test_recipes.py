@@ -126,5 +126,5 @@ def test_the_schedule_follows_the_data_and_a_number_of_windows_overrides_it(data
     published = methods.blinder(data.spec, **TINY)
     rounds = published.schedule.rounds_per_epoch(prepared)
     assert rounds == max(1, classes * 8 // 4)  # The paper's t = K / b.
-    with pytest.raises(ValueError, match="samples_per_class must be a number"):
+    with pytest.raises(ValueError, match="samples_per_class must be an integer"):
         methods.blinder(data.spec, fresh_batches=False)

@@ -231,7 +231,7 @@ def test_windows_and_homes_are_told_apart(data):
 def test_budgets_of_a_grid_are_each_heeded(data):
     sweep = functools.partial(ja.sweep, "fedsgd_ldp", data, progress=False)
     small = SMALL | {"max_examples": 64}
-    with pytest.raises(ValueError, match="epochs must be at most 1, which every bud"):
+    with pytest.raises(ValueError, match="epochs must be <= 1, the smallest"):
         with pytest.warns(
             UserWarning, match="at most 1, the number within the privacy budget"
         ):

@@ -156,10 +156,10 @@ def test_weights_that_rewriting_heeds_may_be_set_anew():
     assert (run.adjusted(guidance_scale=2).anonymize(*given) == 3).all()
     assert (run.anonymize(*given) == 1.5).all()  # Unchanged.
     assert run.adjusted().state.hyper == state.hyper
-    with pytest.raises(ValueError, match="guidance must be finite and >= 0, got -1"):
-        run.adjusted(guidance=-1)
+    with pytest.raises(ValueError, match="guidance_scale must be finite and >= 0"):
+        run.adjusted(guidance_scale=-1)
     with pytest.raises(
-        ValueError, match=r"one of \['guidance'\] for this run of toy, got \['ema'\]"
+        ValueError, match=r"one of \['guidance_scale'\] .* got \['ema_decay'\]"
     ):
         run.adjusted(guidance_scale=1, ema_decay=0.5)
 
