@@ -4,7 +4,8 @@ import dataclasses
 import json
 import pathlib
 import shlex
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, ClassVar
 
 import tyro
 
@@ -15,35 +16,42 @@ RECORD = "source.json"  # Beside a run's config.json.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """What to load, as ``jaxanon.load`` takes it."""
+    """Arguments of ``jaxanon.load``."""
+
+    HELP: ClassVar = {
+        "dataset": "name of a data set (see `jaxanon datasets`) or path of an .npz",
+        "preset": "way to cut recordings into windows; default: the data set's first",
+        "public": "attribute to preserve, or an inference (`jaxanon list-inferences`); "
+        "default: by data set",
+        "private": "attributes or inferences to hide; default: by data set",
+        "split": "trial, subject, time_block, official or given; default: the data "
+        "set's first",
+        "split_seed": "random seed of the test subjects of --split subject",
+        "source": "folder or file of the original data; default: the usual locations",
+    }
 
     dataset: Annotated[str, tyro.conf.arg(metavar="NAME_OR_NPZ")] = "smartwatch"
-    """name of a data set (`jaxanon datasets` lists them) or path of an .npz of yours"""
     preset: Name = None
-    """how recordings are cut into windows; default: the data set's first"""
     public: Name = None
-    """attribute to preserve, or an inference of `jaxanon list-inferences`;
-    default: by data set"""
     private: Names = None
-    """attributes or inferences that they hide, comma-separated; default: by data set"""
     split: Name = None
-    """trial, subject, time-block, released or given; default: the data set's first"""
     split_seed: int = 0
-    """draws the test subjects of --split subject"""
     source: Path = None
-    """folder or file of the original data, where it is not found alone"""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HomesOptions:
-    """Which homes to load, as ``jaxanon.energy.load_homes`` takes it."""
+    """Arguments of ``jaxanon.energy.load_homes``."""
+
+    HELP: ClassVar = {
+        "dataset": "tracebase (homes composed of metered devices), households, "
+        "pecan_street, simulated, or an .npz file of readings: arrays home, device, "
+        "minute (since 1970) and power (W)",
+        "source": "folder or file of the original data; default: the usual locations",
+    }
 
     dataset: Annotated[str, tyro.conf.arg(metavar="NAME_OR_NPZ")] = "tracebase"
-    """tracebase (homes composed of metered devices), households, pecan_street,
-    simulated, or an .npz file of readings: arrays home, device, minute (since 1970) and
-    power (W)"""
     source: Path = None
-    """folder or file of the original data, where it is not found alone"""
 
 
 def load_homes(options: HomesOptions, settings):
@@ -167,18 +175,22 @@ def _meant(options, name):
     return inferences.attribute(name, [*about["attributes"], *about["targets"]])
 
 
-def names(text: str, argument: str) -> tuple[str, ...]:
-    """``"a, b"`` as ``("a", "b")``; ValueError if one is empty.
+def names(words: str | Iterable[str], argument: str) -> tuple[str, ...]:
+    """Returns the names in the words of an option; commas separate names, too.
+
+    Raises:
+      ValueError: if a name is empty.
 
     Example:
-      >>> names("side,subject", "private")
-      ('side', 'subject')
+      >>> names(("side", "subject"), "private"), names("side,subject", "private")
+      (('side', 'subject'), ('side', 'subject'))
     """
-    parts = tuple(part.strip() for part in text.split(","))
-    if not all(parts):
+    words = (words,) if isinstance(words, str) else tuple(words)
+    parts = tuple(part.strip() for word in words for part in word.split(","))
+    if not parts or not all(parts):
         raise ValueError(
-            f"--{argument} must be names with commas between them, such as "
-            f"side,subject; got {text!r}."
+            f"--{argument} must be names with spaces between them, such as "
+            f"--{argument} a b, got {' '.join(words)!r}."
         )
     return parts
 
@@ -189,6 +201,8 @@ def remember(folder: pathlib.Path, options: DataOptions | HomesOptions) -> None:
 
     absolute = lambda path: str(pathlib.Path(path).absolute())
     values = dataclasses.asdict(options)
+    if values.get("private") is not None:
+        values["private"] = ",".join(names(values["private"], "private"))
     if options.dataset.endswith(".npz"):
         values["dataset"] = absolute(options.dataset)
     if options.source is not None:
@@ -216,6 +230,14 @@ def recorded(path: pathlib.Path) -> dict:
             "--dataset."
         ) from error
     return told
+
+
+def _options(values: dict) -> DataOptions:
+    """Returns the options of a run folder, which names private attributes in a text."""
+    private = values.get("private")
+    if isinstance(private, str):
+        values = values | {"private": names(private, "private")}
+    return DataOptions(**values)
 
 
 def with_given(stored: dict, path: pathlib.Path, **given) -> dict:
@@ -273,14 +295,14 @@ def recall(
         dataset=known["name"],
         preset=known["preset"],
         public=known["public"],
-        private=",".join(known["private"]),
+        private=tuple(known["private"]),
         split=known["split"],
     )
     record = run.folder / RECORD
     if record.exists():
-        wanted = DataOptions(**recorded(record))
+        wanted = _options(recorded(record))
     given = {"dataset": dataset, "source": source, "split_seed": split_seed}
-    wanted = DataOptions(**with_given(dataclasses.asdict(wanted), record, **given))
+    wanted = _options(with_given(dataclasses.asdict(wanted), record, **given))
     if wanted.dataset.endswith(".npz"):
         wanted = dataclasses.replace(wanted, preset=None)
     elif wanted.dataset not in datasets.names():

@@ -23,7 +23,7 @@ def demo(
 
     settings = registry.settings_of("blinder")
     epochs = registry.default_epochs("blinder")
-    options = DataOptions(dataset="smartwatch", public="exercise", private="side")
+    options = DataOptions(dataset="smartwatch", public="exercise", private=("side",))
     console.say("Smartwatch windows: keep the exercise, hide the side it is done on.")
     train.train_run("blinder", options, settings, epochs, seed, output_dir, resume=True)
     evaluate.evaluate(output_dir, seed=seed, overwrite=True)
