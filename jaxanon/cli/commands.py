@@ -70,8 +70,8 @@ def deferred(
     the parser apart from those of the command.
 
     Args:
-      command: function with an ``Args`` section. Flags of a command with the parameter
-        ``data`` or ``settings`` are grouped.
+      command: function with an ``Args`` section. The parameters ``data`` and
+        ``settings`` make tyro group the flags.
       about: description in help; defaults to the docstring of the command.
       varied: names of settings that recipes vary.
       omit: names of parameters without a flag.
@@ -187,7 +187,7 @@ def _data_field(class_, field):
 
 
 def _declared(field, type_):
-    """Returns the type and the field of a setting, with what help shows of it."""
+    """Returns the type and the field of a setting, with its text for help."""
     text, metavar, hint = field.metadata.get("help", ""), None, None
     choices = getattr(field.metadata.get("bounds"), "choices", ())
     base = {*typing.get_args(type_)} - {types.NoneType} or {type_}

@@ -129,7 +129,7 @@ def _check_memory(spec, number, seconds):
         wanted *= max(1.0, seconds * spec.rate_hz / spec.time)
     if free is not None and wanted > free:
         raise ValueError(
-            f"--count and --seconds must fit into {free / 2**30:.3g} GiB of free memory, "
+            f"--count and --seconds must fit into {free / 2**30:.3g} GiB of memory, "
             f"got {wanted / 2**30:.3g} GiB; sample less at a time."
         )
 

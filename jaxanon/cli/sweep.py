@@ -105,7 +105,7 @@ def command(method: str | None):
         console.table(summary.table(result.summary))
         if halving_factor and not any(row["stopped"] for row in result.summary):
             console.say(
-                "Halving stopped no setting, because none had both less utility and more "
+                "Halving stopped no setting: none had both less utility and more "
                 "leakage than another."
             )
         console.say(f"The sweep is in {folder}.")

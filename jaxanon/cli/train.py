@@ -36,7 +36,7 @@ def deferred(command, method: str | None):
         name for each in entry.recipes.values() for name in each.settings
     )
     usage, _ = commands.documented(function)
-    # What the general help says about the help of a method.
+    # Sentences about this help belong to the help without a method.
     usage = re.sub(r"`jaxanon \w+ METHOD --help`[^.]*\.\s+", "", usage)
     about = f"{cards.about(entry)}\n\n{usage}"
     return commands.deferred(function, about, frozenset(varied))

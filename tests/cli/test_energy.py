@@ -44,7 +44,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     assert "held-out day 2 homes saved" in capsys.readouterr().out
     for words, message in (
         (["evaluate", out], "report.json exists; pass overwrite=True"),
-        (["evaluate", out, "--join", "0.5"], "--join and --epsilons are not of pfdrl"),
+        (["personalize", out], "a run of pfdrl, which has no windows"),
         (["evaluate", out, "--attacks", "mlp"], "nobody attacks a street of homes"),
         (
             ["train", "pfdrl", *WORDS, "--source", "x", "--output-dir", f"{out}-2"],

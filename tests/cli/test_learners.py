@@ -126,21 +126,16 @@ def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
     words = ["--private", "gender", "--shared-layers", "1", *TINY, "--output-dir", out]
     assert app.main(["train", "fedper", *named, *words]) == 0
     capsys.readouterr()
-    assert app.main(["evaluate", out, "--join", "0.5", "--join-rounds", "2"]) == 0
+    new = ["personalize", out, "--new-client-fraction", "0.5"]
+    assert app.main([*new, "--num-rounds", "2"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "fits to 12 windows in 2 rounds alone" in told
+    assert "New clients fine-tune on 12 windows, 2 rounds." in told
     report = json.loads((tmp_path / "run" / "newcomers" / "report.json").read_text())
     (row,) = report["clients"]
     assert row["subject"] == "2" and not row["new"] and 0 < row["windows"] <= 12
-    assert app.main(["evaluate", out, "--join", "0.5"]) == 2
+    assert app.main(new) == 2
     assert "--overwrite" in capsys.readouterr().err
-    assert app.main(["evaluate", out, "--join", "0.5", "--epsilons", "1"]) == 2
-    assert "--join is of learners" in capsys.readouterr().err
-    assert app.main(["evaluate", out, "--join-rounds", "2"]) == 2
-    assert "give --join, too" in capsys.readouterr().err
-    assert app.main(["evaluate", out, "--join", "0.5", "--attacks", "mlp"]) == 2
-    assert "nobody attacks who joins" in capsys.readouterr().err
-    # What is attacked by unless others are named is not passed over either.
+    # The default attackers are refused, too, if they are named.
     assert app.main(["evaluate", out, "--overwrite", "--attacks", "mlp,forest"]) == 2
     assert "there is nothing to attack" in capsys.readouterr().err
     with pytest.raises(ValueError, match="leave attacks, share and judges out"):

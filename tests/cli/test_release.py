@@ -78,8 +78,8 @@ def test_a_budget_lasts_across_calls_and_is_never_overspent(
 def test_what_a_release_is_not_says_what_it_is(released, anonymize, capsys):
     assert app.main(["privacy", str(released)]) == 2
     assert "`jaxanon anonymize --budget FILE` counts" in capsys.readouterr().err
-    assert app.main(["evaluate", str(released), "--join", "0.5"]) == 2
-    assert "and deeprotect anonymizes; leave --join out" in capsys.readouterr().err
+    assert app.main(["personalize", str(released)]) == 2
+    assert "got deeprotect, which anonymizes" in capsys.readouterr().err
     assert anonymize("--input", "nothing.npz", run="no_run") == 2
     assert "no_run holds no run" in capsys.readouterr().err
 
@@ -225,7 +225,8 @@ def test_inferences_are_listed_and_name_attributes(released, capsys, tmp_path):
 
 
 def test_what_is_read_over_epsilon(released, capsys):
-    words = ["evaluate", str(released), "--epsilons", "0.5,30", "--attacks", "tree"]
+    words = ["budget-curve", str(released), "--epsilons", "0.5", "30"]
+    words += ["--attacker", "tree"]
     assert app.main(words) == 0
     told = capsys.readouterr().out
     assert "activity (useful)" in told and "gender (sensitive)" in told
@@ -246,17 +247,17 @@ def test_what_is_read_over_epsilon(released, capsys):
     [
         (["--epsilons", "1,two"], "--epsilons must be numbers"),
         (["--epsilons", "0"], "epsilon must be finite and > 0"),
-        (["--epsilons", "1", "--attacks", "nobody"], "attacks must be among"),
-        (["--epsilons", "1", "--attacks", "tree,stream"], "stream is not tried at eac"),
+        (["--epsilons", "1", "--attacker", "nobody"], "attacks must be among"),
+        (["--epsilons", "1", "--attacker", "stream"], "--attacker must be a model"),
     ],
 )
 def test_a_curve_says_what_was_wrong(words, message, released, capsys):
-    assert app.main(["evaluate", str(released), "--overwrite", *words]) == 2
+    assert app.main(["budget-curve", str(released), "--overwrite", *words]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_curve_of_what_guarantees_nothing(folder, capsys):
-    assert app.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
+    assert app.main(["budget-curve", str(folder), "--epsilons", "1"]) == 2
     assert (
         "epsilon must come from a run with a guarantee, got a run of blinder"
         in capsys.readouterr().err

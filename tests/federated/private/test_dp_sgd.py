@@ -188,7 +188,9 @@ def test_what_an_attacker_finds_is_below_what_is_accounted_for(steps):
 
 
 def test_lots_need_records_or_a_capacity():
-    with pytest.raises(ValueError, match="max_examples or max_batch_size must be given"):
+    with pytest.raises(
+        ValueError, match="max_examples or max_batch_size must be given"
+    ):
         PoissonSampling(sampling_probability=0.5, expected_batch_size=4.0)
 
 
