@@ -126,6 +126,7 @@ def _documents(entry):
         return [own]
     module, _, name = f"jaxanon.{link[1]}".rpartition(".")
     linked = getattr(importlib.import_module(module), name, None)
+    linked = getattr(linked, name, linked)  # A module has the name of its function.
     return [*filter(None, (inspect.getdoc(linked),)), own]
 
 

@@ -94,6 +94,18 @@ def test_what_is_clipped_is_counted(anonymize, file, capsys):
     assert f"{beyond.sum()} numbers of {count} windows were outside" in told
 
 
+def test_help_of_a_run_has_only_flags_of_its_method(released, folder, capsys):
+    """A guarantee for deeprotect; neither that nor diffusion for blinder."""
+    shown = []
+    for words in ([str(released)], [str(folder)], []):
+        with pytest.raises(SystemExit):
+            app.main(["anonymize", *words, "--help"])
+        shown.append(capsys.readouterr().out)
+    assert ["--epsilon" in each for each in shown] == [True, False, True]
+    assert ["--guidance-scale" in each for each in shown] == [False, False, True]
+    assert all("--output" in each for each in shown)
+
+
 def test_less_epsilon_is_more_noise(released, file):
     run = run_folder.open_run(released)
     windows = np.load(file)["windows"]
@@ -113,8 +125,8 @@ def test_less_epsilon_is_more_noise(released, file):
         (["--epsilon", "0"], "epsilon must be finite and > 0, got 0.0"),
         (["--epsilon", "inf"], "epsilon must be finite and > 0"),
         (["--budget", "no.json"], "no.json holds no budget"),
-        (["--budget-total", "3"], "--budget-total is of a file"),
-        (["--budget", "b.json", "--seed", "1"], "a budget is of noise that nobody"),
+        (["--budget-total", "3"], "--budget-total requires --budget"),
+        (["--budget", "b.json", "--seed", "1"], "--budget requires secret noise"),
         (
             ["--budget", "new.json", "--budget-total", "-1"],
             "of a budget must be > 0",

@@ -168,7 +168,7 @@ def test_evaluate_refuses_other_data_and_an_old_report(
 ):
     other = waves(tmp_path / "other.npz", scale=2.0)
     error = refused("evaluate", folder, "--dataset", other)
-    assert "is not the data that the run" in error and "fingerprint" in error
+    assert "must be the data that the run" in error and "fingerprint" in error
     (folder / "report.json").write_text("{}")
     try:
         assert "exists; pass overwrite=True (--overwrite)" in refused(
