@@ -150,7 +150,7 @@ def evaluated(monkeypatch):
 
 
 def test_evaluate_finds_the_data_and_shows_a_table(evaluated, folder, capsys):
-    words = ["evaluate", str(folder), "--attacks", "mlp,stream", "--seed", "5"]
+    words = ["evaluate", str(folder), "--attacks", "mlp", "stream", "--seed", "5"]
     assert app.main(words) == 0
     ((run, data, options),) = evaluated
     assert run.folder == folder and len(data.train.windows) == 48
