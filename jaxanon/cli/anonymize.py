@@ -63,7 +63,7 @@ def anonymize(
     """Rewrites windows so that they can be shared: float32[N, time, channels].
 
     Units and channel order are those of the training data. The same run, windows and
-    seed give the same output; without a seed, each call draws new noise. `jaxanon
+    seed give the same output. Without a seed, each call draws new noise. `jaxanon
     anonymize DIR --help` shows only the flags that apply to the run.
 
     Args:

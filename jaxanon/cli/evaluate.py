@@ -150,7 +150,7 @@ def personalize(
     """Tests a learner on new clients: test subjects without training windows.
 
     Each new client fine-tunes the personal layers on a part of its test windows. The
-    other windows test it. Writes a report into the folder newcomers of the run.
+    other windows test it. Writes DIR/newcomers/report.html.
 
     Args:
       folder: run folder of a learner

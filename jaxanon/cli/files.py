@@ -52,7 +52,7 @@ def read_windows(path: pathlib.Path):
         return np.load(path, allow_pickle=False), {}
     except Exception as error:  # Damaged headers raise errors of many types.
         raise ValueError(
-            f"{str(path)!r} is truncated or is no .npy file of numbers ({error}); "
+            f"{str(path)!r} is truncated or not an .npy file of numbers ({error}); "
             "write it again with numpy.save."
         ) from error
 

@@ -75,7 +75,7 @@ def test_anonymize_refuses_what_it_cannot_read_or_write(folder, tmp_path, refuse
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
     assert "has no array 'windows'; it has ['x']" in error(tmp_path / "other.npz")
     (tmp_path / "cut.npy").write_bytes(good.read_bytes()[:-8])
-    assert "is truncated or is no .npy file" in error(tmp_path / "cut.npy")
+    assert "is truncated or not an .npy file" in error(tmp_path / "cut.npy")
     assert "does not exist" in error(tmp_path / "none.npy")
     assert "--input must end in .npy or .npz" in error(tmp_path / "in.csv")
     assert "--output must end in .npy" in error(good, tmp_path / "out.csv")
