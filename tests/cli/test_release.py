@@ -67,7 +67,7 @@ def test_a_budget_lasts_across_calls_and_is_never_overspent(
     assert anonymize("--budget", ledger, out="more.npy") == 2
     said = capsys.readouterr().err
     assert "at most 64, which is left of 100" in said
-    assert "32 windows at most" in said
+    assert "at most 32 windows" in said
     assert not (tmp_path / "more.npy").exists() and edge.Budget(ledger).spent == 36.0
     assert anonymize("--budget", ledger, "--epsilon", 0.25) == 0
     assert edge.Budget(ledger).spent == 54.0
@@ -164,7 +164,7 @@ def test_modes_do_not_share_a_budget(released, file, tmp_path):
     run, path = run_folder.open_run(released), tmp_path / "b.json"
     windows, key = np.load(file)["windows"], release.secret_key()
     budget = release.open_budget(run, path, 1000.0)
-    with pytest.raises(ValueError, match="is a budget of any two windows, and these"):
+    with pytest.raises(ValueError, match="must hide any two windows, got windows that"):
         release.release(named(run), key, windows, budget)
     own = tmp_path / "named.json"
     budget = release.open_budget(named(run), own, 1000.0)

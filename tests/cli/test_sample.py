@@ -117,11 +117,11 @@ def test_what_is_refused(sample, capsys):
             "--label must be among ('slow', 'fast'), classes of 'act",
         ),
         (("--label", "fast,fast"), {}, "--label must name each class once"),
-        (("--label", "fast", "--sampler", "euler"), {}, "solver must be one of"),
+        (("--label", "fast", "--sampler", "euler"), {}, "sampler must be one of"),
         (("--label", "fast", "--count", 0), {}, "--count must be >= 1, got 0"),
         (
             ("--label", "fast"),
-            {"output_dir": "made.npy"},
+            {"out": "made.npy"},
             "--output must end in .npz, got",
         ),
     ]
