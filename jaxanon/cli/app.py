@@ -169,6 +169,9 @@ def _commands(name, words):
     table["export"] = commands.deferred(export.export)
     table["dashboard"] = commands.deferred(export.dashboard)
     table["privacy"] = _privacy(method("privacy"))
+    if name.startswith("-"):  # The list of all commands has a sentence for each.
+        for command in table.values():
+            command.__doc__ = (command.__doc__ or "").partition("\n\n")[0]
     return table
 
 

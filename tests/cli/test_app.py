@@ -27,7 +27,8 @@ def test_help_everywhere(verb, capsys):
     assert f"usage: jaxanon {verb}" in shown and "seed" in shown
     with pytest.raises(SystemExit):
         app.main([])
-    assert f"• {verb}" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"• {verb}" in shown and "--resume" not in shown  # Only the summaries.
 
 
 def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):

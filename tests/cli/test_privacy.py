@@ -92,9 +92,9 @@ def test_what_a_client_of_atlas_needs(ask):
     assert cells(told, "all releases of a step")[0] == pytest.approx(want, rel=2e-3)
     # And back: what that noise spends, in three rounds and in six.
     known = f"atlas --privacy-unit client --clients 100 --noise-multiplier {want}"
-    assert "keeps epsilon 4 at" in ask(f"{known} --rounds 3")[1]
+    assert "keeps epsilon 4 at" in ask(f"{known} --max-rounds 3")[1]
     more = [SampledGaussian(noise_multiplier=want / 2, steps=6)]
-    assert f"epsilon {epsilon_spent(more, 1e-5):.3g} " in ask(f"{known} --rounds 6")[1]
+    assert f"epsilon {epsilon_spent(more, 1e-5):.3g} " in ask(f"{known} --max-rounds 6")[1]
 
 
 def test_what_released_scores_need_beside_the_steps(ask):
