@@ -46,7 +46,7 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     folder = learned(
         "atlas", "--epsilon", "1", "--max-examples", "32", "--max-rounds", "2"
     )
-    spent = "Spent after 2 rounds: epsilon 1 of 1, bought for 2 rounds; "
+    spent = "Spent after 2 rounds: epsilon 1 of 1 for 2 rounds; see "
     assert f"{spent}jaxanon privacy {folder}" in capsys.readouterr().out
     assert app.main(["evaluate", str(folder)]) == 0
     told = " ".join(capsys.readouterr().out.split())
@@ -80,7 +80,7 @@ def test_learners_do_not_anonymize(learned, file, tmp_path, capsys):
     folder = learned("fedavg")
     words = ["--input", str(file), "--output", str(tmp_path / "safe.npy")]
     assert app.main(["anonymize", str(folder), *words]) == 2
-    assert "fedavg predicts activity" in capsys.readouterr().err
+    assert "fedavg cannot anonymize windows" in capsys.readouterr().err
     assert not (tmp_path / "safe.npy").exists()
 
 
