@@ -66,7 +66,7 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     for words in (["privacy"], ["evaluate", "--overwrite"]):
         assert app.main([*words, str(folder)]) == 2
         assert "privacy.json is damaged" in capsys.readouterr().err
-    damaged = {"epsilon": 1.0, "max_rounds": {"done": 2, "begun": "more"}}
+    damaged = {"epsilon": 1.0, "rounds": {"done": 2, "begun": "more"}}
     (folder / "privacy.json").write_text(json.dumps(damaged))
     assert app.main(["privacy", str(folder)]) == 2
     assert "privacy.json is damaged" in capsys.readouterr().err

@@ -327,7 +327,7 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     (run.folder / cli_data.RECORD).unlink()
     moved = ["export", str(run.folder), "--output", str(tmp_path / "orf.onnx")]
     moved += ["--dataset", str(file)]
-    assert "or --split-seed with the seed that jaxanon.load had." in refused(*moved)
+    assert "or --split-seed with the seed of jaxanon.load." in refused(*moved)
     told = refused(*moved, "--split-seed", "0")
     assert told.endswith("or pass --dataset with the right one.\n")
     found = cli_data.recall(run, dataset=str(file), split_seed=seed)
