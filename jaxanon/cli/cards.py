@@ -98,7 +98,11 @@ def about(entry) -> str:
       Source: McMahan et al., Co
     """
     text = textwrap.fill(" ".join(sentences(entry)[:2]), 88)
-    source = references(entry) or "none published; a baseline."
+    source = references(entry) or (
+        "none published; a baseline."
+        if entry.kind == "learner"
+        else f"see {entry.builder.__module__}."
+    )
     return f"{text}\n\n" + textwrap.fill(f"Source: {source}", 88)
 
 
@@ -126,7 +130,8 @@ def _documents(entry):
         return [own]
     module, _, name = f"jaxanon.{link[1]}".rpartition(".")
     linked = getattr(importlib.import_module(module), name, None)
-    linked = getattr(linked, name, linked)  # A module has the name of its function.
+    if inspect.ismodule(linked):  # It defines the function of its own or this name.
+        linked = getattr(linked, name, getattr(linked, entry.name, linked))
     return [*filter(None, (inspect.getdoc(linked),)), own]
 
 

@@ -329,7 +329,7 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     moved += ["--dataset", str(file)]
     assert "or --split-seed with the seed of jaxanon.load." in refused(*moved)
     told = refused(*moved, "--split-seed", "0")
-    assert told.endswith("or pass --dataset with the right one.\n")
+    assert told.endswith("or pass --dataset with the original.\n")
     found = cli_data.recall(run, dataset=str(file), split_seed=seed)
     assert set(found.test.labels["subject"].tolist()) == tested[1]
     assert (

@@ -175,7 +175,7 @@ def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
 @pytest.mark.slow
 def test_the_sweep_s_folder_is_attacked_as_one(folder, capsys):
     assert app.main(["budget-curve", str(folder), "--epsilons", "1"]) == 2
-    assert "are of one run; give a member's folder" in capsys.readouterr().err
+    assert "holds a sweep; name the folder of one member" in capsys.readouterr().err
     asked = ["evaluate", str(folder), "--attacks", "tree,fingerprint"]
     assert app.main(asked) == 0
     assert "go through one of 2 models" in capsys.readouterr().out
