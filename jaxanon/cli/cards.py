@@ -13,7 +13,7 @@ from jaxanon.cli import arguments, console
 
 Name = Annotated[tyro.conf.Positional[str | None], arguments.optional("[NAME]")]
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z]|init\(|update\()")
 _LINK = re.compile(r"see ``(?:jaxanon\.)?(federated\.[\w.]+)``")
 _BUILDS = re.compile(r"(Builds|Returns) [^.:]*\bfor windows of spec\b[^.:]*\.$")
 
