@@ -1,14 +1,44 @@
-"""``jaxanon anonymize``: windows in a file, rewritten by a trained run."""
+"""``jaxanon anonymize``: rewrites the windows of a file with a trained run."""
 
 import pathlib
 from typing import Annotated
 
 import tyro
 
-from jaxanon.cli import arguments, console, files
+from jaxanon.cli import arguments, commands, console, files
 from jaxanon.cli import data as cli_data
 
-ROOT = 0x616E6F6E  # "anon"; large, for split and small numbers give training's keys.
+ROOT = 0x616E6F6E  # "anon"; large, because training uses small numbers.
+
+RELEASE = "epsilon", "budget", "budget_total"  # Flags of methods with a guarantee.
+
+ADJUSTABLE = (  # Flags of methods with such a setting.
+    "strength",
+    "guidance_scale",
+    "negative_guidance_scale",
+    "num_inference_steps",
+    "sampler",
+    "hide_threshold",
+    "smoothing",
+)
+
+
+def command(words):
+    """Returns the command for the parser; help of a run folder has the run's flags."""
+    if not {"--help", "-h"} & {*words}:
+        return commands.deferred(anonymize)  # A run refuses other flags with a reason.
+    for word in words:
+        if (pathlib.Path(word) / "config.json").is_file():
+            return commands.deferred(anonymize, omit=_other_flags(pathlib.Path(word)))
+    return commands.deferred(anonymize)
+
+
+def _other_flags(folder) -> frozenset:
+    """Returns the optional parameters that do not apply to a run."""
+    method = cli_data.open_run(folder).method
+    known = {*method.adjustable.hyper, *method.adjustable.settings}
+    other = {*ADJUSTABLE} - known
+    return frozenset(other if method.release is not None else other | {*RELEASE})
 
 
 def anonymize(
@@ -26,47 +56,51 @@ def anonymize(
     guidance_scale: arguments.Real = None,
     negative_guidance_scale: arguments.Real = None,
     num_inference_steps: arguments.Whole = None,
-    sampler: Annotated[str | None, arguments.optional("STR")] = None,
+    sampler: Annotated[str | None, arguments.optional("{ddim,dpmpp_2m}")] = None,
     hide_threshold: arguments.Real = None,
     smoothing: bool = False,
 ) -> None:
     """Rewrites windows so that they can be shared: float32[N, time, channels].
 
-    Units and channel order, in and out, are those of the data that the run was trained
-    on. The same run, windows and seed give the same output; without a seed, noise is
-    new at every call.
+    Units and channel order are those of the training data. The same run, windows and
+    seed give the same output. Without a seed, each call draws new noise. `jaxanon
+    anonymize DIR --help` shows only the flags that apply to the run.
 
     Args:
-      folder: the run, as `jaxanon train --output-dir` wrote it
-      input: .npy with the windows, or .npz that has them as `windows`
-      output: .npy to write; no labels travel with it
-      seed: of the noise, to repeat an experiment: whoever knows it can take the noise
-        off again; default: drawn from the system's entropy
-      overwrite: replace the output file that is there
-      epsilon: privacy budget of each window; deeprotect alone, default: as trained
-      budget: file that keeps account of a stream's budget, across calls; what is spent
-        is written before anything leaves, and more than is left is refused
-      budget_total: of a new budget file
-      strength: share of the diffusion that windows are noised by; diffusions alone,
+      folder: run folder of `jaxanon train --output-dir`
+      input: .npy file with windows, or .npz file with the array `windows`
+      output: .npy file to write, without labels
+      seed: random seed to repeat an experiment; anybody who knows it can remove the
+        noise; default: drawn from the operating system
+      overwrite: replace an existing file
+      epsilon: privacy budget per window (deeprotect); default: as trained
+      budget: file that records the spent budget of a stream across calls; a call that
+        would exceed the budget fails (deeprotect)
+      budget_total: total budget of a new budget file (deeprotect)
+      strength: fraction of the diffusion steps that add noise to a window (privatehub);
         default: as trained
-      guidance_scale: weight of what windows shall keep; diffusions alone, default: as
+      guidance_scale: weight of the attributes to preserve (cloak, privdiffuser,
+        privatehub); default: as trained
+      negative_guidance_scale: weight of the attributes to hide (cloak, privdiffuser,
+        privatehub); default: as trained
+      num_inference_steps: denoiser steps (cloak, privdiffuser, privatehub); default: as
         trained
-      negative_guidance_scale: weight of what they shall lose, likewise
-      num_inference_steps: calls of the denoiser, likewise
-      sampler: what takes these steps, ddim or dpm, likewise
-      hide_threshold: how probable the classes to hide must be for a window to be made
-        anew; privatehub with classes in hide alone, default: as trained
-      smoothing: what is made anew is no rougher than training windows; likewise
+      sampler: sampler of the diffusion (cloak, privdiffuser, privatehub); default: as
+        trained
+      hide_threshold: probability of the classes to hide above which a window is
+        regenerated (privatehub with classes_to_hide); default: as trained
+      smoothing: limit the roughness of regenerated windows to that of training windows
+        (privatehub)
     """
     from jaxanon.datasets import writing
 
     if output.suffix != ".npy":
         raise ValueError(f"--output must end in .npy, got {str(output)!r}.")
     if budget_total is not None and budget is None:
-        raise ValueError("--budget-total is of a file; name it with --budget.")
+        raise ValueError("--budget-total requires --budget; name the budget file.")
     if seed is not None and budget is not None:
         raise ValueError(
-            "a budget is of noise that nobody knows; leave --seed out, or --budget."
+            "--budget requires secret noise, and --seed makes it known; omit one."
         )
     writing.check_writable(output, overwrite)
 
@@ -78,7 +112,7 @@ def anonymize(
     console.unfinished(run)
     windows, about = files.read_windows(input)
     files.refuse_others(about, run.spec)
-    weights = {
+    settings = {
         "strength": strength,
         "guidance_scale": guidance_scale,
         "negative_guidance_scale": negative_guidance_scale,
@@ -87,25 +121,25 @@ def anonymize(
         "hide_threshold": hide_threshold,
         "smoothing": smoothing or None,
     }
-    given = {name: value for name, value in weights.items() if value is not None}
-    if given:
-        run = run.adjusted(**given)
+    changed = {name: value for name, value in settings.items() if value is not None}
+    if changed:
+        run = run.adjusted(**changed)
     if epsilon is not None or budget is not None:
         run = release.with_epsilon(run, epsilon)
     if seed is None:
         key = release.secret_key()
     else:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
-    doing = "Rewriting windows; compiling comes first ..."
+    doing = "Compiling, then rewriting windows ..."
     if budget is None:
         with console.working(doing):
             safe = run.anonymize(key, windows)
-        told = release.describe_release(run, windows, known_seed=seed is not None)
+        sentences = release.describe_release(run, windows, known_seed=seed is not None)
     else:
         account = release.open_budget(run, budget, budget_total)
         with console.working(doing):
-            safe, told = release.release(run, key, windows, account)
+            safe, sentences = release.release(run, key, windows, account)
     files.write_array(output, safe)
-    for sentence in told:
+    for sentence in sentences:
         console.say(sentence)
     console.say(f"{len(safe)} windows anonymized: {output}")

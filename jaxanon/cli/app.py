@@ -1,14 +1,12 @@
-"""The command line: the verbs of the training API, on the same names."""
+"""Entry point of the command line: parses one command and runs it."""
 
 import contextlib
 import itertools
 import os
-import re
 import shlex
 import sys
-import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tyro
 
@@ -16,6 +14,8 @@ from jaxanon import __version__
 from jaxanon.cli import (
     anonymize,
     arguments,
+    cards,
+    commands,
     datasets,
     demo,
     evaluate,
@@ -27,17 +27,21 @@ from jaxanon.cli import (
     train,
 )
 
-ABOUT = f"""Sensor data made safe to share (jaxanon {__version__}).
+ABOUT = f"""Makes sensor data safe to share (jaxanon {__version__}).
 
-Start with `jaxanon demo`. Each verb has a --help of its own; --version prints the
-version. --plugin MODULE imports a module that registers methods, learners or data
-sets of your own. JAXANON_DEBUG=1 in the environment shows where an error came from."""
+Start with `jaxanon demo`. `jaxanon COMMAND --help` describes a command, and
+`jaxanon train METHOD --help` a method and its settings. --version prints the version.
+--plugin MODULE imports a module that registers your own methods, learners or data
+sets. JAXANON_DEBUG=1 in the environment shows the traceback of an error."""
 
-CONFIG = (tyro.conf.FlagCreatePairsOff,)  # --resume, without a --no-resume.
+WITH_METHOD = "train", "sweep", "server", "privacy"  # A name selects the flags.
 
-WITH_COMMAS = "--private", "--channels", "--labels", "--units", "--attacks"
-
-_NAME = re.compile(r"\w+").fullmatch  # And not a file's.
+# Flags of version 0.1 that became commands.
+MOVED = {
+    "--epsilons": "jaxanon budget-curve DIR --epsilons E ...",
+    "--join": "jaxanon personalize DIR --new-client-fraction F",
+    "--join-rounds": "jaxanon personalize DIR --num-rounds N",
+}
 
 REFUSALS = (ArithmeticError, ImportError, LookupError, OSError, TypeError, ValueError)
 
@@ -46,14 +50,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Args:
-      argv: words after ``jaxanon``; ``None`` takes them from the shell.
+      argv: words after ``jaxanon``; None for the words of the shell.
 
     Returns:
-      The exit status: 0, 2 for input that was refused (one line on stderr says why),
-      130 if the user interrupted.
+      The exit status: 0; 2 for invalid input, with one line on stderr that says why;
+      130 after an interrupt.
 
     Raises:
-      SystemExit: after ``--help`` (0), and for words that are no option (2).
+      SystemExit: after ``--help`` (0), and for words that do not parse (2).
 
     Example:
       >>> main(["--version"])
@@ -61,19 +65,16 @@ def main(argv: Sequence[str] | None = None) -> int:
       0
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    arguments.words.set(argv)  # With plugins, which further processes load, too.
+    arguments.words.set(argv)  # Other processes load the plugins again.
     if argv[:1] == ["--version"]:
         print(f"jaxanon {__version__}")
         return 0
     try:
         with _warnings_in_a_line():
-            _run(_load_plugins(argv))
-    except SystemExit as ended:
-        if ended.code == 2 and _by_parser(ended):  # A box said what was wrong.
-            print(f"jaxanon: {_how_to_say_it(argv)}", file=sys.stderr)
-        raise
+            call = _parse(_load_plugins(argv))
+            call()
     except KeyboardInterrupt:
-        print(f"\njaxanon: interrupted. {_how_to_go_on(argv)}", file=sys.stderr)
+        print(f"\njaxanon: interrupted. {_continue_with(argv)}", file=sys.stderr)
         return 130
     except REFUSALS as error:
         if os.environ.get("JAXANON_DEBUG"):
@@ -85,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _warnings_in_a_line():
-    """Says what is warned of as errors are said, without the line of the source."""
+    """Prints warnings in one line, as errors, without the line of the source."""
     before = warnings.formatwarning
     warnings.formatwarning = lambda message, *_, **__: f"jaxanon: warning: {message}\n"
     try:
@@ -109,105 +110,118 @@ def _load_plugins(argv) -> list[str]:
     if modules:
         from jaxanon.core import registry
 
-        sys.path.append("")  # Behind all that is installed, which it cannot shadow.
+        sys.path.append("")  # Last, so that it shadows no installed package.
         registry.load_plugins(*modules)
     return words
 
 
-def _run(argv):
-    verb, words = (argv[0], argv[1:]) if argv else ("--help", [])
-    if verb == "datasets":
-        verbs = {
-            "list": datasets.show_all,
-            "export": datasets.export,
-            "import": datasets.import_csv,
-        }
-        tyro.extras.subcommand_cli_from_dict(
-            arguments.in_lines(verbs),
-            prog="jaxanon datasets",
-            description=datasets.ABOUT,
-            args=words or ["list"],
-            sort_subcommands=False,
-            config=CONFIG,
-        )
-        return
-    method = words[0] if words and not words[0].startswith("-") else None
-    verbs = {
-        "demo": demo.demo,
-        "train": train.command(method if verb == "train" else None),
-        "evaluate": evaluate.evaluate,
-        "anonymize": anonymize.anonymize,
-        "sample": sample.sample,
-        "sweep": sweep.command(method if verb == "sweep" else None),
-        "server": serve.command(method if verb == "server" else None),
-        "client": serve.client,
-        "export": export.export,
-        "dashboard": export.dashboard,
-        "datasets": datasets.show_all,
-        "list-inferences": datasets.list_inferences,
-        "privacy": _privacy(method if verb == "privacy" else None),
-    }
-    if verb not in verbs and not verb.startswith("-"):
+def _parse(argv) -> Callable[[], None]:
+    """Parses the words of a command; the result runs it."""
+    name, words = (argv[0], argv[1:]) if argv else ("--help", [])
+    _check_moved(name, words)
+    prog, table, about = "jaxanon", _commands(name, words), ABOUT
+    if name == "datasets" and words[:1] and words[0] in (*datasets.COMMANDS, "--help"):
+        prog, table, about = "jaxanon datasets", _dataset_commands(), datasets.ABOUT
+        argv = words
+    elif name not in table and not name.startswith("-"):
         from jaxanon.kernels.checks import did_you_mean
 
         raise ValueError(
-            f"there is no verb {verb!r}; jaxanon --help lists them."
-            f"{did_you_mean(verb, verbs)}"
+            f"there is no command {name!r}; see jaxanon --help."
+            f"{did_you_mean(name, table)}"
         )
-    tyro.extras.subcommand_cli_from_dict(
-        arguments.in_lines(verbs),
-        prog="jaxanon",
-        description=ABOUT,
-        args=argv or ["--help"],
-        sort_subcommands=False,
-        config=CONFIG,
-    )
+    try:
+        return tyro.extras.subcommand_cli_from_dict(
+            table,
+            prog=prog,
+            description=about,
+            args=argv or ["--help"],
+            sort_subcommands=False,
+        )
+    except SystemExit as ended:
+        if ended.code == 2:  # The parser printed the reason in a box.
+            told = shlex.join(["jaxanon", *_deepest(name, words), "--help"])
+            print(f"jaxanon: see {told}.", file=sys.stderr)
+        raise
+
+
+def _commands(name, words):
+    """Returns the commands; a method's name or a run folder selects the flags."""
+    word = words[0] if words and not words[0].startswith("-") else None
+    method = lambda command: word if name == command else None
+    plain = {
+        "demo": demo.demo,
+        "methods": cards.methods,
+        "learners": cards.learners,
+        "datasets": datasets.show,
+        "list-inferences": datasets.list_inferences,
+    }
+    table = {each: commands.deferred(function) for each, function in plain.items()}
+    table["train"] = train.deferred(train.command, method("train"))
+    table["evaluate"] = commands.deferred(evaluate.evaluate)
+    table["budget-curve"] = commands.deferred(evaluate.budget_curve)
+    table["personalize"] = commands.deferred(evaluate.personalize)
+    table["anonymize"] = anonymize.command(words if name == "anonymize" else ())
+    table["sample"] = commands.deferred(sample.sample)
+    table["sweep"] = train.deferred(sweep.command, method("sweep"))
+    table["server"] = train.deferred(serve.command, method("server"))
+    table["client"] = commands.deferred(serve.client)
+    table["export"] = commands.deferred(export.export)
+    table["dashboard"] = commands.deferred(export.dashboard)
+    table["privacy"] = _privacy(method("privacy"))
+    if name.startswith("-"):  # The list of all commands has a sentence for each.
+        for command in table.values():
+            command.__doc__ = (command.__doc__ or "").partition("\n\n")[0]
+    return table
+
+
+def _dataset_commands():
+    functions = datasets.show_all, datasets.export, datasets.import_csv
+    pairs = zip(datasets.COMMANDS, functions, strict=True)
+    return {name: commands.deferred(function) for name, function in pairs}
 
 
 def _privacy(word):
-    """The verb of a learner's settings where a word names one, else that of numbers."""
+    """Returns the command of a learner's settings, or that of numbers and folders."""
     if word is None or not privacy.named(word):
-        return privacy.privacy
-    return privacy.command(word)
+        return commands.deferred(privacy.privacy)
+    return commands.deferred(privacy.command(word))
 
 
-def _by_parser(ended):
-    """Whether words were refused, not what a command then did."""
-    *_, (frame, _) = traceback.walk_tb(ended.__traceback__)
-    return frame.f_globals["__name__"].partition(".")[0] == "tyro"
+def _check_moved(name, words):
+    """Raises an error for a flag of ``evaluate`` that became a command."""
+    if name != "evaluate":
+        return
+    for word in words:
+        flag = word.partition("=")[0].replace("_", "-")
+        if flag in MOVED:
+            raise ValueError(f"evaluate has no {flag}; use `{MOVED[flag]}`.")
 
 
-def _how_to_say_it(argv):
-    """Whose --help tells more, and that names of one option have commas between."""
-    deep = argv[:1] in (["privacy"], ["train"], ["sweep"], ["server"])
-    deep |= argv[:1] == ["datasets"] and argv[1:2] in (["export"], ["import"])
-    first = itertools.takewhile(lambda word: not word.startswith("-"), argv)
-    verbs = [*itertools.islice(first, 1 + deep)]
-    told = f"see {shlex.join(['jaxanon', *verbs, '--help'])}."
-    names = [""]
-    for word in [*argv[len(verbs) :], "--"]:
-        if not word.startswith("-"):
-            names.append(word)
-            continue
-        option, *given = names
-        if option in WITH_COMMAS and len(given) > 1 and all(map(_NAME, given)):
-            told += f" Several names have commas between: {option} {','.join(given)}."
-        names = [word]
-    return told
+def _deepest(name, words):
+    """Returns the words of the command whose help describes the given words."""
+    if name.startswith("-"):
+        return []
+    deep = name in WITH_METHOD or (name, *words[:1]) in (
+        ("datasets", "export"),
+        ("datasets", "import"),
+    )
+    first = itertools.takewhile(lambda word: not word.startswith("-"), words)
+    return [name, *itertools.islice(first, int(deep))]
 
 
-def _how_to_go_on(argv):
+def _continue_with(argv):
     if argv[:1] not in (["train"], ["server"], ["sweep"]):
         return "The same command starts again."
     words = argv if "--resume" in argv else [*argv, "--resume"]
-    return f"Go on with: {shlex.join(['jaxanon', *words])}"
+    return f"Continue with: {shlex.join(['jaxanon', *words])}"
 
 
 def _in_a_line(error):
     if isinstance(error, PermissionError) and error.filename is not None:
         return (
-            f"there is no permission for {os.fspath(error.filename)!r}; name another "
-            "place, or change who may read and write there."
+            f"no permission for {os.fspath(error.filename)!r}; choose another path, or "
+            "change its permissions."
         )
     # The text of a KeyError is the repr of its message.
     message = error.args[0] if isinstance(error, KeyError) and error.args else error

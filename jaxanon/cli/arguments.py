@@ -1,21 +1,18 @@
-"""How options look, and what ``--help`` says of them."""
+"""Types of options, and the words of ``--grid``."""
 
 import ast
 import contextvars
 import dataclasses
 import decimal
-import functools
 import pathlib
 import re
-import types
-from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import tyro
 
 
 def optional(metavar: str):
-    """An option that may be left out: shown by one word, and without a default.
+    """Returns the annotation of an optional flag: one word in help, and no default.
 
     Example:
       >>> optional("FILE").metavar
@@ -26,7 +23,7 @@ def optional(metavar: str):
 
 Name = Annotated[str | None, optional("NAME")]
 
-Names = Annotated[str | None, optional("A,B,...")]
+Names = Annotated[tuple[str, ...] | None, optional("NAME ...")]
 
 Path = Annotated[str | None, optional("PATH")]
 
@@ -38,75 +35,26 @@ File = Annotated[pathlib.Path | None, optional("FILE")]
 
 Folder = Annotated[pathlib.Path | None, optional("DIR")]
 
-
-def in_lines(commands: Mapping[str, Callable]) -> dict[str, Callable]:
-    """Commands whose docstrings tell each of their arguments in a line.
-
-    The parser of the command line keeps a break before an indented line, at which the
-    source's width ends, and a terminal breaks what is left once more.
-
-    Args:
-      commands: functions by verb, which stay as they are.
-
-    Example:
-      >>> def greet(name: str):
-      ...     '''Greets.
-      ...
-      ...     Args:
-      ...       name: of whoever is greeted, which may well be
-      ...         long
-      ...     '''
-      >>> import inspect
-      >>> print(inspect.getdoc(in_lines({"greet": greet})["greet"]))
-      Greets.
-      <BLANKLINE>
-      Args:
-        name: of whoever is greeted, which may well be long
-    """
-    return {verb: _in_lines(command) for verb, command in commands.items()}
-
-
-def _in_lines(command):
-    # A wrapper would be seen through, down to the docstring below it.
-    made = types.FunctionType(
-        command.__code__,
-        command.__globals__,
-        command.__name__,
-        command.__defaults__,
-        command.__closure__,
-    )
-    functools.update_wrapper(made, command)
-    vars(made).pop("__wrapped__")
-    made.__kwdefaults__ = command.__kwdefaults__
-    about, args, arguments = (command.__doc__ or "").partition("Args:\n")
-    column = len(arguments) - len(arguments.lstrip(" "))
-    # Deeper lines go on with what an argument's line began.
-    made.__doc__ = about + args + re.sub(rf"\n {{{column + 1},}}(?=\S)", " ", arguments)
-    return made
-
-
 words: contextvars.ContextVar[list[str]] = contextvars.ContextVar("words")
 
 _AXES = re.compile(r",(?=[A-Za-z_]\w*=)")  # Commas between axes, not between values.
 
 _RANGE = re.compile(r"([^,:()]+):([^,:()]+):([^,:()]+)")
 
-_RANGES = " FIRST:LAST:STEP are all numbers from the first to the last."
+_RANGES = " FIRST:LAST:STEP is a range with both ends."
 
 
 def parse(words: tuple[str, ...], config_class: type) -> dict[str, list]:
-    """``("gamma=0.1,0.2", "form=paper,released")`` as a dict of lists.
+    """Parses ``("gamma=0.1,0.2", "variant=paper,official")`` to a dict of lists.
 
     Args:
-      words: ``NAME=VALUE,VALUE,...`` each, or several of them with commas between; a
-        value with commas in it stands in parentheses. ``FIRST:LAST:STEP`` are all
-        numbers from the first to the last. A setting that ends in ``_``, for Python
-        has a use for its name, may be named without.
-      config_class: the method's settings; a value takes the type of the default.
+      words: ``NAME=VALUE,VALUE,...`` each, or several of these joined by commas.
+        Parentheses enclose a value with commas. ``FIRST:LAST:STEP`` is a range with
+        both ends. The final ``_`` of a setting's name may be omitted.
+      config_class: settings class of the method; values have the type of the default.
 
     Raises:
-      ValueError: for a word of another form, a name that is no setting, or a value of
-        another type.
+      ValueError: for a malformed word, an unknown setting, or a value of another type.
 
     Example:
       >>> from jaxanon.methods import config_class
@@ -127,11 +75,13 @@ def parse(words: tuple[str, ...], config_class: type) -> dict[str, list]:
             from jaxanon.kernels.checks import did_you_mean
 
             raise ValueError(
-                f"--grid names {name!r}, which is no setting; settings are "
+                f"--grid must name settings, got {name!r}; the settings are "
                 f"{sorted(defaults)}.{did_you_mean(name, defaults)}"
             )
         if name in grid:
-            raise ValueError(f"--grid names {name!r} twice; put all values in one.")
+            raise ValueError(
+                f"--grid must name each setting once, got {name!r} twice; join values."
+            )
         grid[name] = _values(name, text, defaults[name])
     return grid
 
@@ -140,12 +90,12 @@ def _values(name, text, default):
     if isinstance(default, str):
         return text.split(",")
     if isinstance(default, int | float):
-        text = _RANGE.sub(lambda found: _range(name, *found.groups()), text)
+        text = _RANGE.sub(lambda match: _range(name, *match.groups()), text)
     try:
         values = ast.literal_eval(f"[{text}]")
     except (SyntaxError, ValueError) as error:
         raise ValueError(
-            f"--grid {name}= takes values such as {default!r}, got {text!r}."
+            f"--grid {name}= must have values such as {default!r}, got {text!r}."
             + (_RANGES if isinstance(default, int | float) else "")
         ) from error
     if isinstance(default, float):
@@ -153,13 +103,13 @@ def _values(name, text, default):
     wrong = [v for v in values if default is not None and type(v) is not type(default)]
     if wrong:
         raise ValueError(
-            f"--grid {name}= takes values such as {default!r}, got {wrong[0]!r}."
+            f"--grid {name}= must have values such as {default!r}, got {wrong[0]!r}."
         )
     return values
 
 
 def _range(name, *words):
-    """``"0.1", "0.3", "0.1"`` as ``"0.1,0.2,0.3"``, exact in decimals."""
+    """Returns ``"0.1,0.2,0.3"`` for ``"0.1", "0.3", "0.1"``, in exact decimals."""
     first = step = decimal.Decimal(0)
     try:
         first, last, step = map(decimal.Decimal, words)
@@ -168,7 +118,7 @@ def _range(name, *words):
         count = 0
     if count < 1:
         raise ValueError(
-            f"--grid {name}= takes FIRST:LAST:STEP, from the first to the last by a "
-            f"step that is not 0, such as 0.1:0.9:0.1, got {':'.join(words)!r}."
+            f"--grid {name}= must be FIRST:LAST:STEP with a step from the first toward "
+            f"the last, such as 0.1:0.9:0.1, got {':'.join(words)!r}."
         )
     return ",".join(str(first + number * step) for number in range(count))

@@ -1,6 +1,9 @@
-"""Tables, bars and sentences on the terminal."""
+"""Tables, progress and sentences on the terminal."""
 
 import contextlib
+import contextvars
+import json
+import pathlib
 import warnings
 
 from rich.console import Console
@@ -8,29 +11,55 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+_JSON: contextvars.ContextVar[bool] = contextvars.ContextVar("json", default=False)
+
+
+def _console() -> Console:
+    return Console(stderr=True) if _JSON.get() else Console()
+
+
+@contextlib.contextmanager
+def json_only(wanted: bool):
+    """Prints everything on stderr if ``wanted``, so that stdout has only JSON."""
+    token = _JSON.set(wanted)
+    try:
+        yield
+    finally:
+        _JSON.reset(token)
+
+
+def print_json(value) -> None:
+    """Prints JSON on stdout."""
+    print(json.dumps(value, indent=2))
+
+
+def json_file(path: pathlib.Path) -> None:
+    """Prints the JSON of a file on stdout."""
+    print_json(json.loads(path.read_text(encoding="utf-8")))
+
 
 def say(text: str) -> None:
-    """One sentence on a line of its own, not wrapped: it may hold a path."""
-    Console().print(text, highlight=False, markup=False, soft_wrap=True)
+    """Prints one sentence in one line, without wrapping, because paths may occur."""
+    _console().print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def table(table: Table) -> None:
-    """A table, as wide as the terminal allows."""
-    Console().print(table)
+    """Prints a table at the width of the terminal."""
+    _console().print(table)
 
 
 def table_of(title: str, *columns: str) -> Table:
-    """An empty table, the first column of words, the others of numbers."""
-    made = Table(title=title, title_justify="left")
+    """Returns an empty table: a column of words, then columns of numbers."""
+    empty = Table(title=title, title_justify="left")
     for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number else "left")
-    return made
+        empty.add_column(column, justify="right" if number else "left")
+    return empty
 
 
 @contextlib.contextmanager
 def working(text: str):
-    """Says what is done within, where that shows nothing of itself for a while."""
-    console = Console()
+    """Shows ``text`` while the body runs."""
+    console = _console()
     if console.is_terminal:
         with console.status(escape(text)):
             yield
@@ -41,18 +70,18 @@ def working(text: str):
 
 @contextlib.contextmanager
 def warnings_as_lines():
-    """Says what is warned of within, when that is done, in place of Python's words."""
-    with warnings.catch_warnings(record=True) as told:
+    """Prints the warnings of the body in one line each, after the body."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for warning in told:
+    for warning in caught:
         say(f"Warning: {warning.message}")
 
 
 @contextlib.contextmanager
 def pieces():
-    """Yields ``tell(done, total, what)`` for work in pieces of unequal length."""
-    console = Console()
+    """Yields ``progress(done, total, what)`` for work in pieces of unequal length."""
+    console = _console()
     if not console.is_terminal:
         yield lambda done, total, what: say(f"[{done + 1}/{total}] {what}")
         return
@@ -69,7 +98,7 @@ def pieces():
 
 
 def unfinished(run) -> None:
-    """A warning of a run that was interrupted; nothing of others."""
+    """Prints a warning if a run was interrupted."""
     from jaxanon import report
 
     for line in report.unfinished(run.unfinished):
@@ -77,40 +106,38 @@ def unfinished(run) -> None:
 
 
 def spent(run) -> None:
-    """What training spent of the epsilon that its noise is for; nothing without."""
+    """Prints the epsilon that training spent, if the run has a ledger."""
     from jaxanon.privacy import ledger
 
     if run.folder is None or not (run.folder / ledger.FILE).is_file():
         return
-    told = ledger.read(run.folder)
-    if not told.get("holds", True):
-        say(f"No guarantee; jaxanon privacy {run.folder} says why.")
+    report = ledger.read(run.folder)
+    if not report.get("holds", True):
+        say(f"No guarantee; see jaxanon privacy {run.folder}.")
         return
-    if told.get("epsilon") is None or "rounds" not in told:
+    if report.get("epsilon") is None or "rounds" not in report:
         return
-    asked, rounds = (
+    target, rounds = (
         getattr(run.method.config, n, None) for n in ("epsilon", "max_rounds")
     )
-    bought = (
-        "" if not asked or not rounds else f" of {asked:g}, bought for {rounds} rounds"
-    )
+    planned = f" of {target:g} for {rounds} rounds" if target and rounds else ""
     say(
-        f"Spent after {told['rounds']['done']} rounds: epsilon {told['epsilon']:.3g}"
-        f"{bought}; jaxanon privacy {run.folder} says for whom."
+        f"Spent after {report['rounds']['done']} rounds: epsilon "
+        f"{report['epsilon']:.3g}{planned}; see jaxanon privacy {run.folder}."
     )
 
 
 def homes(homes, settings) -> None:
-    """How many homes there are, and of what."""
-    joining = f", {settings.joining} of which join later" if settings.joining else ""
+    """Prints the numbers of homes, devices and days."""
+    joining = f" ({settings.joining} join later)" if settings.joining else ""
     say(
         f"{len(homes.names)} homes{joining}, {homes.kinds.shape[1]} devices each; "
-        f"{settings.days} days to learn from, {settings.test_days} held out."
+        f"{settings.days} training days and {settings.test_days} test days."
     )
 
 
 def losses(run) -> None:
-    """The last row of a run's metrics."""
+    """Prints the last row of a run's metrics."""
     if run.history:
         last = run.history[-1]
         parts = [f"{name} {value:.4g}" for name, value in last["losses"].items()]
@@ -118,17 +145,17 @@ def losses(run) -> None:
 
 
 def costs(folder) -> None:
-    """What ``--profile`` found, and how to look at the trace."""
+    """Prints the costs that ``--profile`` measured, and the path of the trace."""
     from jaxanon.report import text
     from jaxanon.training import profiling
 
-    told = profiling.read(folder)
-    if told is None:
+    measured = profiling.read(folder)
+    if measured is None:
         return
-    for line in text.costs(told):
+    for line in text.costs(measured):
         say(line)
-    if told["trace"] is None:
-        say("No trace was written: only a second call would have been traced.")
+    if measured["trace"] is None:
+        say("No trace was written, because the program ran only once.")
     else:
         say(
             f"The trace is in {folder}: open its perfetto_trace.json.gz at "
@@ -144,31 +171,31 @@ def report(report: dict) -> None:
         table.add_column(column, justify="right")
     utility = report["utility"]
     table.add_row(utility["attribute"], "high", *_scores(utility), "")
-    for attribute, found in report["intrusive"].items():
-        section = report["reidentification"].get(attribute)
-        table.add_row(attribute, "low", *_scores(found), _strongest(section))
-    Console().print(table)
+    for attribute, scores in report["intrusive"].items():
+        attacked = report["reidentification"].get(attribute)
+        table.add_row(attribute, "low", *_scores(scores), _strongest(attacked))
+    _console().print(table)
     for sentence in report["headline"]:
         say(sentence)
 
 
-def _scores(found):
-    if not found:
+def _scores(scores):
+    if not scores:
         return "", "", ""
-    raw, safe = found["raw"], found["anonymized"]
+    raw, safe = scores["raw"], scores["anonymized"]
     if safe.get("not_measured"):
         return "", "not measured", "not measured"
     shown = (raw["chance"], raw["balanced_accuracy"], safe["balanced_accuracy"])
     return tuple(_percent(value) for value in shown)
 
 
-def _strongest(section):
+def _strongest(attacked):
     from jaxanon.report.verdicts import strongest
 
-    if not section:
+    if not attacked:
         return ""
-    name = strongest(section)
-    scores = section["attackers"][name]
+    name = strongest(attacked)
+    scores = attacked["attackers"][name]
     if scores.get("not_measured"):
         return "not measured"
     return f"{_percent(scores['balanced_accuracy'])} ({name})"
@@ -178,27 +205,35 @@ def _percent(value):
     return f"{100 * value:.1f}"
 
 
-def datasets(rows: list[dict], whereabouts: dict[str, str]) -> None:
-    """The listing of ``jaxanon.datasets.describe``, and where each one's files are."""
+def datasets(rows: list[dict], locations: dict[str, str]) -> None:
+    """Prints cards of ``jaxanon.datasets.describe``, with the folders of the files."""
     for row in rows:
         table = Table(title=row["name"], title_justify="left", show_header=False)
         table.add_column(no_wrap=True)
         table.add_column()
         attributes = [
-            f"{name} ({num or 'as many as found'})"
+            f"{name} ({num or 'depends on the files'})"
             for name, num in row["attributes"].items()
         ]
-        rate = row["rate_hz"]
-        often = f"{rate:g} Hz" if rate >= 1 else f"every {1 / rate:g} s"
-        table.add_row("about", f"{row['about']}, {often}")
+        table.add_row("about", f"{row['about']}, {rate(row['rate_hz'])}")
         table.add_row("attributes", ", ".join(attributes))
         if row["targets"]:
             numbers = [f"{name} ({unit})" for name, unit in row["targets"].items()]
-            table.add_row("numbers", ", ".join(numbers))
+            table.add_row("targets", ", ".join(numbers))
         table.add_row("public", row["public"])
         table.add_row("private", ", ".join(row["private"]))
         for name, about in row["presets"].items():
             table.add_row("preset", f"{name}: {about}")
         table.add_row("splits", ", ".join(row["splits"]))
-        table.add_row("files", escape(whereabouts[row["name"]]))
-        Console().print(table)
+        table.add_row("files", escape(locations[row["name"]]))
+        _console().print(table)
+
+
+def rate(rate_hz: float) -> str:
+    """Returns a sampling rate in words.
+
+    Example:
+      >>> rate(50.0), rate(1 / 60)
+      ('50 Hz', 'every 60 s')
+    """
+    return f"{rate_hz:g} Hz" if rate_hz >= 1 else f"every {1 / rate_hz:g} s"

@@ -1,53 +1,61 @@
-"""Where a run's data comes from: options, loading, and finding it again."""
+"""Options that select data, and the record of a run's data."""
 
 import dataclasses
 import json
 import pathlib
 import shlex
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, ClassVar
 
 import tyro
 
 from jaxanon.cli.arguments import Name, Names, Path
 
-RECORD = "source.json"  # Beside a run's config.json.
+RECORD = "source.json"  # Next to a run's config.json.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """What to load, as ``jaxanon.load`` takes it."""
+    """Arguments of ``jaxanon.load``."""
+
+    HELP: ClassVar = {
+        "dataset": "name of a data set (see `jaxanon datasets`) or path of an .npz",
+        "preset": "way to cut recordings into windows; default: the data set's first",
+        "public": "attribute to preserve, or an inference (`jaxanon list-inferences`); "
+        "default: by data set",
+        "private": "attributes or inferences to hide; default: by data set",
+        "split": "trial, subject, time_block, official or given; default: the data "
+        "set's first",
+        "split_seed": "random seed of the test subjects of --split subject",
+        "source": "folder or file of the original data; default: the usual locations",
+    }
 
     dataset: Annotated[str, tyro.conf.arg(metavar="NAME_OR_NPZ")] = "smartwatch"
-    """name of a data set (`jaxanon datasets` lists them) or path of an .npz of yours"""
     preset: Name = None
-    """how recordings are cut into windows; default: the data set's first"""
     public: Name = None
-    """attribute to preserve, or an inference of `jaxanon list-inferences`;
-    default: by data set"""
     private: Names = None
-    """attributes or inferences that they hide, comma-separated; default: by data set"""
     split: Name = None
-    """trial, subject, time-block, released or given; default: the data set's first"""
     split_seed: int = 0
-    """draws the test subjects of --split subject"""
     source: Path = None
-    """folder or file of the original data, where it is not found alone"""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HomesOptions:
-    """Which homes to load, as ``jaxanon.energy.load_homes`` takes it."""
+    """Arguments of ``jaxanon.energy.load_homes``."""
+
+    HELP: ClassVar = {
+        "dataset": "tracebase (homes composed of metered devices), households, "
+        "pecan_street, simulated, or an .npz file of readings: arrays home, device, "
+        "minute (since 1970) and power (W)",
+        "source": "folder or file of the original data; default: the usual locations",
+    }
 
     dataset: Annotated[str, tyro.conf.arg(metavar="NAME_OR_NPZ")] = "tracebase"
-    """tracebase (homes composed of metered devices), households, pecan_street,
-    simulated, or an .npz file of readings: arrays home, device, minute (since 1970) and
-    power (W)"""
     source: Path = None
-    """folder or file of the original data, where it is not found alone"""
 
 
 def load_homes(options: HomesOptions, settings):
-    """The homes of a run: those that learn, and after them those that join.
+    """Loads the homes of a run: first the homes that train, then those that join.
 
     Args:
       options: ``HomesOptions``.
@@ -73,7 +81,7 @@ def load_homes(options: HomesOptions, settings):
 
 
 def recall_homes(run, *, dataset: str | None = None, source: str | None = None):
-    """The homes that a run was trained on, as ``recall`` finds windows again."""
+    """Loads the homes of a run again; see ``recall``."""
     known = dataclasses.asdict(HomesOptions())
     record = run.folder / RECORD
     if record.exists():
@@ -83,7 +91,7 @@ def recall_homes(run, *, dataset: str | None = None, source: str | None = None):
 
 
 def of_homes(folder: pathlib.Path) -> bool:
-    """Whether a folder holds a run of a controller, damaged or not."""
+    """Returns whether a folder holds a run of a controller, even a damaged one."""
     from jaxanon.core import registry
 
     try:
@@ -94,34 +102,34 @@ def of_homes(folder: pathlib.Path) -> bool:
 
 
 def open_run(folder: pathlib.Path):
-    """Opens a run that was trained on windows.
+    """Opens a run on windows.
 
     Raises:
-      ValueError: as ``run_folder.open_run``; for a run that has other data.
+      ValueError: see ``run_folder.open_run``; also for a run on homes.
     """
     from jaxanon.training import run_folder
 
     run = run_folder.open_run(folder)
     if run.method.own_data is not None:
         raise ValueError(
-            f"{folder} holds a run of {run.method.name}, which has no windows to read "
-            "or rewrite; `jaxanon evaluate` tests it."
+            f"{folder} holds a run of {run.method.name}, which has no windows; use "
+            "`jaxanon evaluate`."
         )
     return run
 
 
 def load(options: DataOptions):
-    """``jaxanon.datasets.Data`` for the options."""
+    """Loads ``jaxanon.datasets.Data`` for the options."""
     from jaxanon import datasets
 
     private = options.private
     return datasets.load(
         options.dataset,
         preset=options.preset,
-        public=_meant(options, options.public),
+        public=_attribute(options, options.public),
         private=None
         if private is None
-        else tuple(_meant(options, name) for name in names(private, "private")),
+        else tuple(_attribute(options, name) for name in names(private, "private")),
         split=options.split,
         seed=options.split_seed,
         source=options.source,
@@ -129,34 +137,35 @@ def load(options: DataOptions):
 
 
 def splits(options: DataOptions, number: int):
-    """Several splits of the options' data, by ``split_seed`` and the seeds after it.
+    """Loads several splits of the data, with ``split_seed`` and the following seeds.
 
-    Of few people a seed may draw those whom another drew: it is passed over, while
-    there is one split of other people to be hoped for.
+    With few people, several seeds may select the same test subjects. Such seeds are
+    skipped as long as other splits are likely.
 
     Returns:
-      Lists of the options of each, and of ``Data``.
+      A list of the options of each split, and a list of ``Data``.
     """
     from jaxanon.training.run_folder import fingerprint
 
-    found: dict[str, tuple] = {}
-    rest = []
+    distinct: dict[str, tuple] = {}
+    repeated = []
     for seed in range(options.split_seed, options.split_seed + 4 * number):
-        own = dataclasses.replace(options, split_seed=seed)
-        data = load(own)
-        told = fingerprint(data)
-        if told in found:
-            rest.append((own, data))
+        seeded = dataclasses.replace(options, split_seed=seed)
+        data = load(seeded)
+        digest = fingerprint(data)
+        if digest in distinct:
+            repeated.append((seeded, data))
         else:
-            found[told] = own, data
-        if len(found) == number or len(found) == 1 < len(rest):  # No seed matters.
+            distinct[digest] = seeded, data
+        # One split for three seeds: the seed has no effect.
+        if len(distinct) == number or len(distinct) == 1 < len(repeated):
             break
-    chosen = [*found.values(), *rest][:number]
-    return [own for own, _ in chosen], [data for _, data in chosen]
+    chosen = [*distinct.values(), *repeated][:number]
+    return [seeded for seeded, _ in chosen], [data for _, data in chosen]
 
 
-def _meant(options, name):
-    """The attribute that labels an inference; any other name as it is."""
+def _attribute(options, name):
+    """Returns the attribute that labels an inference, or the name itself."""
     from jaxanon import datasets
     from jaxanon.methods.deeprotect import inferences
 
@@ -167,28 +176,34 @@ def _meant(options, name):
     return inferences.attribute(name, [*about["attributes"], *about["targets"]])
 
 
-def names(text: str, argument: str) -> tuple[str, ...]:
-    """``"a, b"`` as ``("a", "b")``; ValueError if one is empty.
+def names(words: str | Iterable[str], argument: str) -> tuple[str, ...]:
+    """Returns the names in the words of an option; commas separate names, too.
+
+    Raises:
+      ValueError: if a name is empty.
 
     Example:
-      >>> names("side,subject", "private")
-      ('side', 'subject')
+      >>> names(("side", "subject"), "private"), names("side,subject", "private")
+      (('side', 'subject'), ('side', 'subject'))
     """
-    parts = tuple(part.strip() for part in text.split(","))
-    if not all(parts):
+    words = (words,) if isinstance(words, str) else tuple(words)
+    parts = tuple(part.strip() for word in words for part in word.split(","))
+    if not parts or not all(parts):
         raise ValueError(
-            f"--{argument} must be names with commas between them, such as "
-            f"side,subject; got {text!r}."
+            f"--{argument} must be names with spaces between them, such as "
+            f"--{argument} a b, got {' '.join(words)!r}."
         )
     return parts
 
 
 def remember(folder: pathlib.Path, options: DataOptions | HomesOptions) -> None:
-    """Writes into a run's folder where its data came from."""
+    """Records the source of a run's data in its folder."""
     from jaxanon.datasets import writing
 
     absolute = lambda path: str(pathlib.Path(path).absolute())
     values = dataclasses.asdict(options)
+    if values.get("private") is not None:
+        values["private"] = ",".join(names(values["private"], "private"))
     if options.dataset.endswith(".npz"):
         values["dataset"] = absolute(options.dataset)
     if options.source is not None:
@@ -197,45 +212,52 @@ def remember(folder: pathlib.Path, options: DataOptions | HomesOptions) -> None:
 
 
 def recorded(path: pathlib.Path) -> dict:
-    """What ``remember`` wrote, or a part of it.
+    """Reads the record that ``remember`` wrote, which may lack options.
 
     Raises:
       ValueError: if the file is damaged.
     """
     fields = {field.name: field for field in dataclasses.fields(DataOptions)}
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        for name, value in told.items():
-            # Whatever may be left out may be null; all but the seed are words.
+        record = json.loads(path.read_text(encoding="utf-8"))
+        for name, value in record.items():
+            # Optional values may be null; all values but the seed are strings.
             kinds = int if name == "split_seed" else (str, type(fields[name].default))
             if not isinstance(value, kinds):
                 raise ValueError(f"{name} is {value!r}")
     except (AttributeError, KeyError, RecursionError, ValueError) as error:
         raise ValueError(
-            f"{path} is damaged ({error!r}); delete it, and say where the data is by "
-            "--dataset."
+            f"{path} is damaged ({error!r}); delete it, and name the data by --dataset."
         ) from error
-    return told
+    return record
+
+
+def _options(values: dict) -> DataOptions:
+    """Returns the options of a run folder, which names private attributes in a text."""
+    private = values.get("private")
+    if isinstance(private, str):
+        values = values | {"private": names(private, "private")}
+    return DataOptions(**values)
 
 
 def with_given(stored: dict, path: pathlib.Path, **given) -> dict:
-    """Replaces what a run's folder says of its data by what the command line says.
+    """Overrides the recorded options of a run's data by those of the command line.
 
-    A run's folder may come from anywhere. Its ``source`` names files that readers of
-    many formats open, so it is used only if the command line repeats it.
+    Run folders are untrusted. Many file readers may open the ``source`` of a record, so
+    the command line must repeat it.
 
     Args:
-      stored: of ``recorded``, or defaults.
-      path: of the file that ``stored`` was read from, for the error.
-      **given: settings of the command line; None where it says nothing.
+      stored: result of ``recorded``, or defaults.
+      path: path of the record, for the error.
+      **given: options of the command line; None for a missing option.
 
     Raises:
-      ValueError: if ``stored`` names a source that ``given`` does not repeat.
+      ValueError: if ``stored`` has a source and ``given`` has none.
     """
     given = {name: value for name, value in given.items() if value is not None}
     source = stored.get("source")
     if given.get("dataset", stored["dataset"]) != stored["dataset"]:
-        source = None  # It belongs to the other data set.
+        source = None  # It belongs to the recorded data set.
     elif source is not None and "source" not in given:
         raise ValueError(
             f"--source must repeat the source that {path} names, got none; pass "
@@ -251,19 +273,18 @@ def recall(
     source: str | None = None,
     split_seed: int | None = None,
 ):
-    """The data that ``run`` was trained on, loaded again.
+    """Loads the data of a run again.
 
     Args:
-      run: of ``open_run``.
-      dataset: name or path to look in instead of where the data was.
-      source: likewise for the original files; where the run's folder names some, it
-        must be given.
-      split_seed: that the split was drawn by, which a run that Python trained does
-        not tell; 0 unless it is given.
+      run: result of ``open_run``.
+      dataset: current name or path of the data, if it moved.
+      source: current path of the original files; required if the run records one.
+      split_seed: random seed of the split, which runs trained in Python do not record;
+        0 by default.
 
     Raises:
-      ValueError: if what is found is not what the run was trained on, or the run's
-        folder names a source and ``source`` is None.
+      ValueError: if the data differs from the training data, or the run records a
+        source and ``source`` is None.
     """
     from jaxanon import datasets
     from jaxanon.training.run_folder import fingerprint
@@ -273,29 +294,29 @@ def recall(
         dataset=known["name"],
         preset=known["preset"],
         public=known["public"],
-        private=",".join(known["private"]),
+        private=tuple(known["private"]),
         split=known["split"],
     )
     record = run.folder / RECORD
     if record.exists():
-        wanted = DataOptions(**recorded(record))
+        wanted = _options(recorded(record))
     given = {"dataset": dataset, "source": source, "split_seed": split_seed}
-    wanted = DataOptions(**with_given(dataclasses.asdict(wanted), record, **given))
+    wanted = _options(with_given(dataclasses.asdict(wanted), record, **given))
     if wanted.dataset.endswith(".npz"):
         wanted = dataclasses.replace(wanted, preset=None)
     elif wanted.dataset not in datasets.names():
         raise ValueError(
-            f"the run in {run.folder} was trained on {wanted.dataset!r}, which is no "
-            "data set that jaxanon knows; pass --dataset PATH.npz."
+            f"the run in {run.folder} was trained on {wanted.dataset!r}, which is "
+            "not a registered data set; pass --dataset PATH.npz."
         )
     data = load(wanted)
-    found = fingerprint(data)
-    if found != known["fingerprint"]:
-        unsaid = split_seed is None and not record.exists()
-        seed = ", or --split-seed with the seed that jaxanon.load had" if unsaid else ""
+    digest = fingerprint(data)
+    if digest != known["fingerprint"]:
+        unrecorded = split_seed is None and not record.exists()
+        seed = ", or --split-seed with the seed of jaxanon.load" if unrecorded else ""
         raise ValueError(
-            f"{wanted.dataset!r} is not the data that the run in {run.folder} was "
-            f"trained on: its fingerprint is {found} and was {known['fingerprint']}; "
-            f"restore the data, or pass --dataset with the right one{seed}."
+            f"{wanted.dataset!r} must be the data that the run in {run.folder} was "
+            f"trained on, with fingerprint {known['fingerprint']}, got {digest}; "
+            f"restore the data, or pass --dataset with the original{seed}."
         )
     return data

@@ -1,28 +1,60 @@
-"""``jaxanon datasets``: which there are, and their windows as a file."""
+"""``jaxanon datasets``: the list, a card, export and import."""
 
 import pathlib
 from typing import Annotated, Literal
 
 import tyro
 
-from jaxanon.cli import arguments, console
+from jaxanon.cli import arguments, cards, console
 from jaxanon.cli import data as cli_data
 
-ABOUT = """The data sets that have a name.
+COMMANDS = "list", "export", "import"
 
-  jaxanon datasets                                        lists them
+ABOUT = """Lists, exports and imports data sets.
+
+  jaxanon datasets                  lists the data sets
+  jaxanon datasets NAME             shows attributes, presets, splits and files of one
   jaxanon datasets export NAME --preset P --split test --output f.npz
-  jaxanon datasets import --help                          makes one of your own CSV"""
+  jaxanon datasets import --help    converts CSV recordings of your own"""
 
 
-def show_all() -> None:
-    """Lists the data sets; there are also `export --help` and `import --help`."""
+def show(name: cards.Name = None, /, *, json: bool = False) -> None:
+    """Lists the data sets, or shows the card of one.
+
+    `jaxanon datasets export --help` and `jaxanon datasets import --help` describe the
+    commands for files.
+
+    Args:
+      name: data set whose attributes, presets, splits and files to show
+      json: print JSON
+    """
     from jaxanon import datasets
+    from jaxanon.kernels.checks import one_of
 
     rows = datasets.describe()
-    console.datasets(
-        rows, {row["name"]: datasets.data_locations(row["name"]) for row in rows}
-    )
+    if name is not None:
+        one_of("dataset", name, [row["name"] for row in rows])
+        rows = [row for row in rows if row["name"] == name]
+    if json:
+        each = [row | {"files": datasets.data_locations(row["name"])} for row in rows]
+        console.print_json(each[0] if name is not None else each)
+    elif name is None:
+        width = max(len(row["name"]) for row in rows)
+        for row in rows:
+            attributes = ", ".join(row["attributes"])
+            about = f"{attributes}; {console.rate(row['rate_hz'])}; {row['about']}"
+            cards.row(row["name"], about, width)
+    else:
+        console.datasets(rows, {name: datasets.data_locations(name)})
+
+
+def show_all(*, json: bool = False) -> None:
+    """Lists the data sets.
+
+    Args:
+      json: print JSON
+    """
+    show(json=json)
 
 
 def export(
@@ -39,19 +71,21 @@ def export(
     source: arguments.Path = None,
     overwrite: bool = False,
 ) -> None:
-    """Writes windows and labels as an .npz file that works wherever a name does.
+    """Writes windows and labels of a data set to an .npz file.
+
+    `--dataset` accepts the path of the file.
 
     Args:
-      name: of the data set
-      output: the .npz to write
-      preset: how recordings are cut into windows; default: the data set's first
-      split: which windows; all keeps what is to train and what to test with apart
-      public: attribute that the file gives as the one to keep
-      private: attributes that the file gives as those to hide, comma-separated
-      split_by: trial, subject, time-block or released; default: the first on offer
-      split_seed: draws the test subjects of --split-by subject
-      source: folder or file of the original data, where it is not found alone
-      overwrite: replace the output file that is there
+      name: name of the data set
+      output: .npz file to write
+      preset: way to cut recordings into windows; default: the data set's first
+      split: windows to write; all marks training and test windows
+      public: attribute to preserve, stored in the file
+      private: attributes to hide, stored in the file
+      split_by: trial, subject, time_block or official; default: the data set's first
+      split_seed: random seed of the test subjects of --split-by subject
+      source: folder or file of the original data; default: the usual locations
+      overwrite: replace an existing file
     """
     from jaxanon import datasets
     from jaxanon.datasets import writing
@@ -84,7 +118,7 @@ def import_csv(
     /,
     *,
     output: pathlib.Path,
-    channels: Annotated[str, tyro.conf.arg(metavar="A,B,...")],
+    channels: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")],
     labels: arguments.Names = None,
     rate_hz: arguments.Real = None,
     time: arguments.Name = None,
@@ -95,25 +129,26 @@ def import_csv(
     stride: arguments.Whole = None,
     overwrite: bool = False,
 ) -> None:
-    """Cuts CSV files into windows, an .npz that works wherever a name does.
+    """Cuts CSV recordings into windows and writes them to an .npz file.
 
-    A file has a line of names and a row for each sample. No window reaches over two
-    classes of a label, two people, a gap in time, or rows that lack something.
+    A CSV file has a header and one row per sample. A window never spans two classes of
+    a label, two people, a gap in time, or rows with missing values. `--dataset` accepts
+    the path of the .npz file.
 
     Args:
-      paths: the files, in order of time for each person
-      output: the .npz to write
-      channels: columns with what was measured, comma-separated
-      labels: columns with what was being done, comma-separated
-      rate_hz: rows a second; default: by --time
-      time: column with seconds; default: rows follow each other without gaps
-      units: of the channels, comma-separated; one is that of all
-      subject: column that says whose row it is; default: a file is of one person, who
-        is called as it is
-      people: CSV with the column subject, and one for each attribute of a person
-      length: samples of a window
-      stride: samples from the start of a window to the next; default: half of --length
-      overwrite: replace the output file that is there
+      paths: CSV files, in order of time for each person
+      output: .npz file to write
+      channels: columns with measurements
+      labels: columns with the classes of each sample, such as activities
+      rate_hz: samples per second; default: derived from --time
+      time: column with seconds; default: consecutive rows without gaps
+      units: units of the channels; one unit applies to all
+      subject: column with the person; default: one person per file, named as the file
+      people: CSV file with the column subject and a column per attribute of a person
+      length: samples per window
+      stride: samples from the start of one window to the next; default: half of
+        --length
+      overwrite: replace an existing file
     """
     import numpy as np
 
@@ -138,8 +173,8 @@ def import_csv(
     for name, classes in arrays.items():
         if name.endswith("_names"):
             counts = np.bincount(arrays[name.removesuffix("_names")])
-            told = zip(classes, counts, strict=True)
-            console.say(f"{name[:-6]}: " + ", ".join(f"{c} {n}" for c, n in told))
+            pairs = zip(classes, counts, strict=True)
+            console.say(f"{name[:-6]}: " + ", ".join(f"{c} {n}" for c, n in pairs))
     rate = float(arrays["rate_hz"])
     console.say(
         f"{len(arrays['windows'])} windows of {length} samples at {rate:g} Hz: {path}"
@@ -147,9 +182,9 @@ def import_csv(
 
 
 def list_inferences() -> None:
-    """Lists known inferences from sensor data, and the data sets that label them.
+    """Lists inferences from sensor data, and the data sets that label them.
 
-    `--public` and `--private` accept these names in place of attributes.
+    `--public` and `--private` accept these names as well as attributes.
     """
     from rich.table import Table
 
@@ -157,8 +192,8 @@ def list_inferences() -> None:
     from jaxanon.methods.deeprotect.inferences import REPOSITORY
 
     known = {row["name"]: row["attributes"] for row in datasets.describe()}
-    table = Table(title="Inferences, of DEEProtect's Table I", title_justify="left")
-    for column in ("inference", "tells", "sensors", "labelled here as"):
+    table = Table(title="Inferences of DEEProtect, Table I", title_justify="left")
+    for column in ("inference", "reveals", "sensors", "labelled as"):
         table.add_column(column)
     for each in REPOSITORY:
         labelled = [

@@ -1,4 +1,4 @@
-"""``jaxanon demo``: from nothing to a report, in minutes."""
+"""``jaxanon demo``: a trained, attacked and reported run within minutes."""
 
 import pathlib
 
@@ -9,21 +9,21 @@ from jaxanon.cli.data import DataOptions
 def demo(
     *, output_dir: pathlib.Path = pathlib.Path("jaxanon-demo"), seed: int = 0
 ) -> None:
-    """Trains Blinder to hide which arm wears a smartwatch, attacks it, reports.
+    """Trains Blinder to hide which arm wears a smartwatch, and attacks it.
 
-    Real recordings of 10 people doing 7 shoulder exercises, and Blinder's recommended
-    recipe; 2 to 4 minutes on 2 quiet cores, without a network. If it is interrupted, it
-    continues when it is started again.
+    The data are recordings of 10 people doing 7 shoulder exercises. Blinder has its
+    recommended recipe. The demo takes 2 to 4 minutes on 2 idle cores and needs no
+    network. After an interrupt, the same command continues.
 
     Args:
       output_dir: folder for the run and its report
-      seed: of everything random
+      seed: random seed
     """
     from jaxanon.core import registry
 
     settings = registry.settings_of("blinder")
     epochs = registry.default_epochs("blinder")
-    options = DataOptions(dataset="smartwatch", public="exercise", private="side")
-    console.say("Smartwatch windows: keep the exercise, hide the side it is done on.")
+    options = DataOptions(dataset="smartwatch", public="exercise", private=("side",))
+    console.say("Smartwatch windows: preserves the exercise and hides the side.")
     train.train_run("blinder", options, settings, epochs, seed, output_dir, resume=True)
     evaluate.evaluate(output_dir, seed=seed, overwrite=True)

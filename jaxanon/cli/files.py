@@ -1,34 +1,34 @@
-"""Folders and files of commands: refused early, read with care, written whole."""
+"""Early checks of folders, and files of windows."""
 
 import pathlib
 
-ABOUT = "channels", "units", "rate_hz"  # What a file may say of its windows.
+ABOUT = "channels", "units", "rate_hz"  # Optional arrays of an .npz file.
 
 
 def refuse_folder(output_dir: pathlib.Path, resume: bool) -> None:
-    """Refuses a training's folder now, and not when its data are loaded.
+    """Checks the folder of a training before its data is loaded.
 
     Raises:
-      FileExistsError: if it holds a run that is not to be gone on with.
-      NotADirectoryError, PermissionError: if nothing can be written into it.
+      FileExistsError: if it holds a run and ``resume`` is False.
+      NotADirectoryError, PermissionError: if it is not writable.
     """
     from jaxanon.datasets import writing
     from jaxanon.training import processes, run_folder
 
     run_folder.check_available(output_dir, resume=resume)
-    if processes.first():  # The others only read it.
+    if processes.first():  # Other processes only read it.
         writing.check_writable_folder(output_dir)
 
 
 def read_windows(path: pathlib.Path):
-    """The array in an ``.npy``, or ``windows`` in an ``.npz``, as it is stored.
+    """Reads the array of an ``.npy`` file, or ``windows`` of an ``.npz`` file.
 
     Returns:
-      It, and what an ``.npz`` says of it, arrays by name: channels, units, rate.
+      The array, and a dict of the optional arrays ``ABOUT`` of an ``.npz`` file.
 
     Raises:
-      FileNotFoundError: if there is no such file.
-      ValueError: for another ending, a damaged file, or one without windows.
+      FileNotFoundError: if the file does not exist.
+      ValueError: for another extension, a damaged file, or a file without windows.
     """
     import numpy as np
 
@@ -46,29 +46,29 @@ def read_windows(path: pathlib.Path):
         raise ValueError(f"--input must end in .npy or .npz, got {str(path)!r}.")
     if not path.is_file():
         raise FileNotFoundError(
-            f"{str(path)!r} does not exist or is not a file; name an .npy file."
+            f"{str(path)!r} does not exist or is not a file; pass an .npy file."
         )
     try:
         return np.load(path, allow_pickle=False), {}
-    except Exception as error:  # False headers raise what they meet first.
+    except Exception as error:  # Damaged headers raise errors of many types.
         raise ValueError(
-            f"{str(path)!r} is truncated or is no .npy file of numbers ({error}); "
+            f"{str(path)!r} is truncated or not an .npy file of numbers ({error}); "
             "write it again with numpy.save."
         ) from error
 
 
-def refuse_others(told: dict, spec) -> None:
-    """Refuses windows of which a file says that they are not as a run knows them.
+def refuse_others(about: dict, spec) -> None:
+    """Checks that the windows of a file have the channels, units and rate of a run.
 
-    What either of both leaves open is taken for the other's.
+    Properties that the file or the run lacks are not checked.
 
     Args:
-      told: of ``read_windows``.
-      spec: of the run.
+      about: second result of ``read_windows``.
+      spec: spec of the run.
 
     Raises:
-      ValueError: for other channels, or another order of them, units, or a rate that
-        is more than 1 % off.
+      ValueError: for other channels, another order, other units, or a rate that
+        differs by more than 1 %.
     """
     import numpy as np
 
@@ -76,24 +76,24 @@ def refuse_others(told: dict, spec) -> None:
 
     unnamed = tuple(map(str, range(len(spec.channels))))
     for name in ("channels", "units"):
-        own = tuple(map(str, np.ravel(told.get(name, ()))))
+        stored = tuple(map(str, np.ravel(about.get(name, ()))))
         wanted = getattr(spec, name)
-        if contradict(own, wanted) and unnamed not in (own, wanted):
+        if contradict(stored, wanted) and unnamed not in (stored, wanted):
             raise ValueError(
-                f"the file has {name} {list(own)}, and the run was trained on "
-                f"{list(wanted)}; bring its windows into that form."
+                f"the file must have {name} {list(wanted)} as in training, got "
+                f"{list(stored)}; convert its windows."
             )
-    rate = told.get("rate_hz", np.ones(()))
+    rate = about.get("rate_hz", np.ones(()))
     known = rate.size == 1 and rate.dtype.kind in "fiu"
     if known and rates_differ(rate.item(), spec.rate_hz):
         raise ValueError(
-            f"the file has {rate.item():g} samples a second (rate_hz), and the run was "
-            f"trained on {spec.rate_hz:g}; resample it."
+            f"rate_hz of the file must be {spec.rate_hz:g} as in training, got "
+            f"{rate.item():g}; resample it."
         )
 
 
 def write_array(path: pathlib.Path, array) -> None:
-    """Saves an ``.npy`` beside ``path`` and moves it there when it is complete."""
+    """Writes an ``.npy`` file and moves it to ``path`` when it is complete."""
     import numpy as np
 
     from jaxanon.datasets import writing
@@ -103,7 +103,7 @@ def write_array(path: pathlib.Path, array) -> None:
 
 
 def write_arrays(path: pathlib.Path, arrays: dict) -> None:
-    """The same for an ``.npz`` of several."""
+    """Writes an ``.npz`` file of several arrays in the same way."""
     import numpy as np
 
     from jaxanon.datasets import writing

@@ -1,4 +1,4 @@
-"""``jaxanon privacy``: what noise costs, and what a budget needs, without training."""
+"""``jaxanon privacy``: the epsilon of noise, the noise of an epsilon, and ledgers."""
 
 import pathlib
 import warnings
@@ -14,7 +14,7 @@ Run = Annotated[tyro.conf.Positional[pathlib.Path | None], arguments.optional("[
 
 DELTA = 1e-5
 
-BOUND = ", and an upper bound: by Rényi divergences, until the run ends"
+BOUND = " (an upper bound by Rényi divergences until the run ends)"
 
 
 def privacy(
@@ -30,31 +30,62 @@ def privacy(
     num_examples: arguments.Whole = None,
     batch_size: arguments.Whole = None,
     scores: Floats = None,
+    json: bool = False,
 ) -> None:
-    """Says which epsilon noise spends, or which noise an epsilon needs.
+    """Computes the epsilon of noise or the noise of an epsilon, without training.
 
-    Of a run, given its folder, what it has spent; of a learner, given its name (atlas,
-    dp_fedavg, fedsgd_ldp, ldp_fl), what its settings need and spend: see `jaxanon
-    privacy atlas --help`. Else, without training, of Gaussian noise on clipped sums
-    over random samples of records (Poisson sampling), one sum at each local step of
-    each round. Neighbours are data sets of which one has a record more: an example
-    where examples are clipped, a client where clients are.
+    With a run folder, shows the epsilon that the run has spent. With a learner (atlas,
+    dp_fedavg, fedsgd_ldp, ldp_fl), uses its settings: see `jaxanon privacy atlas
+    --help`. Otherwise, assumes Gaussian noise on a clipped sum over a Poisson sample of
+    examples in each local step of each round. Neighboring data sets differ by one
+    example, or by one client if clients are clipped.
 
     Args:
-      folder: a run with noise in its training, such as atlas
+      folder: folder of a run with noise in training, such as atlas
       noise_multiplier: standard deviation of the noise over the clip norm; one number,
-        or one for each layer that is clipped by itself
-      epsilon: a budget, in place of the noise: says what noise it needs
-      delta: of the guarantee, well below 1 / records
-      rounds: of federated learning
-      local_steps: noisy steps of a client in each of them
-      sampling_probability: of a record, in each sample; default: batch_size /
+        or one per layer if layers are clipped separately
+      epsilon: target epsilon, to compute the noise
+      delta: delta of the guarantee, well below 1 / num_examples
+      rounds: number of federated rounds
+      local_steps: noisy steps of a client per round
+      sampling_probability: probability of an example per sample; default: batch_size /
         num_examples, or 1
-      num_examples: of a client, or clients of all, where each is a record
-      batch_size: records of a sample on average
-      scores: importance of each layer in (0, 1], as Atlas scales noise by it: shows
-        what its published accounting claims and what holds
+      num_examples: examples of a client, or number of clients
+      batch_size: expected examples per sample
+      scores: importance of each layer in (0, 1], for Atlas: compares the published
+        accounting with the correct one
+      json: print JSON on stdout, and messages on stderr
     """
+    with console.json_only(json):
+        result = _computed(
+            folder,
+            noise_multiplier,
+            epsilon,
+            delta,
+            rounds,
+            local_steps,
+            sampling_probability,
+            num_examples,
+            batch_size,
+            scores,
+        )
+    if json:
+        console.print_json(result)
+
+
+def _computed(
+    folder,
+    noise_multiplier,
+    epsilon,
+    delta,
+    rounds,
+    local_steps,
+    sampling_probability,
+    num_examples,
+    batch_size,
+    scores,
+) -> dict:
+    """Prints the answer, and returns it for JSON."""
     from jaxanon import privacy as accounting
     from jaxanon.kernels.bounds import finite
 
@@ -63,16 +94,17 @@ def privacy(
         options += (sampling_probability, num_examples, batch_size)
         counted = (delta, rounds, local_steps) != (DELTA, 1, 1)
         if counted or any(option is not None for option in options):
-            raise ValueError(f"what {folder} spent is in it; leave the options out.")
-        _told(folder)
-        return
+            raise ValueError(
+                f"{folder} records the privacy of its run; leave the options out."
+            )
+        return _recorded(folder)
     if (noise_multiplier is None) == (epsilon is None):
         raise ValueError(
-            "give the folder of a run, or either --noise-multiplier, to learn which "
-            "epsilon it spends, or --epsilon, to learn which noise it needs."
+            "pass a run folder, or --noise-multiplier to compute its epsilon, or "
+            "--epsilon to compute its noise."
         )
     if scores is not None and noise_multiplier is None:
-        raise ValueError("--scores are of layers; give their --noise-multiplier too.")
+        raise ValueError("--scores requires --noise-multiplier; pass one per layer.")
     _at_least_one("--rounds", rounds)
     _at_least_one("--local-steps", local_steps)
     if epsilon is not None:
@@ -90,16 +122,18 @@ def privacy(
         "steps": rounds * local_steps,
     }
     console.say(
-        f"Noisy sums: {shared['steps']}, each of a sample of {probability:.4g} of the "
-        f"records. Delta {delta:g}; neighbours have one record more."
+        f"Noisy sums: {shared['steps']}, each over a fraction {probability:.4g} of the "
+        f"examples. Delta {delta:g}; neighboring data sets differ by one example."
     )
     if epsilon is not None:
-        _needed(epsilon, delta, shared)
+        result = _needed(epsilon, delta, shared)
     else:
-        _spent(noise_multiplier, scores, delta, shared)
+        result = _spent(noise_multiplier, scores, delta, shared)
+    return {"delta": delta, **shared, **result}
 
 
-def _told(folder):
+def _recorded(folder) -> dict:
+    """Prints and returns the ledger of a run."""
     from jaxanon.privacy import ledger
     from jaxanon.report.text import guaranteed
     from jaxanon.training import run_folder
@@ -108,42 +142,48 @@ def _told(folder):
     if trained and not (folder / ledger.FILE).is_file():
         if run_folder.read_config(folder)["method"] == "deeprotect":
             raise ValueError(
-                "deeprotect trains without noise, and spends its epsilon on every "
-                "window that is released: `jaxanon anonymize --budget FILE` counts "
-                "that, and `jaxanon evaluate --epsilons` says what it is worth."
+                "deeprotect trains without noise and spends its epsilon on each "
+                "released window; `jaxanon anonymize --budget FILE` counts it, and "
+                "`jaxanon budget-curve` measures its effect."
             )
-    told = ledger.read(folder)
-    rounds = told.get("rounds", {"done": 0, "asked": 0})
-    bound = BOUND if told.get("accountant") == "rdp" else ""
+    report = ledger.read(folder)
+    rounds = report.get("rounds", {"done": 0, "asked": 0})
+    bound = BOUND if report.get("accountant") == "rdp" else ""
     if "begun" in rounds:
         console.say(
-            f"Of {rounds['asked']} rounds {rounds['done']} are done. Clients were "
-            f"asked for {rounds['begun']}, perhaps in vain or for one again; what "
-            f"follows is of all that they may have sent{bound}."
+            f"{rounds['done']} of {rounds['asked']} rounds are done. The server "
+            f"started {rounds['begun']} rounds, including lost and repeated ones. The "
+            f"guarantee covers all messages that clients may have sent{bound}."
         )
     elif rounds["done"] < rounds["asked"]:
         console.say(
-            f"Unfinished: {rounds['done']} of {rounds['asked']} rounds; what follows "
-            f"is of those{bound}."
+            f"Unfinished: {rounds['done']} of {rounds['asked']} rounds. The guarantee "
+            f"covers these rounds{bound}."
         )
-    for sentence in guaranteed(told):
+    for sentence in guaranteed(report):
         console.say(sentence)
+    return report
 
 
-def _needed(epsilon, delta, shared):
+def _needed(epsilon, delta, shared) -> dict:
+    """Prints and returns the noise multiplier of an epsilon, by accountant."""
     from jaxanon.privacy import ACCOUNTANTS, noise_multiplier_for
 
     table = console.table_of(
         f"Noise for epsilon {epsilon:g}", "accountant", "noise multiplier"
     )
-    for accountant in ACCOUNTANTS:
-        z = noise_multiplier_for(epsilon, delta, accountant=accountant, **shared)
-        table.add_row(accountant, f"{z:.4g}")
+    result = {
+        name: noise_multiplier_for(epsilon, delta, accountant=name, **shared)
+        for name in ACCOUNTANTS
+    }
+    for accountant, multiplier in result.items():
+        table.add_row(accountant, f"{multiplier:.4g}")
     console.table(table)
+    return {"epsilon": epsilon, "noise_multiplier": result}
 
 
-def _spent(multipliers, scores, delta, shared):
-    """Tables of ε; a warning of one that promises next to nothing."""
+def _spent(multipliers, scores, delta, shared) -> dict:
+    """Prints and returns epsilons by accountant, and warns of a large one."""
     from jaxanon.privacy import READINGS, noise_multiplier_of_layers, warn_of_epsilon
 
     if scores is None:
@@ -157,24 +197,26 @@ def _spent(multipliers, scores, delta, shared):
         console.table(table)
         with console.warnings_as_lines():
             warn_of_epsilon(min(epsilons.values()))
-        return
-    columns = ("reading", "noise multiplier", "epsilon (pld)", "epsilon (rdp)")
-    table = console.table_of("Atlas, as its equations are read", *columns)
+        return {"noise_multiplier": joint, "epsilon": epsilons}
+    columns = ("interpretation", "noise multiplier", "epsilon (pld)", "epsilon (rdp)")
+    table = console.table_of("Interpretations of Atlas's equations", *columns)
+    interpretations = {}
     for reading in READINGS:
         joint = noise_multiplier_of_layers(multipliers, scores, reading=reading)
-        epsilons = _epsilons(joint, delta, shared).values()
-        shown = [f"{epsilon:.4g}" for epsilon in epsilons]
-        name = "claimed for all" if reading == "claimed" else reading
-        table.add_row(name, f"{joint:.4f}", *shown)
+        epsilons = _epsilons(joint, delta, shared)
+        interpretations[reading] = {"noise_multiplier": joint, "epsilon": epsilons}
+        shown = [f"{epsilon:.4g}" for epsilon in epsilons.values()]
+        table.add_row(reading, f"{joint:.4f}", *shown)
     console.table(table)
     console.say(
-        "A: scores multiply sum and noise; B: the sum alone; C: the noise alone, as "
-        "the text says; claimed: equation 3.9, whatever is done."
+        "A: scores multiply the sum and the noise. B: scores multiply only the sum. C: "
+        "scores multiply only the noise, as in the text. claimed: equation 3.9."
     )
     console.say(
-        "All of it takes the scores for public: those that are learned from private "
-        "data tell of them, and cost a budget of their own."
+        "These numbers assume public scores. Scores learned from private data require "
+        "a separate budget."
     )
+    return {"interpretations": interpretations}
 
 
 def _epsilons(joint, delta, shared):
@@ -188,13 +230,13 @@ def _probability(given, num_examples, batch_size):
     if given is not None:
         if batch_size is not None:
             raise ValueError(
-                "--sampling-probability and --batch-size say the same thing; give one."
+                "--sampling-probability and --batch-size exclude each other; omit one."
             )
         return given
     if batch_size is None:
         return 1.0
     if num_examples is None:
-        raise ValueError("--batch-size needs --num-examples; give both.")
+        raise ValueError("--batch-size requires --num-examples; pass both.")
     if not 1 <= batch_size <= num_examples:
         raise ValueError(
             f"--batch-size must be between 1 and {num_examples}, got {batch_size}."
@@ -208,7 +250,7 @@ def _at_least_one(name, value):
 
 
 def named(word: str) -> bool:
-    """Whether a word is a learner's name, and not a folder's.
+    """Returns whether a word is the name of a learner and not of a run folder.
 
     Raises:
       ValueError: if it is both.
@@ -219,14 +261,14 @@ def named(word: str) -> bool:
     known = registry.names("learner")
     if word in known and (pathlib.Path(word) / ledger.FILE).exists():
         raise ValueError(
-            f"{word} is a learner and a run's folder; write ./{word} for the folder, "
-            "or go elsewhere for the learner."
+            f"{word} is both a learner and a run folder; write ./{word} for the "
+            "folder, or change the working folder for the learner."
         )
     return word in known
 
 
 def noisy() -> tuple[str, ...]:
-    """Learners whose noise a budget buys."""
+    """Returns the learners with a privacy budget."""
     from jaxanon.core import registry
     from jaxanon.learners.private import BudgetConfig
 
@@ -236,14 +278,14 @@ def noisy() -> tuple[str, ...]:
 
 
 def command(learner: str):
-    """The function behind ``jaxanon privacy LEARNER``, with the learner's settings."""
+    """Returns the function of ``jaxanon privacy LEARNER``."""
     from jaxanon import learners
     from jaxanon.privacy import warn_of_epsilon
 
     if learner not in noisy():
         raise ValueError(
-            f"{learner} trains without noise, and spends no epsilon; it is spent by "
-            f"{', '.join(noisy())}."
+            f"learner must be one of {', '.join(noisy())}, got {learner!r}, which "
+            "trains without noise."
         )
     settings_class = learners.config_class(learner)
 
@@ -256,19 +298,21 @@ def command(learner: str):
         noise_multiplier: arguments.Real = None,
         score_multiplier: arguments.Real = None,
         weight_epsilon: arguments.Real = None,
+        json: bool = False,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
-        """Says which noise a learner's epsilon needs, or which epsilon noise spends.
+        """Computes the noise of a learner's epsilon, or the epsilon of its noise.
 
-        Settings are those of `jaxanon train LEARNER`; nothing is trained.
+        The settings are those of `jaxanon train LEARNER`. The command does not train.
 
         Args:
           learner: atlas, dp_fedavg, fedsgd_ldp or ldp_fl
-          clients: of the federation; dp_fedavg needs to know
-          weights: that a model has; ldp_fl needs to know
-          noise_multiplier: noise that there is, in place of what epsilon buys
-          score_multiplier: likewise, that of scores (atlas --scores released)
-          weight_epsilon: likewise, epsilon of each weight (ldp_fl)
+          clients: number of clients; required for dp_fedavg
+          weights: number of weights of a model; required for ldp_fl
+          noise_multiplier: noise multiplier, instead of --epsilon
+          score_multiplier: noise multiplier of scores (atlas --scores released)
+          weight_epsilon: epsilon of each weight (ldp_fl)
+          json: print JSON on stdout, and messages on stderr
         """
         given = {
             "noise_multiplier": noise_multiplier,
@@ -276,30 +320,33 @@ def command(learner: str):
             "weight_epsilon": weight_epsilon,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        with console.warnings_as_lines():
+        with console.json_only(json), console.warnings_as_lines():
             with warnings.catch_warnings():
-                if given:  # The budget is not what is asked about.
+                if given:  # The epsilon of the settings does not matter.
                     warnings.filterwarnings("ignore", "epsilon ")
-                found = guarantee_of(learner, settings, clients, weights)
+                guarantee = guarantee_of(learner, settings, clients, weights)
             if given:
-                found = _with(found, learner, given)
-                warn_of_epsilon(found.epsilon(found.rounds))
-        tell(learner, settings, found)
+                guarantee = _with(guarantee, learner, given)
+                warn_of_epsilon(guarantee.epsilon(guarantee.rounds))
+        with console.json_only(json):
+            show(learner, settings, guarantee)
+        if json:
+            console.print_json(guarantee.report(guarantee.rounds))
 
     return privacy
 
 
 def guarantee_of(learner: str, config, clients: int | None, weights: int | None):
-    """The guarantee that a config asks for.
+    """Returns the guarantee of a config.
 
     Args:
       learner: one of ``noisy``.
-      config: its settings.
-      clients: of the federation, or None.
-      weights: of a model, or None.
+      config: settings of the learner.
+      clients: number of clients, or None.
+      weights: number of weights of a model, or None.
 
     Raises:
-      ValueError: for an epsilon of 0, and where a number is missing.
+      ValueError: for an epsilon of 0, or a missing number.
 
     Example:
       >>> from jaxanon.learners.atlas import AtlasConfig
@@ -311,76 +358,76 @@ def guarantee_of(learner: str, config, clients: int | None, weights: int | None)
     from jaxanon.privacy import guarantee
 
     if config.epsilon == 0:
-        raise ValueError("epsilon must be > 0: of 0 there is no noise, and no budget.")
+        raise ValueError("epsilon must be > 0, got 0; 0 means no noise and no budget.")
     for name, value in (("clients", clients), ("weights", weights)):
         if value is not None and value < 1:
             raise ValueError(f"--{name} must be >= 1, got {value}.")
     if learner == "dp_fedavg" and clients is None:
-        raise ValueError(
-            "dp_fedavg hides a client among all; give how many: --clients."
-        )
-    count = 1 if clients is None else clients  # Of one no delta is too large.
+        raise ValueError("dp_fedavg requires the number of clients; pass --clients.")
+    count = (
+        1 if clients is None else clients
+    )  # With one client every delta is small enough.
     if learner == "atlas":
         return atlas.of_atlas(config, count)
     if learner == "dp_fedavg":
         return guarantee.of_clients(config, count)
     if learner == "ldp_fl":
         if weights is None:
-            raise ValueError("ldp_fl sends every weight; give how many: --weights.")
+            raise ValueError("ldp_fl requires the number of weights; pass --weights.")
         return guarantee.of_weights(config, weights, count)
     return guarantee.of_steps(config)
 
 
-def _with(found, learner, given):
-    """The guarantee of noise that was named."""
+def _with(guarantee, learner, given):
+    """Returns the guarantee with the given noise."""
     from jaxanon.kernels.bounds import finite
 
     for name, value in given.items():
-        if getattr(found, name, None) is None:
+        if getattr(guarantee, name, None) is None:
             raise ValueError(
-                f"{learner} has no {name} with these settings; leave out "
+                f"{learner} has no {name} with these settings; omit "
                 f"--{name.replace('_', '-')}."
             )
         finite(zero=False, **{name: value})
     both = {"noise_multiplier", "score_multiplier"}
-    if getattr(found, "score_multiplier", None) is not None and set(given) != both:
+    if getattr(guarantee, "score_multiplier", None) is not None and set(given) != both:
         raise ValueError(
-            "scores that are released have noise of their own; give both "
-            "--noise-multiplier and --score-multiplier."
+            "released scores have separate noise; pass both --noise-multiplier and "
+            "--score-multiplier."
         )
-    return found._replace(**given)
+    return guarantee._replace(**given)
 
 
-def tell(learner: str, config, found) -> None:
-    """Prints what a guarantee's noise is, and what it spends.
+def show(learner: str, config, guarantee) -> None:
+    """Prints the noise and the epsilon of a guarantee.
 
     Args:
       learner: one of ``noisy``.
-      config: its settings.
-      found: of ``guarantee_of``.
+      config: settings of the learner.
+      guarantee: result of ``guarantee_of``.
     """
     from jaxanon.report.text import guaranteed
 
-    table = console.table_of("Noise, in clip norms", "of what", "noise multiplier")
+    table = console.table_of("Noise in clip norms", "quantity", "noise multiplier")
     if learner == "ldp_fl":
-        table = console.table_of("Randomised responses", "of what", "epsilon")
-        table.add_row("each weight in each round", f"{found.weight_epsilon:.4g}")
+        table = console.table_of("Randomized responses", "quantity", "epsilon")
+        table.add_row("each weight in each round", f"{guarantee.weight_epsilon:.4g}")
     else:
-        table.add_row("all that a step releases", f"{found.noise_multiplier:.4g}")
-    if getattr(found, "score_multiplier", None) is not None:
-        table.add_row("scores, once a round", f"{found.score_multiplier:.4g}")
+        table.add_row("all releases of a step", f"{guarantee.noise_multiplier:.4g}")
+    if getattr(guarantee, "score_multiplier", None) is not None:
+        table.add_row("scores, once per round", f"{guarantee.score_multiplier:.4g}")
     if learner == "dp_fedavg":
-        _counts(table, config, found)
+        _counts(table, config, guarantee)
     console.table(table)
-    for sentence in guaranteed(found.report(found.rounds)):
+    for sentence in guaranteed(guarantee.report(guarantee.rounds)):
         console.say(sentence)
 
 
-def _counts(table, config, found):
+def _counts(table, config, guarantee):
     from jaxanon import kernels
     from jaxanon.learners.private import count_stddev
 
-    stddev = count_stddev(config, found.noise_multiplier)
-    left = kernels.noise_multiplier_with_counts(found.noise_multiplier, stddev)
-    table.add_row("of it, sums of moves", f"{float(left):.4g}")
-    table.add_row("of it, counts (in clients)", f"{stddev:.4g}")
+    stddev = count_stddev(config, guarantee.noise_multiplier)
+    remaining = kernels.noise_multiplier_with_counts(guarantee.noise_multiplier, stddev)
+    table.add_row("of these, sums of updates", f"{float(remaining):.4g}")
+    table.add_row("of these, counts (in clients)", f"{stddev:.4g}")

@@ -1,4 +1,4 @@
-"""The option ``--recipe``, whose settings are the defaults of a method's flags."""
+"""The flag ``--recipe``, which sets the defaults of a method's flags."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import tyro
 
 from jaxanon.cli import arguments
 
-DEFAULT = "recommended"  # ``registry.RECOMMENDED``, which takes JAX to import.
+DEFAULT = "recommended"  # ``registry.RECOMMENDED``, without importing JAX.
 
 Recipe = Annotated[str, tyro.conf.arg(metavar="NAME")]
 
@@ -16,10 +16,10 @@ Recipe = Annotated[str, tyro.conf.arg(metavar="NAME")]
 def chosen(words: Sequence[str] | None = None) -> str:
     """Returns the recipe that the words of a command name.
 
-    It is needed before the words are parsed, for it sets the defaults of other flags.
+    The recipe sets the defaults of other flags, so it is read before parsing.
 
     Args:
-      words: words of the command; None takes those of the command line.
+      words: words of the command; None for the words of the command line.
 
     Example:
       >>> chosen(["train", "blinder", "--recipe", "paper"]), chosen(["--recipe=fast"])
@@ -28,12 +28,12 @@ def chosen(words: Sequence[str] | None = None) -> str:
       'recommended'
     """
     words = arguments.words.get([]) if words is None else words
-    found = DEFAULT
+    recipe = DEFAULT
     for word, following in zip(words, [*words[1:], ""], strict=True):
         name, equals, value = word.partition("=")
         if name == "--recipe":
-            found = value if equals else following
-    return found
+            recipe = value if equals else following
+    return recipe
 
 
 def settings_class(entry) -> type | None:
@@ -65,12 +65,12 @@ def _with_default(field, value):
 
 
 def epochs(method: str | None) -> int:
-    """Returns the epochs of the chosen recipe, which are the default of ``--epochs``.
+    """Returns the epochs of the chosen recipe, the default of ``--epochs``.
 
     Raises:
       ValueError: if the method has no such recipe.
     """
-    if method is None:  # Only its help is asked for, which needs no method.
+    if method is None:  # Help without a method.
         return 20
     from jaxanon.core.registry import default_epochs
 

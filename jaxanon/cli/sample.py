@@ -1,4 +1,4 @@
-"""``jaxanon sample``: windows, or streams, that a trained run makes from nothing."""
+"""``jaxanon sample``: synthetic windows or streams of a trained run."""
 
 import math
 import pathlib
@@ -9,46 +9,47 @@ import tyro
 from jaxanon.cli import arguments, console, files
 from jaxanon.cli import data as cli_data
 
-ROOT = 0x73616D70  # "samp"; as large as that of ``anonymize``, and another.
+ROOT = 0x73616D70  # "samp"; differs from that of ``anonymize``.
 
 
 def sample(
     folder: Annotated[tyro.conf.Positional[pathlib.Path], tyro.conf.arg(metavar="DIR")],
     /,
     *,
-    label: str,
+    label: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")],
     output: pathlib.Path,
     count: int = 1,
-    seconds: arguments.Real = None,
+    seconds: Annotated[float | None, arguments.optional("SECONDS")] = None,
     seed: arguments.Whole = None,
     overwrite: bool = False,
-    avoid: str = "",
+    avoid: Annotated[tuple[str, ...], arguments.optional("ATTRIBUTE=NAME ...")] = (),
     guidance_scale: arguments.Real = None,
     negative_guidance_scale: arguments.Real = None,
     num_inference_steps: arguments.Whole = None,
-    sampler: Annotated[str | None, arguments.optional("STR")] = None,
+    sampler: Annotated[str | None, arguments.optional("{ddim,dpmpp_2m}")] = None,
 ) -> None:
-    """Makes windows of a class from nothing, in the units of the data trained on.
+    """Samples synthetic windows of public classes, in the units of the training data.
 
-    A window from nothing is nobody's, so the file has neither subjects nor private
-    classes; training asks for both, and they would have to be made up.
+    Synthetic windows have no subject and no private classes, so the file cannot train
+    an anonymizer.
 
     Args:
-      folder: a run of a method that samples, such as privatehub, by `jaxanon train`
-      label: name of the public class, or several with commas between
-      output: .npz to write: windows, the public class of each, those classes' names,
-        and what channels are called, their units and their rate
-      count: of windows of each class
-      seconds: how long each is, if longer than a window; default: a window's
-      seed: to repeat an experiment; default: drawn from the system's entropy
-      overwrite: replace the output file that is there
-      avoid: classes to lead away from, private ones too, as ATTRIBUTE=NAME, with commas
-        between; privatehub alone
-      guidance_scale: how much windows obey their class; privatehub alone, default: as
+      folder: run folder of a generative method, such as privatehub
+      label: public classes to sample
+      output: .npz file to write: windows, their public classes, class names, channels,
+        units and rate
+      count: number of windows per class
+      seconds: duration of each window, if longer than a training window; default: a
+        training window
+      seed: random seed to repeat an experiment; default: drawn from the operating
+        system
+      overwrite: replace an existing file
+      avoid: public or private classes to guide away from (privatehub)
+      guidance_scale: weight of the class (privatehub); default: as trained
+      negative_guidance_scale: weight of the classes to avoid (privatehub); default: as
         trained
-      negative_guidance_scale: how much they are led away from avoid; likewise
-      num_inference_steps: calls of the denoiser; likewise
-      sampler: what takes these steps, ddim or dpm; likewise
+      num_inference_steps: denoiser steps (privatehub); default: as trained
+      sampler: sampler of the diffusion (privatehub); default: as trained
     """
     from jaxanon.datasets import writing
 
@@ -66,75 +67,84 @@ def sample(
 
     run = cli_data.open_run(folder)
     console.unfinished(run)
-    generation(run.method)  # Who makes none may have no classes to name.
+    generation(run.method)  # Raises an error for methods without samples.
     public = run.spec.public
     names = run.spec.classes[public]
-    wanted = [name.strip() for name in label.split(",")]
+    wanted = list(cli_data.names(label, "label"))
     if unknown := [name for name in wanted if name not in names]:
         raise ValueError(
-            f"--label must be of {names}, classes of {public!r}, got {unknown}."
+            f"--label must be among {names}, classes of {public!r}, got {unknown}."
         )
     _check_memory(run.spec, len(wanted) * count, seconds)
     labels = np.repeat([names.index(name) for name in wanted], count).astype(np.int32)
     if len(set(wanted)) < len(wanted):
         raise ValueError(
-            f"--label names a class twice, got {label!r}; --count makes many of each."
+            f"--label must name each class once, got {' '.join(label)!r}; use --count "
+            "for several windows per class."
         )
     others = {
         name: np.full(len(labels), number, np.int32)
         for name, number in _avoided(run.spec, avoid).items()
     }
     if not others and negative_guidance_scale is not None:
-        raise ValueError("--negative-guidance leads away from what --avoid names.")
+        raise ValueError(
+            "--negative-guidance-scale requires --avoid; name classes to avoid."
+        )
     if public in others and others[public][0] in labels:
-        raise ValueError(f"--avoid names a class that --label asks for, got {avoid!r}.")
-    weights = {
+        raise ValueError(f"--avoid must differ from --label, got {' '.join(avoid)!r}.")
+    settings = {
         "guidance_scale": guidance_scale,
         "negative_guidance_scale": negative_guidance_scale,
         "num_inference_steps": num_inference_steps,
         "sampler": sampler,
     }
-    if given := {name: value for name, value in weights.items() if value is not None}:
-        run = run.adjusted(**given)
+    if changed := {name: x for name, x in settings.items() if x is not None}:
+        run = run.adjusted(**changed)
     if seed is None:
         key = release.secret_key()
     else:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
     number = "a window" if len(labels) == 1 else f"{len(labels)} windows"
-    with console.working(f"Making {number}; compiling comes first ..."):
-        made = run.sample(key, {public: labels}, seconds=seconds, avoid=others or None)
-    told = {"windows": made, public: labels, f"{public}_names": np.array(names)}
+    with console.working(f"Compiling, then sampling {number} ..."):
+        windows = run.sample(
+            key, {public: labels}, seconds=seconds, avoid=others or None
+        )
+    arrays = {"windows": windows, public: labels, f"{public}_names": np.array(names)}
     about = {name: getattr(run.spec, name) for name in files.ABOUT}
-    files.write_arrays(output, told | {name: np.array(x) for name, x in about.items()})
-    console.say(f"{len(made)} windows of {made.shape[1]} samples made: {output}")
+    files.write_arrays(
+        output, arrays | {name: np.array(x) for name, x in about.items()}
+    )
+    console.say(f"{len(windows)} windows of {windows.shape[1]} samples: {output}")
 
 
 def _check_memory(spec, number, seconds):
-    """Refuses more than the machine holds, twice, for it is put together of parts."""
+    """Raises an error for more windows than memory can hold twice."""
     from jaxanon.federated.engine import memory
 
     free = memory.free_on_host()
     wanted = 2 * 4 * spec.time * len(spec.channels) * number
-    if seconds is not None and math.isfinite(seconds):  # Others are refused later.
+    if seconds is not None and math.isfinite(
+        seconds
+    ):  # Other values raise errors later.
         wanted *= max(1.0, seconds * spec.rate_hz / spec.time)
     if free is not None and wanted > free:
         raise ValueError(
-            f"so many windows of that length take {wanted / 2**30:.3g} GiB, and "
-            f"{free / 2**30:.3g} are free; ask for less (--count, --seconds) at a time."
+            f"--count and --seconds must fit into {free / 2**30:.3g} GiB of memory, "
+            f"got {wanted / 2**30:.3g} GiB; sample less at a time."
         )
 
 
-def _avoided(spec, words: str) -> dict[str, int]:
-    """Numbers of classes that are named ``attribute=name``, with commas between."""
-    told = spec.public, *spec.private
-    known = {name: spec.classes[name] for name in told if name in spec.classes}
-    found: dict[str, int] = {}
-    for word in filter(None, (each.strip() for each in words.split(","))):
+def _avoided(spec, words) -> dict[str, int]:
+    """Returns the class indices of words ``attribute=name``, by attribute."""
+    attributes = spec.public, *spec.private
+    known = {name: spec.classes[name] for name in attributes if name in spec.classes}
+    avoided: dict[str, int] = {}
+    for word in cli_data.names(words, "avoid") if words else ():
         attribute, _, name = word.partition("=")
-        if name not in known.get(attribute, ()) or attribute in found:
+        if name not in known.get(attribute, ()) or attribute in avoided:
             raise ValueError(
                 "--avoid must be ATTRIBUTE=NAME, each attribute once, of "
-                f"{known}, got {words!r}."
+                f"{known}, got {' '.join(words)!r}."
             )
-        found[attribute] = known[attribute].index(name)
-    return found
+        avoided[attribute] = known[attribute].index(name)
+    return avoided

@@ -75,7 +75,7 @@ def command(method: str | None):
             raise ValueError(
                 "--secure-aggregation is not supported: Flower's SecAgg+ requires "
                 "other strategies, and a server that sees only sums cannot reject bad "
-                "messages; use noise to protect clients, as in atlas --guarantee "
+                "messages; use noise to protect clients, as in atlas --privacy-unit "
                 "client."
             )
         from jaxanon.flower.server import serve as start

@@ -1,4 +1,4 @@
-"""``jaxanon sweep``: a grid of settings and several seeds, as one program."""
+"""``jaxanon sweep``: a grid of settings times several seeds, as one program."""
 
 import pathlib
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from jaxanon.cli.data import DataOptions, HomesOptions
 
 
 def command(method: str | None):
-    """The function behind ``jaxanon sweep METHOD``, with the method's settings."""
+    """Returns the function of ``jaxanon sweep METHOD``, with the method's settings."""
     if method is not None and train.is_controller(method):
         return _of_homes(method)
     settings_class = train.settings_of(method)
@@ -37,30 +37,30 @@ def command(method: str | None):
     ) -> None:
         """Trains a grid of settings times several seeds, as one compiled program.
 
-        `jaxanon sweep METHOD --help` shows the method's settings, too; each can be
-        varied: --grid gamma=0.1,0.2,0.5 latent=10,25. Hyper-parameters are one axis of
-        one program; every other setting is compiled anew for each of its values.
+        `jaxanon sweep METHOD --help` adds the method's description and settings. --grid
+        varies settings: --grid gamma=0.1,0.2,0.5 latent_dim=10,25. Hyper-parameters
+        are an axis of one program; other settings recompile for each value.
 
         Args:
-          method: what to train, such as blinder; comes first
+          method: name of a method or learner, such as blinder; comes first
           output_dir: folder for the members' runs, sweep.json, pareto_front.png,
             sweep.html; default: runs/METHOD-sweep
           grid: NAME=VALUE,VALUE,... for each setting to vary
-          num_seeds: how many; 0, 1, ...
-          num_splits: how many splits of the data everything is trained on; with --split
-            subject, whose test subjects --split-seed and the seeds after it draw
-          recipe: whose settings are the defaults: recommended, paper, fast, or official
-            where there is one
+          num_seeds: number of seeds, from 0
+          num_splits: number of splits of the data; with --split subject, --split-seed
+            and the following seeds select the test subjects
+          recipe: named settings to start from: recommended, paper, fast, or official
+            where available
           epochs: passes over the data
-          evaluate: evaluate every member, report mean and deviation over seeds, and
-            draw the settings' scores; --no-evaluate leaves that out
-          halving_factor: stop settings early that others beat: 3 keeps a third of them
-            or more after 1/9 and 1/3 of the epochs
-          resume: go on with the sweep in --output-dir
-          chunk_size: members trained at once, and saved when they are done; default:
-            what the memory holds
-          ray: train by Ray (pip install 'jaxanon[sweep]') on all cores of this machine,
-            or on the machines of the cluster at the address, which must all see
+          evaluate: evaluate every member, and report the mean and the standard
+            deviation over seeds
+          halving_factor: successive halving: 3 keeps at least a third of the settings
+            after 1/9 and after 1/3 of the epochs
+          resume: continue the sweep in --output-dir
+          chunk_size: members to train together, saved at the end of the chunk; default:
+            as many as fit into memory
+          ray: train with Ray (pip install 'jaxanon[sweep]') on all cores of this
+            machine, or on the cluster at the address, where every machine can access
             --output-dir
         """
         from jaxanon.datasets import writing
@@ -72,9 +72,9 @@ def command(method: str | None):
             ("epochs", epochs),
         ):
             whole(name, value, least=1)
-        train.settings_of(method)  # Not checked yet, if it did not come first.
+        train.settings_of(method)  # Unchecked so far if the name did not come first.
         folder = output_dir or pathlib.Path("runs") / f"{method}-sweep"
-        writing.check_writable_folder(folder)  # Now, and not after all the work.
+        writing.check_writable_folder(folder)  # Before the work.
 
         from jaxanon.sweeps import folder as sweeps_folder
         from jaxanon.sweeps import runner, summary
@@ -97,30 +97,32 @@ def command(method: str | None):
             **train.fields_of(settings),
         )
         for index, member in enumerate(result.members):
-            if result.runs[index] is not None:  # Else it got lost, and has no folder.
-                own = sweeps_folder.member_folder(folder, index)
-                cli_data.remember(own, options[member.split])
+            if (
+                result.runs[index] is not None
+            ):  # None for a lost member without a folder.
+                member_folder = sweeps_folder.member_folder(folder, index)
+                cli_data.remember(member_folder, options[member.split])
         console.table(summary.table(result.summary))
         if halving_factor and not any(row["stopped"] for row in result.summary):
             console.say(
-                "Halving stopped nobody: of the settings that were compared none kept "
-                "less and leaked more than another."
+                "Halving stopped no setting: none had both less utility and more "
+                "leakage than another."
             )
         console.say(f"The sweep is in {folder}.")
         if not evaluate:
             console.say(
-                "Next: the same command with --resume and without --no-evaluate "
-                "evaluates its members."
+                "Next: run the same command with --resume and without --no-evaluate to "
+                "evaluate the members."
             )
         page = folder / "sweep.html"
         if page.is_file():
-            console.say(f"The settings' scores: {page}")
+            console.say(f"Scores of the settings: {page}")
 
     return sweep
 
 
 def _of_homes(method: str):
-    """The function behind ``jaxanon sweep pfdrl``."""
+    """Returns the function of ``jaxanon sweep pfdrl``."""
     from jaxanon.core import registry
 
     settings_class: Any = recipes.settings_class(registry.entry(method))
@@ -138,21 +140,22 @@ def _of_homes(method: str):
         resume: bool = False,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
-        """Trains a street with every setting of a grid, and tests it on held-out days.
+        """Trains homes with every setting of a grid, and tests them on held-out days.
 
-        --grid alpha=0:8:1,gamma_hours=6:24:6 are 9 times 4 runs. alpha, beta_hours,
-        gamma_hours and the rates are arrays of one program; others, such as sharing,
-        are compiled anew for each value.
+        --grid alpha=0:8:1 gamma_hours=6:24:6 gives 9 times 4 runs. alpha, beta_hours,
+        gamma_hours and the rates are arrays of one program; other settings, such as
+        sharing, recompile for each value.
 
         Args:
           method: pfdrl; comes first
           output_dir: folder for sweep.json and sweep.png; default: runs/METHOD-sweep
           grid: NAME=VALUE,VALUE,... or NAME=FIRST:LAST:STEP for each setting to vary
-          num_seeds: how many; 0, 1, ...
-          recipe: whose settings are the defaults: recommended, paper, fast, or official
-            where there is one
-          chunk_size: runs side by side; default: one on a CPU, else all of a program
-          resume: go on with the sweep in --output-dir
+          num_seeds: number of seeds, from 0
+          recipe: named settings to start from: recommended, paper, fast, or official
+            where available
+          chunk_size: runs to train together; default: one on a CPU, otherwise all runs
+            of a program
+          resume: continue the sweep in --output-dir
         """
         from jaxanon.sweeps import homes as sweeps_homes
 
@@ -178,12 +181,12 @@ def _of_homes(method: str):
 
 
 def homes_table(summary: list[dict]) -> Table:
-    """A row for each setting: mean and deviation over seeds."""
-    found = Table(title=f"held-out days, mean over {summary[0]['seeds']} seeds")
+    """Returns a table of mean and standard deviation over seeds, a row per setting."""
+    scores = Table(title=f"held-out days, mean over {summary[0]['seeds']} seeds")
     for name in summary[0]["settings"]:
-        found.add_column(name)
+        scores.add_column(name)
     for name in ("saved %", "off in use %", "best action %", "95 % on day"):
-        found.add_column(name, justify="right")
+        scores.add_column(name, justify="right")
     scales = {
         "saved_share": 100,
         "switched_off_share": 100,
@@ -195,17 +198,17 @@ def homes_table(summary: list[dict]) -> Table:
         for name, scale in scales.items():
             score = row["scores"][name]
             mean, std, never = score["mean"], score["std"], score.get("never")
-            spread = "" if std is None else f" ± {scale * std:.2f}"
-            told = "" if mean is None else f"{scale * mean:.2f}{spread}"
+            deviation = "" if std is None else f" ± {scale * std:.2f}"
+            cell = "" if mean is None else f"{scale * mean:.2f}{deviation}"
             if never:
-                told = f"{told} ({never} of {row['seeds']} never)".strip()
-            cells.append(told)
-        found.add_row(*cells)
-    return found
+                cell = f"{cell} ({never} of {row['seeds']} never)".strip()
+            cells.append(cell)
+        scores.add_row(*cells)
+    return scores
 
 
 def _address(words):
-    """What ``sweep`` takes for the words behind ``--ray``."""
+    """Returns the argument of ``sweep`` for the words after ``--ray``."""
     if words is not None and len(words) > 1:
-        raise ValueError(f"--ray takes one address, or none, got {list(words)}.")
+        raise ValueError(f"--ray must have at most one address, got {list(words)}.")
     return False if words is None else words[0] if words else True

@@ -1,26 +1,45 @@
-"""``jaxanon train``: one run, in a folder of its own."""
+"""``jaxanon train``: one run in a new folder."""
 
 import dataclasses
 import pathlib
+import re
 from typing import Annotated, Any
 
 import tyro
 
-from jaxanon.cli import arguments, console, files, recipes
+from jaxanon.cli import arguments, cards, commands, console, files, recipes
 from jaxanon.cli import data as cli_data
 from jaxanon.cli.data import DataOptions, HomesOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NoSettings:
-    """The settings of no method: which there are depends on METHOD."""
+    """Settings without a method."""
 
 
 def settings_of(method: str | None) -> type:
-    """The dataclass of a method's settings; ValueError for an unknown method."""
+    """Returns the settings class of a method; ValueError for an unknown method."""
     if method is None:
         return NoSettings
     return recipes.settings_class(registered(method)) or NoSettings
+
+
+def deferred(command, method: str | None):
+    """Returns ``command(method)`` for the parser, described by the method's card."""
+    function = command(method)
+    if method is None:
+        return commands.deferred(function)
+    from jaxanon.core import registry
+
+    entry = registry.entry(method)
+    varied = frozenset(
+        name for each in entry.recipes.values() for name in each.settings
+    )
+    usage, _ = commands.documented(function)
+    # Sentences about this help belong to the help without a method.
+    usage = re.sub(r"`jaxanon \w+ METHOD --help`[^.]*\.\s+", "", usage)
+    about = f"{cards.about(entry)}\n\n{usage}"
+    return commands.deferred(function, about, frozenset(varied))
 
 
 def registered(name: str):
@@ -35,36 +54,36 @@ def registered(name: str):
     controllers = registry.names("controller")
     if name in controllers:
         raise ValueError(
-            f"{name} trains a street of homes, by `jaxanon train {name}` or `jaxanon "
-            f"sweep {name}`, its name right behind the verb; nothing else takes it."
+            f"{name} learns from homes; use `jaxanon train {name}` or `jaxanon sweep "
+            f"{name}`, with the name right after the command."
         )
     anonymizers, learners = map(registry.names, ("anonymizer", "learner"))
     known = (*learners, *anonymizers, *controllers)
     if name not in known:
         raise ValueError(
-            f"there is no method {name!r}.{did_you_mean(name, known)} Methods that "
-            f"anonymize are {', '.join(sorted(anonymizers))}; those that predict "
-            f"{', '.join(sorted(learners))}; {', '.join(controllers)} switches "
-            "standby off."
+            f"METHOD must be a registered name, got {name!r}."
+            f"{did_you_mean(name, known)} Anonymizers: "
+            f"{', '.join(sorted(anonymizers))}. Learners: "
+            f"{', '.join(sorted(learners))}. Controllers: {', '.join(controllers)}."
         )
     return registry.entry(name, "anonymizer", "learner")
 
 
 def fields_of(settings) -> dict:
-    """A config's fields by name, as a method's builder takes them."""
+    """Returns a config's fields by name, for the builder of its method."""
     fields = dataclasses.fields(settings)
     return {field.name: getattr(settings, field.name) for field in fields}
 
 
 def is_controller(method: str) -> bool:
-    """Whether a method learns from homes in place of windows."""
+    """Returns whether a method learns from homes instead of windows."""
     from jaxanon.core import registry
 
     return method in registry.names("controller")
 
 
 def _of_homes(method: str):
-    """The function behind ``jaxanon train pfdrl``."""
+    """Returns the function of ``jaxanon train pfdrl``."""
     from jaxanon.core import registry
 
     settings_class: Any = recipes.settings_class(registry.entry(method))
@@ -80,19 +99,18 @@ def _of_homes(method: str):
         resume: bool = False,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
-        """Homes learn to switch standby off, sharing what they learn without a server.
+        """Trains homes to switch standby off, without a server.
 
-        Every device of every home forecasts what it will take, and chooses minute by
-        minute between off, standby and on. A run that was interrupted, or killed, goes
-        on by the same command with --resume and ends in the same bits.
+        The same command with --resume continues an interrupted run and gives the same
+        result.
 
         Args:
           method: pfdrl; comes first
           output_dir: folder for settings, checkpoints and metrics; default: runs/METHOD
-          recipe: whose settings are the defaults: recommended, paper, fast, or official
-            where there is one
-          seed: of everything random but the homes
-          resume: go on with the run in --output-dir; where there is none, begin it
+          recipe: named settings to start from: recommended, paper, fast, or official
+            where available
+          seed: random seed of training; --homes-seed selects the homes
+          resume: continue the run in --output-dir, or start one if it is empty
         """
         from jaxanon.core import registry
         from jaxanon.training import trainer
@@ -107,16 +125,15 @@ def _of_homes(method: str):
             seed=seed,
             output_dir=folder,
             resume=resume,
-            # Before the first day: a run may be killed at any moment.
+            # Before the first day, because a run may be killed at any time.
             on_claim=lambda: cli_data.remember(folder, data),
         )
-        if run.history:  # Else its file was lost.
+        if run.history:  # Empty if the file of metrics was lost.
             last = run.history[-1]["losses"]
             console.say(
                 f"On the last of {settings.days} days homes saved "
-                f"{100 * last['saved_share']:.1f} % of standby energy; "
-                f"{100 * last['switched_off_share']:.1f} % of minutes in use were "
-                "switched off."
+                f"{100 * last['saved_share']:.1f} % of standby energy and switched off "
+                f"{100 * last['switched_off_share']:.1f} % of the minutes in use."
             )
         console.spent(run)
         console.say(f"The run is in {folder}. Next: jaxanon evaluate {folder}")
@@ -125,7 +142,7 @@ def _of_homes(method: str):
 
 
 def command(method: str | None):
-    """The function behind ``jaxanon train METHOD``, with the method's settings."""
+    """Returns the function of ``jaxanon train METHOD``, with the method's settings."""
     if method is not None and is_controller(method):
         return _of_homes(method)
     settings_class = settings_of(method)
@@ -149,29 +166,29 @@ def command(method: str | None):
         ] = None,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
-        """Trains a method on a data set: over clients, one a subject, or in one place.
+        """Trains a method on a data set.
 
-        `jaxanon train METHOD --help` shows the method's settings, too. A run that was
-        interrupted, or killed, goes on by the same command with --resume and ends in
-        the same bits.
+        `jaxanon train METHOD --help` adds the method's description and settings. The
+        same command with --resume continues an interrupted run and gives the same
+        result.
 
         Args:
-          method: what to train, such as blinder; comes first
+          method: name of a method or learner, such as blinder; comes first
           output_dir: folder for settings, checkpoints and metrics; default: runs/METHOD
-          recipe: whose settings are the defaults: recommended, paper, fast, or official
-            where there is one
+          recipe: named settings to start from: recommended, paper, fast, or official
+            where available
           epochs: passes over the data; a finished run may be resumed with more
-          seed: of everything random
-          resume: go on with the run in --output-dir; where there is none, begin it
-          profile: folder for JAX's trace of one call of the training program, and what
-            compiling, rounds and memory cost; the report tells it
-          num_devices: how many share a round's clients; of a CPU, cores; default: one,
-            or all that the processes have
-          num_processes: that train one run together; without --process-id all are
-            started here, on this machine
-          process_id: which of them this is, from 0; each is started by a command of its
-            own, that of process 0 keeps the run's folder
-          coordinator_address: where process 0 can be reached by the others
+          seed: random seed
+          resume: continue the run in --output-dir, or start one if it is empty
+          profile: folder for JAX's trace of one call of the training program, and for
+            the costs of compilation, rounds and memory, which the report shows
+          num_devices: devices that share a round's clients (cores of a CPU); default:
+            one, or all devices of the processes
+          num_processes: processes that train one run together; without --process-id
+            all start on this machine
+          process_id: index of this process, from 0, if a separate command starts each;
+            process 0 writes the run folder
+          coordinator_address: address at which the other processes reach process 0
         """
         if (
             num_processes != 1
@@ -189,7 +206,7 @@ def command(method: str | None):
 
 
 def joined(num_processes, process_id, coordinator_address, num_devices):
-    """Makes this process one of several, or starts them all and ends with them."""
+    """Joins several processes, or starts them all and exits with their status."""
     from jaxanon.training import processes
 
     if process_id is None and coordinator_address is None:
@@ -198,15 +215,13 @@ def joined(num_processes, process_id, coordinator_address, num_devices):
         )
     if process_id is None or coordinator_address is None:
         raise ValueError(
-            "--process-id and --coordinator-address go together; give both, or "
-            "neither to "
+            "--process-id requires --coordinator-address and vice versa; omit both to "
             "start all processes on this machine."
         )
     processes.check_numbers(num_processes, process_id)
     console.say(
-        f"Process {process_id} of {num_processes} waits at {coordinator_address} "
-        "for the "
-        f"others, {processes.JOINING_S} s at most."
+        f"Process {process_id} of {num_processes} waits up to {processes.JOINING_S} s "
+        f"for the others at {coordinator_address}."
     )
     processes.join(coordinator_address, num_processes, process_id)
 
@@ -223,7 +238,7 @@ def train_run(
     num_devices=None,
     recipe=recipes.DEFAULT,
 ):
-    """Remembers where the data came from, and trains."""
+    """Trains, and records the source of the data in the run folder."""
     from jaxanon.training import processes
 
     with processes.exit_on_error():
@@ -264,10 +279,10 @@ def _trained(
     from jaxanon.core import registry
     from jaxanon.training import trainer
 
-    registered(method)  # Not checked yet, if it did not come first.
+    registered(method)  # Unchecked so far if the name did not come first.
     files.refuse_folder(output_dir, resume)
     if resume and not (pathlib.Path(output_dir) / "config.json").is_file():
-        console.say(f"There is no run in {output_dir} yet; this is its beginning.")
+        console.say(f"{output_dir} has no run yet; starting one.")
     data = cli_data.load(options)
     built = registry.build(method, data.spec, recipe=recipe, **fields_of(settings))
     run = trainer.train(
@@ -279,7 +294,7 @@ def _trained(
         resume=resume,
         profile=profile,
         num_devices=num_devices,
-        # Before the first round: a run may be killed at any moment.
+        # Before the first round, because a run may be killed at any time.
         on_claim=lambda: cli_data.remember(output_dir, options),
     )
     return run, data

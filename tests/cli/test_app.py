@@ -1,5 +1,7 @@
 """The command line: help, refusals, listings, and what reaches the verbs."""
 
+import json
+import re
 import subprocess
 import sys
 import warnings
@@ -10,6 +12,7 @@ from rich.console import Console
 
 from jaxanon import datasets
 from jaxanon.cli import app, arguments, console, evaluate, train
+from jaxanon.core import registry
 from jaxanon.core.registry import default_epochs
 from jaxanon.evaluation import attackers
 from jaxanon.methods import BlinderConfig
@@ -21,10 +24,11 @@ def test_help_everywhere(verb, capsys):
         app.main([verb, "--help"])
     assert not stopped.value.code
     shown = capsys.readouterr().out
-    assert f"usage: jaxanon {verb}" in shown and "--seed" in shown
+    assert f"usage: jaxanon {verb}" in shown and "seed" in shown
     with pytest.raises(SystemExit):
         app.main([])
-    assert f"• {verb}" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"• {verb}" in shown and "--resume" not in shown  # Only the summaries.
 
 
 def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
@@ -33,13 +37,13 @@ def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
     with pytest.raises(SystemExit):
         app.main(["train", "fedavg", "--help"])
     shown = capsys.readouterr().out
-    assert "default: one, or all that the processes have  " in shown
+    assert "default: one, or all devices of the processes  " in shown
     (line,) = (line for line in shown.splitlines() if " --num-devices " in line)
     assert "--num-devices INT " in line
     with pytest.raises(SystemExit):
         app.main(["evaluate", "--help"])
-    default = ",".join((*attackers.DEFAULT, *attackers.DEFAULT_ATTACKS))
-    assert f"comma-separated; default: {default}  " in capsys.readouterr().out
+    default = " ".join((*attackers.DEFAULT, *attackers.DEFAULT_ATTACKS))
+    assert f"membership); default: {default}  " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,7 @@ def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
 def test_a_name_that_is_nearly_one_is_guessed(word, near, capsys):
     assert app.main(["train", word]) == 2
     told = capsys.readouterr().err
-    assert f"no method '{word}'. Did you mean '{near}'?" in told
+    assert f"got '{word}'. Did you mean '{near}'?" in told
     assert app.main(["train", "qqq"]) == 2
     assert "Did you mean" not in capsys.readouterr().err
 
@@ -58,11 +62,79 @@ def test_settings_of_the_method_are_options(verb, capsys):
     with pytest.raises(SystemExit):
         app.main([verb, "blinder", "--help"])
     shown = capsys.readouterr().out
-    for option in ("--latent-dim", "--gamma", "--dataset", "--no-guided"):
+    for option in ("--latent-dim", "--gamma", "--dataset", "--guided, --no-guided"):
         assert option in shown
     # Help, bounds and choices come from the config's declarations.
     assert "size of the latent representation; >= 1 (default: 25)" in shown
-    assert "; one of adam, sgd (default: adam)" in " ".join(shown.split())
+    assert "--server-optimizer {adam,sgd}" in shown and "--query-size INT" in shown
+    assert "None" not in shown
+
+
+def test_flags_of_a_method_are_in_groups(capsys, monkeypatch):
+    """Its card comes first: two sentences and the source."""
+    monkeypatch.setenv("COLUMNS", "100")  # Wider help has two columns.
+    with pytest.raises(SystemExit):
+        app.main(["train", "blinder", "--help"])
+    titles = r"^[^\w\n]*(\w+) options\b"
+    about, *parts = re.split(titles, capsys.readouterr().out, flags=re.MULTILINE)
+    assert "Source: Yang and Ardakanian, Blinder" in about and "--resume" in about
+    flags = dict(zip(parts[::2], parts[1::2], strict=True))
+    order = ["data", "run", "recipe", "model", "privacy", "expert"]
+    assert [name for name in flags if name in order] == order
+    for group, flag in [
+        ("data", "--private NAME"),
+        ("run", "--output-dir"),
+        ("recipe", "--recipe"),
+        ("recipe", "--gamma"),
+        ("model", "--latent-dim"),
+        ("privacy", "--flip-probability"),
+        ("expert", "--num-devices"),
+    ]:
+        assert flag in flags[group]
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "source"),
+    [
+        ("methods blinder", "blinder", "Source: Yang and Ardakanian"),
+        ("learners fedavg", "fedavg", "Source: McMahan"),
+        ("learners localized", "localized", "Source: none published; a baseline."),
+    ],
+)
+def test_a_card_has_the_source_recipes_and_settings(words, first, source, capsys):
+    assert app.main(words.split()) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{first}\n") and source in shown
+    assert "recommended" in shown and "Settings" in shown
+    assert f"jaxanon train {first} --help" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("methods", (*registry.names("anonymizer"), "pfdrl")),
+        ("learners", registry.names("learner")),
+        ("datasets", datasets.names()),
+        ("datasets list", datasets.names()),
+    ],
+)
+def test_a_list_has_a_line_for_each_name(words, names, capsys, monkeypatch, refused):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert app.main(words.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [*names]
+    assert all(len(line) <= 80 for line in lines)
+    if words != "datasets list":
+        assert "Did you mean" in refused(words, f"{names[0][:-1]}")
+
+
+def test_data_sets_as_json(capsys):
+    assert app.main(["datasets", "smartwatch", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["attributes"]["side"] == 2 and row["name"] == "smartwatch"
+    assert app.main(["datasets", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in rows] == [*datasets.names()] and row in rows
 
 
 def test_help_and_version_load_no_jax(tmp_path):
@@ -92,7 +164,10 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("train nobody --output-dir x", "no method 'nobody'. Methods that"),
+        (
+            "train nobody --output-dir x",
+            "METHOD must be a registered name, got 'nobody'",
+        ),
         (
             "train blinder --output-dir x --latent-dim 0",
             "latent_dim must be >= 1, got 0",
@@ -105,7 +180,7 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
         ("train blinder --output-dir x --dataset no.npz", "'no.npz' does not exist"),
         (
             "train blinder --output-dir x --private side,",
-            "--private must be names with comm",
+            "--private must be names with spaces",
         ),
         (
             "train blinder --output-dir x --private age",
@@ -118,16 +193,20 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
         ),
         (
             "sweep blinder --output-dir x --grid depth=1",
-            "grid names 'depth', which is no",
+            "--grid must name settings, got 'depth'",
         ),
         (
             "evalute nowhere",
-            "there is no verb 'evalute'; jaxanon --help lists them. Did",
+            "there is no command 'evalute'; see jaxanon --help. Did",
         ),
-        ("sweep --num-seeds 2 pfdrl", "its name right behind the verb"),
-        ("train --epochs 1 pfdrl", "its name right behind the verb"),
-        ("server pfdrl", "by `jaxanon train pfdrl` or `jaxanon sweep pfdrl`"),
+        ("sweep --num-seeds 2 pfdrl", "with the name right after the command"),
+        ("train --epochs 1 pfdrl", "with the name right after the command"),
+        ("server pfdrl", "use `jaxanon train pfdrl` or `jaxanon sweep pfdrl`"),
         ("datasets export smartwatch --output x.csv", "path must end in .npz"),
+        ("datasets smartwach", "Did you mean 'smartwatch'?"),
+        ("evaluate x --epsilons 1,2", "use `jaxanon budget-curve DIR --epsilons E ..."),
+        ("evaluate x --join=0.5", "use `jaxanon personalize DIR --new-client-fract"),
+        ("evaluate x --join_rounds 3", "use `jaxanon personalize DIR --num-rounds N"),
     ],
 )
 def test_bad_words_get_one_line(words, message, tmp_path, monkeypatch, refused):
@@ -145,7 +224,7 @@ def test_debugging_shows_where(monkeypatch, tmp_path):
 def test_warnings_get_one_line_as_errors_do(monkeypatch):
     told, before = [], warnings.formatwarning
     say = lambda: warnings.formatwarning("it may take long", UserWarning, "a.py", 3)
-    monkeypatch.setattr(app, "_run", lambda argv: told.append(say()))
+    monkeypatch.setattr(app, "_parse", lambda argv: lambda: told.append(say()))
     assert app.main(["demo"]) == 0
     assert told == ["jaxanon: warning: it may take long\n"]
     assert warnings.formatwarning is before
@@ -169,17 +248,8 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_data_are_read(
         ("--loud", "see jaxanon --help.\n"),
         ("train orf --epochs 1 2", "see jaxanon train orf --help.\n"),
         ("privacy atlas --loud", "see jaxanon privacy atlas --help.\n"),
-        ("datasets lst", "see jaxanon datasets --help.\n"),
-        (
-            "train orf --dataset smartwatch --private a b --epochs 2",
-            "see jaxanon train orf --help. Several names have commas between: "
-            "--private a,b.\n",
-        ),
-        (
-            "datasets import --output a.npz a.csv b.csv --channels x y",
-            "see jaxanon datasets import --help. Several names have commas between: "
-            "--channels x,y.\n",
-        ),
+        ("datasets --loud", "see jaxanon datasets --help.\n"),
+        ("datasets import --loud", "see jaxanon datasets import --help.\n"),
     ],
 )
 def test_words_that_are_no_option_end_with_status_2(words, said, capsys):
@@ -198,14 +268,16 @@ def test_who_ends_by_itself_with_status_2_is_not_told_of_words(monkeypatch, caps
 
 
 def test_datasets_are_listed_and_exported(tmp_path, capsys, refused):
-    for words in (["datasets"], ["datasets", "list"]):
-        assert app.main(words) == 0
+    for name, texts in [
+        ("motion_sense", ("mag4", "50 Hz")),
+        ("pecan_street", ("power (kW)", "every 60 s")),
+    ]:
+        assert app.main(["datasets", name]) == 0
         shown = capsys.readouterr().out
-        assert all(name in shown for name in datasets.names()) and "mag4" in shown
-        assert "power (kW)" in shown and "every 60 s" in shown and "50 Hz" in shown
+        assert name in shown and all(text in shown for text in texts)
     path = tmp_path / "watch.npz"
     words = ["datasets", "export", "smartwatch", "--output", str(path)]
-    words += ["--preset", "raw6", "--split", "test", "--private", "side,subject"]
+    words += ["--preset", "raw6", "--split", "test", "--private", "side", "subject"]
     assert app.main(words) == 0
     test = datasets.load("smartwatch").test
     said = f"The test windows of smartwatch, {len(test.windows)}x128x6: {path}"
@@ -232,7 +304,7 @@ def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
     assert (method, options.dataset, options.private) == (
         "blinder",
         "smartwatch",
-        "side",
+        ("side",),
     )
     assert settings == BlinderConfig()  # The recommended recipe.
     assert (epochs, seed, out) == (default_epochs("blinder"), 2, tmp_path / "d")
@@ -247,9 +319,12 @@ def test_grids_take_the_type_of_the_setting():
         "second_order": [True, False],
     }
     for words, message in [
-        (("latent_dim=1.5",), "--grid latent_dim= takes values such as 25, got 1.5"),
-        (("gamma=high",), "--grid gamma= takes values such as 60.0, got 'high'"),
-        (("beta=1", "beta=2"), "--grid names 'beta' twice"),
+        (
+            ("latent_dim=1.5",),
+            "--grid latent_dim= must have values such as 25, got 1.5",
+        ),
+        (("gamma=high",), "--grid gamma= must have values such as 60.0, got 'high'"),
+        (("beta=1", "beta=2"), "each setting once, got 'beta' twice"),
     ]:
         with pytest.raises(ValueError) as stopped:
             arguments.parse(words, BlinderConfig)
@@ -262,7 +337,7 @@ def test_a_place_without_permission_is_named(monkeypatch, refused):
 
     monkeypatch.setattr(train, "train_run", denied)
     told = refused("train", "orf", "--output-dir", "/somewhere/else")
-    assert "no permission for '/somewhere/else'; name another place, or change" in told
+    assert "no permission for '/somewhere/else'; choose another path, or change" in told
 
 
 @pytest.mark.parametrize(

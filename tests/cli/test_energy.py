@@ -30,7 +30,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     out = str(tmp_path / "shell")
     assert app.main(["train", "pfdrl", *WORDS, "--output-dir", out]) == 0
     told = capsys.readouterr().out
-    assert "3 homes, 1 of which join later, 2 devices each; 2 days to learn" in told
+    assert "3 homes (1 join later), 2 devices each; 2 training days" in told
     assert "day 2/2  saved_share" in told and f"Next: jaxanon evaluate {out}" in told
     # What the shell trains is what Python trains of these: energy/test_method.py.
     homes = energy.load_homes("simulated", homes=3, devices=2, days=2, test_days=1)
@@ -44,22 +44,25 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     assert "held-out day 2 homes saved" in capsys.readouterr().out
     for words, message in (
         (["evaluate", out], "report.json exists; pass overwrite=True"),
-        (["evaluate", out, "--join", "0.5"], "--join and --epsilons are not of pfdrl"),
-        (["evaluate", out, "--attacks", "mlp"], "nobody attacks a street of homes"),
+        (["personalize", out], "a run of pfdrl, which has no windows"),
+        (
+            ["evaluate", out, "--attacks", "mlp"],
+            "--attacks applies to windows, and pfdrl has none",
+        ),
         (
             ["train", "pfdrl", *WORDS, "--source", "x", "--output-dir", f"{out}-2"],
             "source does not apply to 'simulated'",
         ),
         (
             ["sample", out, "--label", "x", "--output", "x.npz"],
-            "a run of pfdrl, which has no windows to read",
+            "a run of pfdrl, which has no windows; use",
         ),
         (["train", "pfdrl", *WORDS, "--output-dir", out], "already holds a run"),
         (
             ["train", "pfdrl", "--dataset", "none", "--output-dir", f"{out}-2"],
             "got 'none'",
         ),
-        (["train", "pdfrl"], "scaffold; pfdrl switches standby off."),
+        (["train", "pdfrl"], "scaffold. Controllers: pfdrl."),
     ):
         assert app.main(words) == 2
         assert message in " ".join(capsys.readouterr().err.split())

@@ -30,13 +30,16 @@ def test_what_agrees_or_is_not_said_passes(told):
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        ({"channels": ["y", "x"]}, r"has channels \['y', 'x'\], .* on \['x', 'y'\]"),
-        ({"units": ["g", "m/s^2"]}, r"has units \['g', 'm/s\^2'\], .* on \['g', 'g'\]"),
-        ({"rate_hz": 100}, "has 100 samples a second .* trained on 50; resample it"),
-        ({"rate_hz": 49.4}, "has 49.4 samples"),
-        ({"rate_hz": 50.6}, "has 50.6 samples"),
-        ({"rate_hz": 0.0}, "has 0 samples"),
-        ({"rate_hz": np.nan}, "has nan samples"),
+        ({"channels": ["y", "x"]}, r"channels \['x', 'y'\] as in .*, got \['y', 'x'\]"),
+        (
+            {"units": ["g", "m/s^2"]},
+            r"units \['g', 'g'\] as in .*, got \['g', 'm/s\^2'\]",
+        ),
+        ({"rate_hz": 100}, "must be 50 as in training, got 100; resample it"),
+        ({"rate_hz": 49.4}, "got 49.4;"),
+        ({"rate_hz": 50.6}, "got 50.6;"),
+        ({"rate_hz": 0.0}, "got 0;"),
+        ({"rate_hz": np.nan}, "got nan;"),
     ],
 )
 def test_what_is_otherwise_is_refused(told, why):

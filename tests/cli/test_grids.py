@@ -32,15 +32,15 @@ def test_axes_may_share_a_word():
     ("word", "message"),
     [
         ("alpha=1:0:0.1", "got '1:0:0.1'"),
-        ("alpha=0:1:0", "a step that is not 0"),
+        ("alpha=0:1:0", "with a step from the first toward"),
         ("alpha=a:b:c", "got 'a:b:c'"),
         ("alpha=nan:1:1", "got 'nan:1:1'"),
         ("alpha=0:inf:1", "got '0:inf:1'"),
-        ("alpha=0:1", "takes values such as 0.6, got '0:1'. FIRST:LAST:STEP are all"),
-        ("inner_steps=1:2:0.5", "takes values such as 1, got 1.0"),
-        ("alfa=0:8:1", "names 'alfa', which is no setting; settings are ['alpha', "),
+        ("alpha=0:1", "must have values such as 0.6, got '0:1'. FIRST:LAST:STEP is"),
+        ("inner_steps=1:2:0.5", "must have values such as 1, got 1.0"),
+        ("alfa=0:8:1", "must name settings, got 'alfa'; the settings are ['alpha', "),
         ("alfa=0:8:1", "Did you mean 'alpha'?"),
-        ("lambda=0.1,lambda_=0.2", "--grid names 'lambda_' twice"),
+        ("lambda=0.1,lambda_=0.2", "each setting once, got 'lambda_' twice"),
     ],
 )
 def test_what_is_no_range(word, message):

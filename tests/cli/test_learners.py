@@ -46,7 +46,7 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     folder = learned(
         "atlas", "--epsilon", "1", "--max-examples", "32", "--max-rounds", "2"
     )
-    spent = "Spent after 2 rounds: epsilon 1 of 1, bought for 2 rounds; "
+    spent = "Spent after 2 rounds: epsilon 1 of 1 for 2 rounds; see "
     assert f"{spent}jaxanon privacy {folder}" in capsys.readouterr().out
     assert app.main(["evaluate", str(folder)]) == 0
     told = " ".join(capsys.readouterr().out.split())
@@ -64,7 +64,7 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     for words in (["privacy"], ["evaluate", "--overwrite"]):
         assert app.main([*words, str(folder)]) == 2
         assert "privacy.json is damaged" in capsys.readouterr().err
-    damaged = {"epsilon": 1.0, "max_rounds": {"done": 2, "begun": "more"}}
+    damaged = {"epsilon": 1.0, "rounds": {"done": 2, "begun": "more"}}
     (folder / "privacy.json").write_text(json.dumps(damaged))
     assert app.main(["privacy", str(folder)]) == 2
     assert "privacy.json is damaged" in capsys.readouterr().err
@@ -78,7 +78,7 @@ def test_learners_do_not_anonymize(learned, file, tmp_path, capsys):
     folder = learned("fedavg")
     words = ["--input", str(file), "--output", str(tmp_path / "safe.npy")]
     assert app.main(["anonymize", str(folder), *words]) == 2
-    assert "fedavg predicts activity" in capsys.readouterr().err
+    assert "fedavg cannot anonymize windows" in capsys.readouterr().err
     assert not (tmp_path / "safe.npy").exists()
 
 
@@ -124,21 +124,16 @@ def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
     words = ["--private", "gender", "--shared-layers", "1", *TINY, "--output-dir", out]
     assert app.main(["train", "fedper", *named, *words]) == 0
     capsys.readouterr()
-    assert app.main(["evaluate", out, "--join", "0.5", "--join-rounds", "2"]) == 0
+    new = ["personalize", out, "--new-client-fraction", "0.5"]
+    assert app.main([*new, "--num-rounds", "2"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "fits to 12 windows in 2 rounds alone" in told
+    assert "New clients fine-tune on 12 windows, 2 rounds." in told
     report = json.loads((tmp_path / "run" / "newcomers" / "report.json").read_text())
     (row,) = report["clients"]
     assert row["subject"] == "2" and not row["new"] and 0 < row["windows"] <= 12
-    assert app.main(["evaluate", out, "--join", "0.5"]) == 2
+    assert app.main(new) == 2
     assert "--overwrite" in capsys.readouterr().err
-    assert app.main(["evaluate", out, "--join", "0.5", "--epsilons", "1"]) == 2
-    assert "--join is of learners" in capsys.readouterr().err
-    assert app.main(["evaluate", out, "--join-rounds", "2"]) == 2
-    assert "give --join, too" in capsys.readouterr().err
-    assert app.main(["evaluate", out, "--join", "0.5", "--attacks", "mlp"]) == 2
-    assert "nobody attacks who joins" in capsys.readouterr().err
-    # What is attacked by unless others are named is not passed over either.
+    # The default attackers are refused, too, if they are named.
     assert app.main(["evaluate", out, "--overwrite", "--attacks", "mlp,forest"]) == 2
     assert "attacks, share and judges must be None" in capsys.readouterr().err
     with pytest.raises(ValueError, match="attacks, share and judges must be None"):

@@ -1,5 +1,6 @@
 """``jaxanon privacy``: what noise costs, and which noise a budget needs."""
 
+import json
 import re
 
 import pytest
@@ -41,7 +42,7 @@ def test_what_noise_spends(ask):
         "--noise-multiplier 1.1 --num-examples 400 --batch-size 20 "
         "--rounds 3 --local-steps 5"
     )
-    assert status == 0 and "Noisy sums: 15, each of a sample of 0.05" in told
+    assert status == 0 and "Noisy sums: 15, each over a fraction 0.05" in told
     each = SampledGaussian(noise_multiplier=1.1, sampling_probability=0.05, steps=15)
     assert cells(told, "pld")[0] == pytest.approx(epsilon_spent([each], 1e-5), rel=1e-3)
 
@@ -56,14 +57,29 @@ def test_what_a_budget_needs(ask):
 
 def test_what_atlas_claims_and_what_holds(ask):
     status, told = ask("--noise-multiplier 2 2 2 2 --scores .9 .5 .7 .3")
-    assert status == 0 and "cost a budget of their own" in told
-    claimed, held = cells(told, "claimed for all"), cells(told, "C")
+    assert status == 0 and "require a separate budget" in told
+    claimed, held = cells(told, "claimed"), cells(told, "C")
     assert claimed[:1] == [1.0] and held[0] == 0.4664 and held[1] > 2 * claimed[1]
+
+
+def test_json_is_all_of_stdout(capsys):
+    """Both tables as numbers; sentences and tables go to stderr."""
+    words = "--noise-multiplier 1.1 --sampling-probability 0.05 --rounds 15 --json"
+    assert app.main(["privacy", *words.split()]) == 0
+    told = capsys.readouterr()
+    each = SampledGaussian(noise_multiplier=1.1, sampling_probability=0.05, steps=15)
+    result = json.loads(told.out)
+    assert result["epsilon"]["pld"] == pytest.approx(epsilon_spent([each], 1e-5))
+    assert result["steps"] == 15 and "Noisy sums" in told.err
+    words = "atlas --privacy-unit client --epsilon 4 --max-rounds 3 --clients 9 --json"
+    assert app.main(["privacy", *words.split()]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["epsilon"] == pytest.approx(4.0, rel=0.01) and report["steps"] == 3
 
 
 def test_a_delta_that_is_too_large_is_told_of(ask):
     status, told = ask("--epsilon 2 --num-examples 100 --delta 0.1")
-    assert status == 0 and "Warning: delta 0.1 is no less than 1 / 100" in told
+    assert status == 0 and "Warning: delta should be well below 1 / 100" in told
 
 
 def test_what_a_client_of_atlas_needs(ask):
@@ -75,12 +91,13 @@ def test_what_a_client_of_atlas_needs(ask):
         status == 0 and "satisfies epsilon 4 at delta 1e-05 for any other data" in told
     )
     want = 2 * noise_multiplier_for(4.0, 1e-5, steps=3)
-    assert cells(told, "all that a step releases")[0] == pytest.approx(want, rel=2e-3)
+    assert cells(told, "all releases of a step")[0] == pytest.approx(want, rel=2e-3)
     # And back: what that noise spends, in three rounds and in six.
     known = f"atlas --privacy-unit client --clients 100 --noise-multiplier {want}"
     assert "satisfies epsilon 4 at" in ask(f"{known} --max-rounds 3")[1]
     more = [SampledGaussian(noise_multiplier=want / 2, steps=6)]
-    assert f"epsilon {epsilon_spent(more, 1e-5):.3g} " in ask(f"{known} --rounds 6")[1]
+    spent = f"epsilon {epsilon_spent(more, 1e-5):.3g} "
+    assert spent in ask(f"{known} --max-rounds 6")[1]
 
 
 def test_what_released_scores_need_beside_the_steps(ask):
@@ -88,13 +105,16 @@ def test_what_released_scores_need_beside_the_steps(ask):
     lots += "--epsilon 2 --delta .001"
     status, told = ask(f"atlas --scores released --score-fraction .2 {lots}")
     assert status == 0 and "; scores by themselves 0.4." in told
-    scores, steps = cells(told, "scores, once a round")[0], cells(told, "all that a")[0]
+    scores, steps = (
+        cells(told, "scores, once per round")[0],
+        cells(told, "all releases")[0],
+    )
     each = [
         SampledGaussian(noise_multiplier=z, sampling_probability=1 / 4, steps=count)
         for z, count in ((steps, 6), (scores, 3))
     ]
     assert epsilon_spent(each, 1e-3) == pytest.approx(2.0, rel=0.01)
-    assert steps > cells(ask(f"atlas {lots}")[1], "all that a step releases")[0]
+    assert steps > cells(ask(f"atlas {lots}")[1], "all releases of a step")[0]
 
 
 def test_what_atlas_as_published_leaves_of_its_noise(ask):
@@ -112,9 +132,9 @@ def test_what_dp_fedavg_spends_on_sums_and_on_counts(ask):
     )
     assert status == 0 and "a client with all its windows more or less" in told
     want = noise_multiplier_for(3.0, 1e-5, sampling_probability=0.5, steps=4)
-    joint = cells(told, "all that a step releases")[0]
+    joint = cells(told, "all releases of a step")[0]
     assert joint == pytest.approx(want, rel=2e-3)
-    sums, counts = cells(told, "of it, sums")[0], cells(told, "of it, counts")[0]
+    sums, counts = cells(told, "of these, sums")[0], cells(told, "of these, counts")[0]
     assert sums**-2 + (2 * counts) ** -2 == pytest.approx(joint**-2, rel=2e-3)
     assert (2 * counts) ** -2 == pytest.approx(0.05 * joint**-2, rel=2e-3)
 
@@ -141,16 +161,16 @@ def test_what_noisy_steps_of_fedsgd_ldp_need(ask):
     )
     want = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.5, steps=15)
     assert status == 0
-    assert cells(told, "all that a step releases")[0] == pytest.approx(want, rel=2e-3)
+    assert cells(told, "all releases of a step")[0] == pytest.approx(want, rel=2e-3)
     few = "fedsgd_ldp --max-examples 20 --batch-size 20 --max-rounds 1 --delta .1"
     for words in (few, f"{few} --noise-multiplier 2"):
-        assert "Warning: delta 0.1 is no less than 1 / 20" in ask(words)[1]
+        assert "Warning: delta should be well below 1 / 20" in ask(words)[1]
 
 
 @pytest.mark.parametrize("words", ["--epsilon 11", "ldp_fl --weights 9 --epsilon 11"])
 def test_an_epsilon_that_promises_nothing_is_told_of(words, ask):
     status, told = ask(words)
-    assert status == 0 and "Warning: epsilon 11 is should be at most 10 next" in told
+    assert status == 0 and "Warning: epsilon should be at most 10, got 11" in told
 
 
 @pytest.mark.parametrize("learner", ["", "atlas --privacy-unit client --max-rounds 1 "])
@@ -171,42 +191,48 @@ def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "or either --noise-multiplier"),
-        ("--epsilon 1 --noise-multiplier 1", "or either --noise-multiplier"),
-        ("--epsilon 1 --scores .5", "--scores are of layers"),
-        ("--noise-multiplier 1 --scores .5 .5", "scores must be 1, one for each"),
+        ("", "or --noise-multiplier to compute"),
+        ("--epsilon 1 --noise-multiplier 1", "or --noise-multiplier to compute"),
+        ("--epsilon 1 --scores .5", "--scores requires --noise-multiplier"),
+        (
+            "--noise-multiplier 1 --scores .5 .5",
+            "scores must have 1 entries, one for each",
+        ),
         ("--noise-multiplier 0", "noise_multiplier must be finite and > 0"),
         ("--epsilon -1", "epsilon must be finite and > 0"),
         ("--epsilon 1 --rounds 0", "--rounds must be >= 1, got 0"),
-        ("--epsilon 1 --batch-size 3", "--batch-size needs --num-examples"),
+        ("--epsilon 1 --batch-size 3", "--batch-size requires --num-examples"),
         ("--epsilon 1 --num-examples 9 --batch-size 10", "between 1 and 9, got 10"),
         (
             "--epsilon 1 --num-examples 9 --batch-size 3 --sampling-probability .5",
-            "say the same thing",
+            "exclude each other",
         ),
         ("--epsilon 1 --sampling-probability 2", "must be in (0, 1], got 2.0"),
         ("--epsilon 1 --delta 1", "delta must be below 1"),
         (
             "fedavg",
-            "fedavg trains without noise, and spends no epsilon; it is spent",
+            "got 'fedavg', which trains without noise",
         ),
-        ("atlas --epsilon 0", "epsilon must be > 0: of 0 there is no noise"),
-        ("dp_fedavg", "give how many: --clients"),
-        ("ldp_fl", "give how many: --weights"),
+        ("atlas --epsilon 0", "epsilon must be > 0, got 0"),
+        ("dp_fedavg", "pass --clients"),
+        ("ldp_fl", "pass --weights"),
         ("ldp_fl --weights 0", "--weights must be >= 1, got 0"),
-        (f"atlas {FEW} --score-multiplier 1", "leave out --score-multiplier"),
+        (f"atlas {FEW} --score-multiplier 1", "omit --score-multiplier"),
         (
             f"atlas {FEW} --scores released --score-multiplier 1",
-            "give both --noise-multiplier and --score-multiplier",
+            "pass both --noise-multiplier and --score-multiplier",
         ),
         (
             "atlas --max-rounds 1 --noise-multiplier 0",
             "must be finite and > 0, got 0.0",
         ),
         ("gone/run", "gone/run does not exist; give the folder of a run"),
-        ("run --epsilon 1", "what run spent is in it; leave the options out"),
-        ("run --delta 1e-6", "what run spent is in it; leave the options out"),
-        ("run --num-examples 9", "what run spent is in it; leave the options out"),
+        ("run --epsilon 1", "run records the privacy of its run; leave the options"),
+        ("run --delta 1e-6", "run records the privacy of its run; leave the options"),
+        (
+            "run --num-examples 9",
+            "run records the privacy of its run; leave the options",
+        ),
     ],
 )
 def test_says_what_was_wrong(words, message, ask):

@@ -67,7 +67,7 @@ def test_a_budget_lasts_across_calls_and_is_never_overspent(
     assert anonymize("--budget", ledger, out="more.npy") == 2
     said = capsys.readouterr().err
     assert "at most 64, which is left of 100" in said
-    assert "32 windows at most" in said
+    assert "at most 32 windows" in said
     assert not (tmp_path / "more.npy").exists() and edge.Budget(ledger).spent == 36.0
     assert anonymize("--budget", ledger, "--epsilon", 0.25) == 0
     assert edge.Budget(ledger).spent == 54.0
@@ -78,8 +78,8 @@ def test_a_budget_lasts_across_calls_and_is_never_overspent(
 def test_what_a_release_is_not_says_what_it_is(released, anonymize, capsys):
     assert app.main(["privacy", str(released)]) == 2
     assert "`jaxanon anonymize --budget FILE` counts" in capsys.readouterr().err
-    assert app.main(["evaluate", str(released), "--join", "0.5"]) == 2
-    assert "and deeprotect anonymizes; leave --join out" in capsys.readouterr().err
+    assert app.main(["personalize", str(released)]) == 2
+    assert "got deeprotect, which anonymizes" in capsys.readouterr().err
     assert anonymize("--input", "nothing.npz", run="no_run") == 2
     assert "no_run holds no run" in capsys.readouterr().err
 
@@ -92,6 +92,18 @@ def test_what_is_clipped_is_counted(anonymize, file, capsys):
     assert 0 < count < len(windows)
     told = " ".join(capsys.readouterr().out.split())
     assert f"{beyond.sum()} numbers of {count} windows were outside" in told
+
+
+def test_help_of_a_run_has_only_flags_of_its_method(released, folder, capsys):
+    """A guarantee for deeprotect; neither that nor diffusion for blinder."""
+    shown = []
+    for words in ([str(released)], [str(folder)], []):
+        with pytest.raises(SystemExit):
+            app.main(["anonymize", *words, "--help"])
+        shown.append(capsys.readouterr().out)
+    assert ["--epsilon" in each for each in shown] == [True, False, True]
+    assert ["--guidance-scale" in each for each in shown] == [False, False, True]
+    assert all("--output" in each for each in shown)
 
 
 def test_less_epsilon_is_more_noise(released, file):
@@ -113,8 +125,8 @@ def test_less_epsilon_is_more_noise(released, file):
         (["--epsilon", "0"], "epsilon must be finite and > 0, got 0.0"),
         (["--epsilon", "inf"], "epsilon must be finite and > 0"),
         (["--budget", "no.json"], "no.json holds no budget"),
-        (["--budget-total", "3"], "--budget-total is of a file"),
-        (["--budget", "b.json", "--seed", "1"], "a budget is of noise that nobody"),
+        (["--budget-total", "3"], "--budget-total requires --budget"),
+        (["--budget", "b.json", "--seed", "1"], "--budget requires secret noise"),
         (
             ["--budget", "new.json", "--budget-total", "-1"],
             "of a budget must be > 0",
@@ -152,7 +164,7 @@ def test_modes_do_not_share_a_budget(released, file, tmp_path):
     run, path = run_folder.open_run(released), tmp_path / "b.json"
     windows, key = np.load(file)["windows"], release.secret_key()
     budget = release.open_budget(run, path, 1000.0)
-    with pytest.raises(ValueError, match="is a budget of any two windows, and these"):
+    with pytest.raises(ValueError, match="must hide any two windows, got windows that"):
         release.release(named(run), key, windows, budget)
     own = tmp_path / "named.json"
     budget = release.open_budget(named(run), own, 1000.0)
@@ -225,7 +237,8 @@ def test_inferences_are_listed_and_name_attributes(released, capsys, tmp_path):
 
 
 def test_what_is_read_over_epsilon(released, capsys):
-    words = ["evaluate", str(released), "--epsilons", "0.5,30", "--attacks", "tree"]
+    words = ["budget-curve", str(released), "--epsilons", "0.5", "30"]
+    words += ["--attacker", "tree"]
     assert app.main(words) == 0
     told = capsys.readouterr().out
     assert "activity (useful)" in told and "gender (sensitive)" in told
@@ -246,17 +259,17 @@ def test_what_is_read_over_epsilon(released, capsys):
     [
         (["--epsilons", "1,two"], "--epsilons must be numbers"),
         (["--epsilons", "0"], "epsilon must be finite and > 0"),
-        (["--epsilons", "1", "--attacks", "nobody"], "attacks must be among"),
-        (["--epsilons", "1", "--attacks", "tree,stream"], "stream is not tried at eac"),
+        (["--epsilons", "1", "--attacker", "nobody"], "attacks must be among"),
+        (["--epsilons", "1", "--attacker", "stream"], "--attacker must be a model"),
     ],
 )
 def test_a_curve_says_what_was_wrong(words, message, released, capsys):
-    assert app.main(["evaluate", str(released), "--overwrite", *words]) == 2
+    assert app.main(["budget-curve", str(released), "--overwrite", *words]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_curve_of_what_guarantees_nothing(folder, capsys):
-    assert app.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
+    assert app.main(["budget-curve", str(folder), "--epsilons", "1"]) == 2
     assert (
         "epsilon must come from a run with a guarantee, got a run of blinder"
         in capsys.readouterr().err

@@ -44,8 +44,8 @@ def sample(hub, tmp_path, opened_once):
 
 
 def test_windows_of_named_classes_are_written(sample, tmp_path, capsys):
-    assert sample("--label", "fast, slow", "--count", 3, "--seed", 1) == 0
-    assert "6 windows of 8 samples made" in " ".join(capsys.readouterr().out.split())
+    assert sample("--label", "fast", "slow", "--count", 3, "--seed", 1) == 0
+    assert "6 windows of 8 samples: " in " ".join(capsys.readouterr().out.split())
     made = np.load(tmp_path / "made.npz")
     names = ["activity", "activity_names", "channels", "rate_hz", "units", "windows"]
     assert sorted(made) == names
@@ -102,22 +102,26 @@ def test_what_is_refused(sample, capsys):
         (
             ("--label", "fast", "--negative-guidance-scale", 2),
             {},
-            "away from what --avoid n",
+            "requires --avoid",
         ),
-        (("--label", "fast", "--avoid", "activity=fast"), {}, "that --label asks for"),
+        (
+            ("--label", "fast", "--avoid", "activity=fast"),
+            {},
+            "must differ from --label",
+        ),
         (("--label", "fast", "--seconds", "nan"), {}, "seconds must be finite, got n"),
         (("--label", "fast", "--seconds", "inf"), {}, "seconds must be finite, got i"),
         (
             ("--label", "hop"),
             {},
-            "--label must be of ('slow', 'fast'), classes of 'act",
+            "--label must be among ('slow', 'fast'), classes of 'act",
         ),
-        (("--label", "fast,fast"), {}, "--label names a class twice"),
-        (("--label", "fast", "--sampler", "euler"), {}, "solver must be one of"),
+        (("--label", "fast,fast"), {}, "--label must name each class once"),
+        (("--label", "fast", "--sampler", "euler"), {}, "sampler must be one of"),
         (("--label", "fast", "--count", 0), {}, "--count must be >= 1, got 0"),
         (
             ("--label", "fast"),
-            {"output_dir": "made.npy"},
+            {"out": "made.npy"},
             "--output must end in .npz, got",
         ),
     ]
@@ -133,7 +137,7 @@ def test_what_does_not_fit_into_memory_is_refused(sample, capsys, monkeypatch):
     assert sample("--label", "fast", "--seconds", 24, out="long.npz") == 0
     for words in (("--count", 4), ("--count", 10**12), ("--seconds", 25)):
         assert sample("--label", "fast", *words) == 2
-        assert "3.58e-07 are free; ask for less" in capsys.readouterr().err
+        assert "must fit into 3.58e-07 GiB" in capsys.readouterr().err
     monkeypatch.setattr("jaxanon.federated.engine.memory.free_on_host", lambda: None)
     assert sample("--label", "fast", out="one.npz") == 0  # Where nobody says.
 

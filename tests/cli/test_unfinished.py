@@ -18,7 +18,7 @@ def test_what_is_resumed_and_is_not_there_is_said(
 
     monkeypatch.setattr(trainer, "train", too_early)
     words = train_words(file, out)
-    said = f"There is no run in {out} yet; this is its beginning."
+    said = f"{out} has no run yet; starting one."
     for more, there in (["--resume"], True), ([], False):
         assert app.main([*words, *more]) == 2
         assert (said in capsys.readouterr().out) == there
@@ -46,8 +46,8 @@ def test_what_keeps_no_guarantee_is_not_told_as_spent(tmp_path, capsys):
     assert not capsys.readouterr().out
     told = {"epsilon": 90.0, "holds": False, "rounds": {"done": 2, "asked": 2}}
     for holds, said in (
-        (False, "No guarantee; jaxanon"),
-        (True, "epsilon 90; jaxanon"),
+        (False, "No guarantee; see jaxanon"),
+        (True, "epsilon 90; see jaxanon"),
     ):
         ledger.write_report(tmp_path, told | {"holds": holds})
         console.spent(run)

@@ -191,7 +191,8 @@ def test_the_command_counts_what_it_made(folder, capsys):
     ]
     words += [
         "--channels",
-        "x, y",
+        "x",
+        "y",
         "--labels",
         "act",
         "--rate-hz",

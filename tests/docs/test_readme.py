@@ -104,12 +104,8 @@ def _refused(commands, there):
             out = f"runs/{folder}{'-sweep' if verb == 'sweep' else ''}"
         read = [_value(words, "--input"), _value(words, "--dataset"), folder]
         read = [name for name in read if name and re.search(r"/|\.\w", name)]
-        read = [name for name in read if not name.endswith(".csv") or name in there]
-        report = verb == "evaluate" and (
-            folder,
-            "--epsilons" in words,
-            "--join" in words or "--new-client-fraction" in words,
-        )
+        tests = "evaluate", "budget-curve", "personalize"
+        report = verb in tests and (folder, verb)
         again = {"--resume", "--overwrite", "--process-id"} & set(words)
         kind = {"anonymize": ".npy", "sample": ".npz", "export": ".onnx"}.get(verb, "")
         if (
@@ -135,9 +131,9 @@ def test_commands_follow_one_another(path):
 
 
 def test_commands_that_would_be_refused_are_found():
-    said = """train a --output-dir r/a; train a --output-dir=r/a
-        train b; train b --resume; train b
-        evaluate r/a; evaluate r/a --epsilons 1; evaluate r/a; evaluate r/x
+    said = """train a --output-dir r/a; train a --output-dir=r/a; train b
+    train b --resume; train b
+        evaluate r/a; budget-curve r/a --epsilons 1; evaluate r/a; evaluate r/x
         anonymize r/a --input x.npz --output s.npy
         anonymize r/a --input y.npz --output t.npy
         anonymize r/a --input x.npz --output t.npz; sample r/a --output s.npy

@@ -88,7 +88,7 @@ def test_where_nobody_trained_the_page_says_how_to_join(run_of, apart, tmp_path)
     report = ja.evaluate(run_of("fedavg"), apart, output_dir=tmp_path)
     assert report["new_clients"] == report["mean"]["accuracy"]
     page = " ".join((tmp_path / "report.html").read_text().split())
-    assert "No client has training windows. `jaxanon evaluate --new-client" in page
+    assert "No client has training windows. `jaxanon personalize`" in page
 
 
 @pytest.mark.parametrize("name", ["atlas", "fedavg", "fedsgd_ldp", "localized"])

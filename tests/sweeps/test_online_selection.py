@@ -177,11 +177,11 @@ def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
 
 @pytest.mark.slow
 def test_the_sweep_s_folder_is_attacked_as_one(folder, capsys):
-    assert app.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
-    assert "are of one run; give a member's folder" in capsys.readouterr().err
+    assert app.main(["budget-curve", str(folder), "--epsilons", "1"]) == 2
+    assert "holds a sweep; name the folder of one member" in capsys.readouterr().err
     asked = ["evaluate", str(folder), "--attacks", "tree,fingerprint"]
     assert app.main(asked) == 0
-    assert "go through one of 2 models" in capsys.readouterr().out
+    assert "One of 2 models rewrites each five" in capsys.readouterr().out
     report = json.loads((folder / "report.json").read_text())
     assert report["method"]["name"] == "dysan, online"
     settings = report["method"]["config"]["models"]
