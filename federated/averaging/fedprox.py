@@ -11,8 +11,8 @@ def fedprox(
 ) -> FederatedAlgorithm:
     """Builds FedProx: FedAvg with the penalty ``mu / 2 ‖w - w_server‖²`` on clients.
 
-    ``init(key, learning_rate=0.1, mu=0.1)``; ``mu=0`` is FedAvg. ``info["loss"]`` is
-    the mean over steps and the cohort, without the penalty.
+    ``init(key, learning_rate=0.1, proximal_mu=0.1)``; ``proximal_mu=0`` is FedAvg.
+    ``info["loss"]`` is the mean over steps and the cohort, without the penalty.
 
     Args:
       init_fn: ``key -> params``.
@@ -37,7 +37,7 @@ def fedprox(
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fedprox(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=2), num_clients=1)
-      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5, mu=0.5)
+      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5, proximal_mu=0.5)
       >>> clients = stack([jnp.array([4.0])])
       >>> algorithm.update(jax.random.key(1), state, clients)[0].params
       Array(2.5, dtype=float32)

@@ -25,8 +25,9 @@ def ditto(
     """Builds Ditto: clients train the shared model and a personal model.
 
     The personal model minimises the loss plus ``pull / 2`` times its squared distance
-    from the server's model. ``init(key, learning_rate=0.1, pull=0.1)``; ``pull`` is λ,
-    and with 0 personal models train alone. ``info`` has the mean losses without
+    from the server's model. ``init(key, learning_rate=0.1, proximal_weight=0.1)``;
+    ``proximal_weight`` is λ, and with 0 personal models train alone. ``info`` has the
+    mean losses without
     penalty: ``"loss"`` of the shared model and ``"own loss"`` of the personal model.
 
     Args:
@@ -50,7 +51,8 @@ def ditto(
       >>> algorithm = ditto(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1),
       ...     own_steps=Steps(num_steps=2), num_clients=2)
-      >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5, pull=1.0)
+      >>> state = algorithm.init(
+      ...     jax.random.key(0), learning_rate=0.5, proximal_weight=1.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
       >>> state.params, state.own

@@ -30,9 +30,9 @@ def pfedme(
     the loss plus ``pull / 2`` times its squared distance from the client's copy of the
     shared model. The copy then moves by ``server_learning_rate * pull`` of the distance
     to the personal model. ``init(key, learning_rate=0.1, server_learning_rate=0.05,
-    pull=1.0, mix=1.0)``: ``pull`` is λ, ``server_learning_rate`` is η, and ``mix`` is
-    β, the weight of the clients' mean in the server's update. ``info["loss"]`` is the
-    mean loss of personal models before a step.
+    proximal_weight=1.0, mix=1.0)``: ``proximal_weight`` is λ, ``server_learning_rate``
+    is η, and ``mix`` is β, the weight of the clients' mean in the server's update.
+    ``info["loss"]`` is the mean loss of personal models before a step.
 
     Args:
       init_fn: ``key -> params``.
@@ -58,7 +58,8 @@ def pfedme(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), own_steps=1,
       ...     num_clients=1)
       >>> state = algorithm.init(
-      ...     jax.random.key(0), learning_rate=0.5, server_learning_rate=0.25, pull=2.0)
+      ...     jax.random.key(0), learning_rate=0.5,
+      ...     server_learning_rate=0.25, proximal_weight=2.0)
       >>> state, _ = algorithm.update(
       ...     jax.random.key(1), state, stack([jnp.array([4.0])]))
       >>> state.own, state.params

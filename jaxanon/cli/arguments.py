@@ -58,8 +58,8 @@ def parse(words: tuple[str, ...], config_class: type) -> dict[str, list]:
 
     Example:
       >>> from jaxanon.methods import config_class
-      >>> parse(("gamma=1,.5", "hidden=(8,),(16,8)"), config_class("blinder"))
-      {'gamma': [1.0, 0.5], 'hidden': [(8,), (16, 8)]}
+      >>> parse(("gamma=1,.5", "hidden_sizes=(8,),(16,8)"), config_class("blinder"))
+      {'gamma': [1.0, 0.5], 'hidden_sizes': [(8,), (16, 8)]}
       >>> parse(("alpha=0.1:0.3:0.1,lambda=0.5",), config_class("dysan"))
       {'alpha': [0.1, 0.2, 0.3], 'lambda_': [0.5]}
     """

@@ -56,9 +56,10 @@ def evaluate(
 
     Example:
       >>> import jaxanon as ja
-      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, test_days=1)
       >>> method = energy.pfdrl_method(
-      ...     homes.spec, days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1,
+      ...     homes.spec, days=1, test_days=1, forecaster="lr",
+      ...     hidden_sizes=(4,), alpha=1,
       ...     slot_min=720)
       >>> run = ja.train(method, homes, progress=False)
       >>> sorted(evaluate(run, homes)["overall"])[:2]
