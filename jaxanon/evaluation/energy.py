@@ -56,7 +56,8 @@ def evaluate(
 
     Example:
       >>> import jaxanon as ja
-      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, test_days=1)
+      >>> homes = energy.load_homes(
+      ...     "simulated", homes=2, devices=1, days=1, test_days=1)
       >>> method = energy.pfdrl_method(
       ...     homes.spec, days=1, test_days=1, forecaster="lr",
       ...     hidden_sizes=(4,), alpha=1,

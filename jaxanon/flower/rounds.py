@@ -158,7 +158,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         losses = {name: float(value) for name, value in first_info.items()}
         if not (np.isfinite([*losses.values()]).all() and bool(state_is_finite(after))):
             raise FloatingPointError(
-                f"the losses or parameters are no longer finite in round "
+                "losses and parameters must be finite, got NaN or infinity in round "
                 f"{int(after.round)}; lower the learning rate, or --max-message-norm."
             )
         return after, losses, accepted

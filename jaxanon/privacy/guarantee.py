@@ -134,7 +134,7 @@ def of_steps(config) -> Guarantee | None:
 
     Example:
       >>> from jaxanon.learners.private import PrivateConfig
-      >>> guarantee = of_steps(PrivateConfig(epsilon=4.0, rounds=2))
+      >>> guarantee = of_steps(PrivateConfig(epsilon=4.0, max_rounds=2))
       >>> 3.9 < guarantee.epsilon(2) <= 4.0
       True
     """
@@ -164,8 +164,9 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
 
     Example:
       >>> from jaxanon.learners.private import DPFedAvgConfig
-      >>> guarantee = of_clients(DPFedAvgConfig(epsilon=8.0, rounds=2, cohort=0.5), 10)
-      >>> guarantee.lots.size, 7.9 < guarantee.epsilon(2) <= 8.0
+      >>> config = DPFedAvgConfig(epsilon=8.0, max_rounds=2, client_fraction=0.5)
+      >>> guarantee = of_clients(config, 10)
+      >>> guarantee.lots.expected_batch_size, 7.9 < guarantee.epsilon(2) <= 8.0
       (5.0, True)
     """
     if config.epsilon == 0:
@@ -200,7 +201,7 @@ def lots_of(config) -> PoissonSampling:
 
     Example:
       >>> from jaxanon.learners.private import PrivateConfig
-      >>> lots_of(PrivateConfig(max_examples=200, batch=20)).sampling_probability
+      >>> lots_of(PrivateConfig(max_examples=200, batch_size=20)).sampling_probability
       0.1
     """
     warn_of_delta(config.delta, config.max_examples)
@@ -221,7 +222,7 @@ def of_weights(config, weights: int, num_clients: int) -> PerWeight | None:
 
     Example:
       >>> from jaxanon.learners.private import LdpFlConfig
-      >>> guarantee = of_weights(LdpFlConfig(epsilon=4.0, rounds=2), 500, 9)
+      >>> guarantee = of_weights(LdpFlConfig(epsilon=4.0, max_rounds=2), 500, 9)
       >>> guarantee.holds, 3.9 < guarantee.epsilon(2) <= 4.0
       (True, True)
     """

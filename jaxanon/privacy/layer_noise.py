@@ -50,7 +50,7 @@ def noise_multiplier_of_layers(
       >>> scores = (0.9, 0.5, 0.7, 0.3)
       >>> for reading in READINGS:
       ...     print(reading, round(noise_multiplier_of_layers(
-      ...         [2.0] * 4, scores, noise_interpretation=reading), 4))
+      ...         [2.0] * 4, scores, reading=reading), 4))
       A 1.0
       B 1.5617
       C 0.4664

@@ -20,7 +20,7 @@ GENERAL_ATTACKERS = "mlp", "cnn", "forest", "boosting"
 
 GENERAL_ATTACKS = {
     "intrusive": "every attacker trained on raw windows",
-    "per-class": "one attacker per public class",
+    "per_class": "one attacker per public class",
     "stream": "streams of one person",
     "pairs": "linkage of two streams",
     "self-training": "attackers with few labels",

@@ -96,7 +96,7 @@ def train(
     Example:
       >>> import jaxanon as ja
       >>> data = ja.load("smartwatch", public="exercise", private=["side"])
-      >>> method = ja.methods.deeprotect(data.spec, hidden=(8, 4))
+      >>> method = ja.methods.deeprotect(data.spec, hidden_sizes=(8, 4))
       >>> run = train(method, data, epochs=1, progress=False)
       >>> run.anonymize(jax.random.key(1), data.test.windows[:3]).shape
       (3, 128, 6)

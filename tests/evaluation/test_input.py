@@ -118,7 +118,7 @@ def test_many_refuses_nothing_and_one_folder(cases):
         evaluate_each([], cases.data(), [])
     with pytest.raises(ValueError, match=r"one seed for each of 1 runs, got \[0, 1\]"):
         evaluate_each([cases.Run(cases.identity)], cases.data(), [0, 1])
-    with pytest.raises(ValueError, match="out must be None"):
+    with pytest.raises(ValueError, match="output_dir must be None"):
         evaluate_many([cases.Run(cases.identity)], cases.data(), output_dir="somewhere")
 
 

@@ -66,7 +66,7 @@ def test_every_attacker_has_a_row_and_whom_nobody_could_ask_has_none(written):
 
 @pytest.mark.parametrize("weights", ["float16", "int8"])
 def test_what_was_measured_had_other_weights(written, weights):
-    said = f"(subject split), before weights were set to {weights}:"
+    said = f"(subject split), before weights were cut to {weights}:"
     assert said in written(weights=weights)
 
 

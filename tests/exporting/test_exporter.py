@@ -243,7 +243,7 @@ def test_nothing_is_replaced_without_being_asked(run, data, tmp_path):
 def test_a_learner_rewrites_nothing(data, tmp_path):
     method = learners.build("fedavg", data.spec)
     run = Run(method, None, data.spec, None, [], {})
-    with pytest.raises(TypeError, match="fedavg cannot anonymize"):
+    with pytest.raises(TypeError, match="fedavg predicts activity but rewrites no"):
         exporting.export(run, tmp_path / "phone.onnx")
 
 

@@ -224,7 +224,7 @@ def test_what_is_written_is_read(arrays, sizes, asked, seed):
         found = stored.read(asked)
         with pytest.raises(IndexError, match=r"ids must be in \[0, "):
             stored.read([*asked, len(sizes)])
-        with pytest.raises(FileExistsError, match="holds clients already"):
+        with pytest.raises(FileExistsError, match="already holds clients"):
             fed.write_clients(folder, clients)
         about = folder / "clients.json"
         told = json.loads(about.read_text())

@@ -176,7 +176,7 @@ def test_lots_are_rows_each_as_likely_as_it_says(seed, mask):
         np.testing.assert_allclose(taken[:, mask].mean(axis=0), expected, atol=0.06)
         alone = fed.poisson_sample(keys()[0], mask, lots)
         chex.assert_trees_all_equal(alone, (index[0], real[0]))
-    with pytest.raises(ValueError, match="mask must have at most records = "):
+    with pytest.raises(ValueError, match="mask must have at most max_examples = "):
         fed.poisson_sample(jax.random.key(0), np.append(mask, False), WHOLE)
 
 
@@ -192,7 +192,7 @@ def test_what_lots_cost_is_what_they_are(q, records, z, steps):
         q,
         steps,
     )
-    assert (cost.capacity is None) == (lots.largest >= records)
+    assert (cost.max_batch_size is None) == (lots.largest >= records)
     with pytest.raises(ValueError, match="max_examples"):
         fed.sampled_gaussian(
             PoissonSampling(
@@ -265,7 +265,7 @@ def test_as_many_clients_side_by_side_as_there_is_room_for(sizes, clients, steps
     assert found == Layout(chunk_size=1, unroll=unroll)
     found = fed.default_layout(params, clients, backend="gpu", **options)
     alive, room = 3 * 4 * sum(sizes) + held, 4 << 30
-    side = clients if found.chunk is None else found.chunk
+    side = clients if found.chunk_size is None else found.chunk_size
     assert side == 1 or side * alive <= room
     assert side == clients or (side + 1) * alive > room
     assert found.unroll == unroll and 1 <= side <= clients

@@ -97,7 +97,7 @@ def test_json_that_no_stack_holds_is_damage(tmp_path):
 @pytest.mark.parametrize("text", [DEEP, '{"epsilon": 1e999, "check": 1}', "[1]"])
 def test_a_budget_of_other_json_is_damaged(text, tmp_path):
     (tmp_path / "budget.json").write_text(text)
-    with pytest.raises(ValueError, match="budget.json is no budget, or damaged"):
+    with pytest.raises(ValueError, match="budget.json is not a budget or is damaged"):
         Budget(tmp_path / "budget.json", 1.0)
 
 
@@ -206,7 +206,7 @@ def test_public_keys_that_are_none_are_refused(tmp_path):
     [
         ({"draws": ["noise"]}, "a draw must have a name"),
         ({"draws": [{"law": "normal", "shape": [1]}]}, "a draw must have a name"),
-        ({"input": {"name": "windows"}}, "input is not described"),
+        ({"input": {"name": "windows"}}, "input description is invalid"),
         ({"output": []}, "outputs of"),
         ({"format": float("inf")}, "cannot be read"),
     ],

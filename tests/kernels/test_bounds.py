@@ -21,7 +21,7 @@ from jaxanon.kernels.bounds import Range, check, declared, finite, setting
 
 # Settings that a config requires in addition to the tested one.
 NEEDED = {
-    "OccupancyGANConfig": {"hide": ("sit",)},
+    "OccupancyGANConfig": {"classes_to_hide": ("sit",)},
     "RAEConfig": {"black": ("sit",), "gray": ("walk",)},
     "RAEAAEConfig": {"black": ("sit",), "gray": ("walk",)},
     "Steps": {"num_steps": 2},

@@ -115,17 +115,19 @@ def test_default_follows_backend_and_memory():
     assert default(deep, 8, num_steps=20, backend="cpu") == Layout(
         chunk_size=1, unroll=1
     )
-    assert default(params, 8, backend="gpu").chunk == 1  # 3 GiB of 4 per client.
+    assert default(params, 8, backend="gpu").chunk_size == 1  # 3 GiB of 4 per client.
     small = {"w": jax.ShapeDtypeStruct((1 << 20,), jnp.float32)}
-    assert default(small, 300, backend="gpu").chunk is None
-    assert default(small, 400, backend="gpu").chunk == 341  # 4096 / 12, rounded down.
+    assert default(small, 300, backend="gpu").chunk_size is None
+    assert (
+        default(small, 400, backend="gpu").chunk_size == 341
+    )  # 4096 / 12, rounded down.
 
 
 def test_gradients_of_single_examples_take_room_too():
     small = {"w": jax.ShapeDtypeStruct((1 << 20,), jnp.float32)}
     default = federated.default_layout
     held = 116 << 20  # In addition to 12 MiB: 128 of them are 16 GiB.
-    assert default(small, 40, example_bytes=held, backend="gpu").chunk == 32
+    assert default(small, 40, example_bytes=held, backend="gpu").chunk_size == 32
 
 
 @pytest.mark.parametrize("name", ["atlas", "fedsgd_ldp"])

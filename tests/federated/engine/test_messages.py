@@ -45,7 +45,7 @@ def test_bad_ones_are_refused_by_name(name, value, why):
 def test_no_client_weighs_more_than_its_rows(weight):
     exchange.check_weight(0.0, 5.0)
     exchange.check_weight(5.0, 5.0)
-    with pytest.raises(ValueError, match="weight must be from 0 to 5"):
+    with pytest.raises(ValueError, match=r"weight must be in \[0, 5\]"):
         exchange.check_weight(weight, 5.0)
 
 

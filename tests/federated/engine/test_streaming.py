@@ -73,7 +73,7 @@ def test_any_of_many_clients_is_read_as_it_was_written(tmp_path):
             own = found.rows[name][place]
             np.testing.assert_array_equal(own[: len(array)], array)
             assert not own[len(array) :].any()
-    with pytest.raises(IndexError, match="from 0 to 299, got 0 to 300"):
+    with pytest.raises(IndexError, match=r"in \[0, 299\], got 0 to 300"):
         stored.read([0, 300])
 
 
@@ -81,9 +81,12 @@ def test_any_of_many_clients_is_read_as_it_was_written(tmp_path):
     ("clients", "message"),
     [
         ([], "at least one client"),
-        ([{"x": np.zeros(0)}], r"equally many rows, 1 at least, got \[0\]"),
+        ([{"x": np.zeros(0)}], r"same number of rows >= 1, got \[0\]"),
         ([{"x": np.zeros(2), "y": np.zeros(1)}], r"client 0 .* got \[1, 2\]"),
-        ([{"x": np.zeros(2)}, {"x": np.zeros((2, 1))}], "client 1 has arrays .* alike"),
+        (
+            [{"x": np.zeros(2)}, {"x": np.zeros((2, 1))}],
+            "client 1 must have arrays like",
+        ),
         ([{"x": np.float32(1)}], r"array 'x' of client 0 must .* got float32\[\]"),
         ([{"x": np.array(["a"])}], r"array 'x' of client 0 must .* got <U1\[1\]"),
     ],
@@ -97,7 +100,7 @@ def test_what_is_not_written(tmp_path, clients, message):
 
 def test_files_that_cannot_be_read(tmp_path):
     federated.write_clients(tmp_path, [{"x": np.ones(2)}, {"x": np.ones(1)}])
-    with pytest.raises(FileExistsError, match="holds clients already"):
+    with pytest.raises(FileExistsError, match="already holds clients"):
         federated.write_clients(tmp_path, [{"x": np.ones(2)}])
     about = tmp_path / "clients.json"
     told = json.loads(about.read_text())
