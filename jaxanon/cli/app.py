@@ -1,6 +1,7 @@
 """Entry point of the command line: parses one command and runs it."""
 
 import contextlib
+import contextvars
 import itertools
 import os
 import shlex
@@ -65,6 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
       0
     """
     argv = list(sys.argv[1:] if argv is None else argv)
+    return contextvars.copy_context().run(_main, argv)
+
+
+def _main(argv):
     arguments.words.set(argv)  # Other processes load the plugins again.
     if argv[:1] == ["--version"]:
         print(f"jaxanon {__version__}")

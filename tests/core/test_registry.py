@@ -238,7 +238,9 @@ def test_budgets_of_a_grid_are_each_heeded(data):
             sweep(grid={"max_rounds": [1, 2]}, epochs=2, **small)
     with pytest.warns(UserWarning, match="^1 runs train on the same data"):
         sweep(grid={"epsilon": [0.0, 2.0]}, epochs=1, **small)
-    with pytest.raises(ValueError, match="grid names 'noise_multiplier', which is no"):
+    with pytest.raises(
+        ValueError, match="grid must name settings, got 'noise_multiplier'"
+    ):
         sweep(grid={"noise_multiplier": [1.0, 2.0]}, epochs=1, **small)
 
 

@@ -63,7 +63,7 @@ def anonymizer(bad=BAD, **changes):
         | {"raw": scores(RIGHT, classes["subject"])},
         "mutual_information": {private: {"raw": 0.4321, "anonymized": 0.1234}},
         "attacks": {
-            "per-class": [
+            "per_class": [
                 row | {"scores": scores(HALF, classes[private]), "figures": {}}
             ],
             "inversion": [
