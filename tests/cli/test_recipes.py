@@ -67,5 +67,5 @@ def test_settings_classes_without_defaults_keep_their_checks():
     finally:
         recipes.arguments.words.reset(token)
     assert own(classes_to_hide=("a",)).privacy_loss == "paper"
-    with pytest.raises(ValueError, match="classes_to_hide must name at least one class"):
+    with pytest.raises(ValueError, match="classes_to_hide must name at least one"):
         own()

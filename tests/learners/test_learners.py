@@ -171,7 +171,7 @@ def test_says_what_was_wrong(small, trained, data):
     with pytest.raises(ValueError, match="first_score must be above the threshold"):
         small("atlas", threshold=0.6)
     with pytest.raises(
-        ValueError, match="fedavg rewrites nothing, and there is nothing to"
+        ValueError, match="must be None for fedavg, which does not anonymize"
     ):
         ja.evaluate(trained("fedavg", epochs=1), data, attacks=("cnn",))
     with pytest.raises(TypeError, match="fedavg cannot anonymize"):

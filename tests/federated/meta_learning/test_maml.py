@@ -204,6 +204,6 @@ def test_says_what_was_wrong():
     with pytest.raises(ValueError, match=r"averaging must be in \[0, 1\), got 1\.0"):
         build(ema_decay=1.0)
     with pytest.raises(
-        TypeError, match=r"takes the hyper-parameters .* got \['outer'\]"
+        TypeError, match=r"hyper-parameters must be among .* got \['outer'\]"
     ):
         build().init(jax.random.key(0), outer=1.0)

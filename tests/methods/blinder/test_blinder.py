@@ -76,7 +76,7 @@ def test_hyper_parameters_count_and_compile_nothing(method, prepared, update):
     differs = jax.tree.map(lambda a, b: jnp.any(a != b), one.params, two.params)
     assert all(jax.tree.leaves(differs["encoder"]))
     with pytest.raises(
-        TypeError, match=r"takes the hyper-parameters .* got \['gama'\]"
+        TypeError, match=r"hyper-parameters must be among .* got \['gama'\]"
     ):
         method.init(jax.random.key(0), gama=1.0)
 
