@@ -47,7 +47,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "force"  # A cached output may stem from older sources.
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
-nb_execution_timeout = 120
+nb_execution_timeout = 600
 nb_merge_streams = True
 
 nitpicky = True
