@@ -77,7 +77,7 @@ def test_layers_that_are_no_mechanism(own, wrong, data):
         (lambda: joint(z, reading=str(wrong)), "reading must be one of"),
         (lambda: privacy.sequential({wrong: 1}), "epsilon must be finite and > 0"),
         (lambda: privacy.sequential({1.0: -1 - place}), "releases must have"),
-        (lambda: privacy.sequential({1.0: wrong}), "must be whole"),
+        (lambda: privacy.sequential({1.0: wrong}), "must have whole counts"),
         (lambda: privacy.rebuilt_error(place, place + 1, 1.0, 1.0), "inputs|features"),
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
