@@ -146,7 +146,7 @@ def test_bad_training_data(method, data):
     windows, labels = data.train
     broken = windows.copy()
     broken[3, 0, 0] = np.nan
-    with pytest.raises(ValueError, match="got NaN .* in 1 of .* first at index 3; drop"):
+    with pytest.raises(ValueError, match="NaN .* in 1 of .* first at index 3; drop"):
         train(method, data._replace(train=datasets.Windows(broken, labels)))
     for value in (-1, 2):
         side = labels["side"].copy()
