@@ -93,8 +93,8 @@ def begun(name, epsilon, data):
     budget = {}
     if epsilon is not None:
         records = clients.mask.shape[1]
-        budget = {"epsilon": epsilon, "delta": DELTA, "rounds": ROUNDS}
-        budget |= {"records": records}
+        budget = {"epsilon": epsilon, "delta": DELTA, "max_rounds": ROUNDS}
+        budget |= {"max_examples": records}
     learner = learners.build(name, data.spec, **NETWORK, **budget)
     return learner, learner.prepare(clients), learner.init(jax.random.key(0))
 

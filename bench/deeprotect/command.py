@@ -207,7 +207,7 @@ class Study:
         found, informative = [], []
         hidden = (count,) if count >= 15 else (15, count)
         for seed in range(self.seeds if extractor == "autoencoder" else 1):
-            run = self.train(seed, features=extractor, hidden=hidden)
+            run = self.train(seed, features=extractor, hidden_sizes=hidden)
             found.append(self.told(run.anonymize))
             seen = features(run, self.data.train.windows[self.rows])
             labels = self.data.train.labels[self.useful[0]][self.rows]

@@ -95,7 +95,7 @@ def judge(place, seed, smoke) -> FittedClassifier:
             standard(place, train.windows),
             train.labels[PUBLIC],
             place.data.spec.num_classes(PUBLIC),
-            **({"steps": 20, "hidden_sizes": (16,)} if smoke else {"steps": 1000}),
+            **({"steps": 20, "hidden": (16,)} if smoke else {"steps": 1000}),
         )
     return _JUDGES[at]
 

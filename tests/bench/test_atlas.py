@@ -160,7 +160,7 @@ def test_smoke(atlas, tmp_path, monkeypatch, capsys):
     atlas.main()  # All answers are saved: nothing is trained again.
     again = capsys.readouterr().out
     assert "tuned" not in again and json.loads(rows.read_text()) == found
-    elsewhere = ["--folder", str(tmp_path / "g"), "--step-sizes", str(rows)]
+    elsewhere = ["--folder", str(tmp_path / "g"), "--learning-rates", str(rows)]
     elsewhere += ["--question", "methods", "--only", "localized"]
     monkeypatch.setattr(sys, "argv", [*words, *elsewhere])
     atlas.main()
