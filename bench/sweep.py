@@ -65,9 +65,9 @@ def main():
         folder = pathlib.Path(place)
         words = _words(data, folder, settings, epochs)
         of_grid = [f"{name}={','.join(map(str, v))}" for name, v in grid.items()]
-        swept = ["sweep", *words, "--seeds", str(seeds), "--grid", *of_grid]
+        swept = ["sweep", *words, "--num-seeds", str(seeds), "--grid", *of_grid]
         swept.append("--no-evaluate")
-        whole = _process([*swept, "--out", str(folder / "sweep")])
+        whole = _process([*swept, "--output-dir", str(folder / "sweep")])
         report.add("sweep, fresh process", whole, "s", shapes)
         fresh = _alone(words, folder, cells, 1 if args.smoke else timed)
         said = f"{shapes}; extrapolated from {1 if args.smoke else timed} runs"
@@ -79,7 +79,7 @@ def main():
         ratio("sweep over runs in fresh processes", members * fresh / whole)
         ratio("sweep over runs in a warm process", members * warm / whole)
         if args.ray:
-            by_ray = _process([*swept, "--out", str(folder / "ray"), "--ray"])
+            by_ray = _process([*swept, "--output-dir", str(folder / "ray"), "--ray"])
             report.add("sweep by Ray, fresh process", by_ray, "s", shapes)
             ratio("sweep by Ray over runs in fresh processes", members * fresh / by_ray)
     report.write()
@@ -133,7 +133,7 @@ def _alone(words, folder, cells, timed) -> float:
             f"--{name}={value}" for name, value in cells[number % len(cells)].items()
         ]
         out = str(folder / f"alone-{number}")
-        seconds.append(_process(["train", *words, *own, "--out", out]))
+        seconds.append(_process(["train", *words, *own, "--output-dir", out]))
     return statistics.mean(seconds)
 
 

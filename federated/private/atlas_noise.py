@@ -133,7 +133,7 @@ def plain(loss_fn, client, steps):
 def noisy(loss_fn, client, lots, reading, clipping="even"):
     """Returns ``(step, weights, scores) -> (noisy, exact, loss)`` for sampled batches.
 
-    Both gradients are sums of clipped per-example gradients over ``lots.size``. The
+    Both gradients are sums of clipped per-example gradients over ``lots.expected_batch_size``. The
     exact one must not leave the client.
 
     Args:

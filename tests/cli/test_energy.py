@@ -41,7 +41,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     lines = (tmp_path / "shell" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["round"] for line in lines] == [1, 2]
     assert app.main(["evaluate", out]) == 0
-    assert "held-out day 2 homes saved" in capsys.readouterr().out
+    assert "held-out day, 2 homes saved" in capsys.readouterr().out
     for words, message in (
         (["evaluate", out], "report.json exists; pass overwrite=True"),
         (["personalize", out], "a run of pfdrl, which has no windows"),
@@ -88,4 +88,4 @@ def test_a_file_of_one_s_own_is_found_again(tmp_path, capsys, monkeypatch):
     np.savez(tmp_path / "mine.npz", **columns, minute=minute, power=power + 1)
     capsys.readouterr()
     assert app.main(["evaluate", str(tmp_path / "run"), "--overwrite"]) == 2
-    assert "these are not the homes" in capsys.readouterr().err
+    assert "homes must be those that the run in" in capsys.readouterr().err

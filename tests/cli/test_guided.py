@@ -51,6 +51,6 @@ def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, caps
     assert app.main(["anonymize", str(trained), *named, "--smoothing"]) == 2
     assert "got ['smoothing']" in " ".join(capsys.readouterr().err.split())
     run = open_run(trained)
-    with pytest.raises(ValueError, match=r"\['strength', .* got \['ema'\]; train it"):
+    with pytest.raises(ValueError, match=r"\['strength', .* got \['ema_decay'\]"):
         run.adjusted(ema_decay=0.5)
     assert not (tmp_path / "safe.npy").exists()

@@ -51,12 +51,14 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     assert app.main(["evaluate", str(folder)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert (
-        "What clients send satisfies epsilon" in told and "after 4 noisy steps" in told
+        "Everything that clients send satisfies epsilon" in told
+        and "after 4 noisy steps" in told
     )
     assert app.main(["privacy", str(folder)]) == 0
     again = " ".join(capsys.readouterr().out.split())
     assert (
-        "What clients send satisfies epsilon" in again and "Not covered: the" in again
+        "Everything that clients send satisfies epsilon" in again
+        and "Not covered: the" in again
     )
     assert app.main(["privacy", str(folder), "--epsilon", "1"]) == 2
     assert "leave the options out" in capsys.readouterr().err

@@ -104,7 +104,7 @@ def test_what_released_scores_need_beside_the_steps(ask):
     lots = "--max-examples 64 --batch-size 16 --max-rounds 3 --local-steps 2 "
     lots += "--epsilon 2 --delta .001"
     status, told = ask(f"atlas --scores released --score-fraction .2 {lots}")
-    assert status == 0 and "; scores by themselves 0.4." in told
+    assert status == 0 and "; scores alone: 0.4" in told
     scores, steps = (
         cells(told, "scores, once per round")[0],
         cells(told, "all releases")[0],
@@ -122,7 +122,7 @@ def test_what_atlas_as_published_leaves_of_its_noise(ask):
     known = "--privacy-unit client --max-rounds 1 --noise-multiplier 2"
     status, told = ask(f"atlas --noise-interpretation C {public} {known}")
     assert status == 0 and "claims epsilon 4.38" in told
-    assert "Of the noise multiplier 2 that it claims, scores left 0.933" in told
+    assert "the noise multiplier 2, but its scores leave 0.933" in told
 
 
 def test_what_dp_fedavg_spends_on_sums_and_on_counts(ask):

@@ -91,7 +91,7 @@ def test_what_is_clipped_is_counted(anonymize, file, capsys):
     count = beyond.any(axis=(1, 2)).sum()
     assert 0 < count < len(windows)
     told = " ".join(capsys.readouterr().out.split())
-    assert f"{beyond.sum()} numbers of {count} windows were outside" in told
+    assert f"{beyond.sum()} values in {count} windows were clipped" in told
 
 
 def test_help_of_a_run_has_only_flags_of_its_method(released, folder, capsys):
@@ -173,7 +173,7 @@ def test_modes_do_not_share_a_budget(released, file, tmp_path):
     assert told[0].startswith(ideal)
     assert release.headline(named(run), windows) == told[:2]  # As reports begin.
     assert "windows that differ only in predictors of gender (" in told[0]
-    assert "of windows after that" in told[1] and "144 of 1000 is spent" in told[2]
+    assert "applies to clipped windows" in told[1] and "144 of 1000 is spent" in told[2]
 
 
 def test_too_little_is_noticed_before_any_work(released, file, tmp_path, monkeypatch):
@@ -231,7 +231,7 @@ def test_inferences_are_listed_and_name_attributes(released, capsys, tmp_path):
     said = " ".join(capsys.readouterr().err.split())
     assert "the data have no labels of 'stress'" in said
     assert app.main([*words[:-1], "mood"]) == 2
-    assert "nor an inference; `jaxanon list-inferences` lists those" in " ".join(
+    assert "nor an inference; `jaxanon list-inferences` lists the" in " ".join(
         capsys.readouterr().err.split()
     )
 

@@ -317,7 +317,7 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     ]
     # Whoever is drawn twice is passed over: seeds 0 and 1 both test with person 1.
     assert app.main([*words, "--split", "subject"]) == 0
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     assert "over 1 seed x 2 splits" in shown and "Halving stopped no setting" in shown
     assert "Next: run the same command with --resume and without" in shown
     tested = []
