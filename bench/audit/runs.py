@@ -218,7 +218,8 @@ def _privatehub(canaries):
         )
         with mock.patch.object(dp_sgd, "_losses", losses):
             seen, _ = player.gradient_fn(key, moving, hyper, batch)
-        told = jax.tree.map(lambda x: _told(x, 1 / guarantee.lots.expected_batch_size), seen)
+        share = 1 / guarantee.lots.expected_batch_size
+        told = jax.tree.map(lambda x: _told(x, share), seen)
         return ravel_pytree(told)[0][:canaries]
 
     return Training("PrivateHub, one run", guarantee.epsilon(1), observe, canaries)

@@ -133,8 +133,8 @@ def plain(loss_fn, client, steps):
 def noisy(loss_fn, client, lots, reading, clipping="even"):
     """Returns ``(step, weights, scores) -> (noisy, exact, loss)`` for sampled batches.
 
-    Both gradients are sums of clipped per-example gradients over ``lots.expected_batch_size``. The
-    exact one must not leave the client.
+    Both gradients are sums of clipped per-example gradients over
+    ``lots.expected_batch_size``. The exact one must not leave the client.
 
     Args:
       loss_fn: ``(params, batch, key) -> float[B]``; each loss depends on its row only.
