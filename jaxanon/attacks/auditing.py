@@ -386,7 +386,7 @@ def client_observer(
       >>> algorithm = ldp_fl(lambda key: {"w": jnp.zeros(())}, loss,
       ...                    Steps(num_steps=1), radii=1.0, num_clients=1)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=1.0,
-      weight_epsilon=1.0)
+      ...                        weight_epsilon=1.0)
       >>> worlds = [stack([jnp.array([x])]) for x in (-9.0, 9.0)]
       >>> see = client_observer(algorithm, state, worlds, num_rounds=1)
       >>> found = audit(jax.random.key(1), see, 1, 4000, delta=1e-5, spread="pooled")
