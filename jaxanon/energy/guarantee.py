@@ -169,7 +169,7 @@ def describe_guarantee(
     )
     return {
         "mechanism": "Gaussian noise on changes since the last broadcast",
-        "released": "Broadcasts of a home",
+        "released": "Everything that a home broadcasts",
         "neighbours": NEIGHBOURS,
         "noise_multiplier": settings.noise_multiplier,
         "steps": sum(counts) * devices,

@@ -57,15 +57,16 @@ class SystemState(NamedTuple):
 class PFDRLSystem(NamedTuple):
     """Functions of a method for neighborhoods.
 
-    - ``init(key, neighborhood, **hyper) -> SystemState``. - ``update(key, state,
-    neighborhood) -> (state, info)`` runs one slot. It takes the key of the run and
-    supports ``jit``, ``scan``, and ``vmap`` over states. - ``update_local(key, state,
-    neighborhood, count)`` runs ``count`` slots, with broadcasts only after the last;
-    ``info`` is ``[count, agents]``. - ``max_local_slots(state, num_slots)`` returns the
-    largest ``count``. - ``act(state, neighborhood, slot) -> AgentRecord`` returns the
-    actions in slot number ``slot`` without training, ``[agents, slot_min]``. Use it to
-    test on held-out days. - ``shared(state) -> (forecaster, control)`` returns for each
-    layer of both models whether agents share it, ``bool[]``.
+    - ``init(key, neighborhood, **hyper) -> SystemState``.
+    - ``update(key, state, neighborhood) -> (state, info)`` runs one slot. It takes the
+      key of the run and supports ``jit``, ``scan``, and ``vmap`` over states.
+    - ``update_local(key, state, neighborhood, count)`` runs ``count`` slots, with
+      broadcasts only after the last; ``info`` is ``[count, agents]``.
+    - ``max_local_slots(state, num_slots)`` returns the largest ``count``.
+    - ``act(state, neighborhood, slot) -> AgentRecord`` returns the actions in slot
+      number ``slot`` without training, ``[agents, slot_min]``, to test on held-out days.
+    - ``shared(state) -> (forecaster, control)`` returns for each layer of both models
+      whether agents share it, ``bool[]``.
     """
 
     init: Callable

@@ -99,7 +99,7 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
     with pytest.raises(ValueError, match="data.fingerprint must be"):
         again(homes=other, resume=True)
     with pytest.raises(
-        ValueError, match="not the homes that the run in .* was trained"
+        ValueError, match="homes must be those that the run in .* was trained"
     ):
         evaluation_energy.evaluate(run, other)
     with pytest.raises(FileNotFoundError, match="holds no run"):
@@ -156,7 +156,7 @@ def test_who_has_nobody_join_asks_for_nothing(run, homes):
 def test_what_is_no_longer_finite_ends_the_run(homes):
     with pytest.raises(
         FloatingPointError,
-        match="finite in round 1; lower forecaster_learning_rate or learning_rate",
+        match="infinity in round 1; lower forecaster_learning_rate or learning_rate",
     ):
         train(
             PFDRLSettings(
@@ -345,9 +345,9 @@ def test_words_where_there_is_nothing_to_tell(report):
         "indistinguishable for 4 devices" in second and "tv of b and 1 more" in second
     )
     assert "reached never; without them, never, because" in third
-    assert fourth.startswith("Broadcasts of a home satisf")
+    assert fourth.startswith("Everything that a home broadcasts satisfies")
     assert "after 192 noisy broadcasts; broadcasts of a device alone" in fourth
-    assert fifth.startswith("Not covered: what a home's own meter or power company")
+    assert fifth.startswith("Not covered: data visible to a home's meter")
     told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
     assert pages.sentences(report | {"method": told})[-1] == "No data leaves a home."
 

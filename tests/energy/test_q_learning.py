@@ -219,5 +219,7 @@ def test_configs_check_themselves(settings, message):
 
 def test_unknown_hyper_parameters_are_refused():
     agent, _, series = small()
-    with pytest.raises(TypeError, match=r"'epsilon', 'learning_rate'\], got \['eps'\]"):
+    with pytest.raises(
+        TypeError, match=r"'exploration_epsilon', 'learning_rate'\], got \['eps'\]"
+    ):
         agent.init(jax.random.key(0), series, eps=0.1)

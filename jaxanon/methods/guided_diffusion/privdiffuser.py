@@ -114,11 +114,10 @@ def privdiffuser(spec, config) -> Method:
 
     ``anonymize`` computes both latents of a window, adds part of the noise
     (``strength``) and denoises towards the public latent and away from the private
-    ones: ``D(null) + guidance_scale (D(public) - D(null)) - negative_guidance_scale
-    (D(private)
-    - D(null))``. These three settings can be changed after training. ``anonymize``
-      needs no labels and gives no guarantee: it hides what the run's own classifiers
-      detect, and another classifier may detect more.
+    ones: ``D(null) + g (D(public) - D(null)) - n (D(private) - D(null))``, where g is
+    ``guidance_scale`` and n is ``negative_guidance_scale``. These three settings can be
+    changed after training. ``anonymize`` needs no labels and gives no guarantee: it
+    hides what the run's own classifiers detect, and another classifier may detect more.
 
     From the published abstract, this implementation takes guidance by the latents of
     surrogate models, positive and negative, and limited mutual information. Bound,
