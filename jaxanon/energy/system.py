@@ -63,8 +63,8 @@ class PFDRLSystem(NamedTuple):
     - ``update_local(key, state, neighborhood, count)`` runs ``count`` slots, with
       broadcasts only after the last; ``info`` is ``[count, agents]``.
     - ``max_local_slots(state, num_slots)`` returns the largest ``count``.
-    - ``act(state, neighborhood, slot) -> AgentRecord`` returns the actions in slot
-      number ``slot`` without training, ``[agents, slot_min]``, to test on held-out days.
+    - ``act(state, neighborhood, slot) -> AgentRecord`` returns the actions in one slot
+      without training, ``[agents, slot_min]``. Use it to test on held-out days.
     - ``shared(state) -> (forecaster, control)`` returns for each layer of both models
       whether agents share it, ``bool[]``.
     """

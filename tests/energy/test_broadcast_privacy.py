@@ -43,7 +43,7 @@ def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
     words = " ".join(capsys.readouterr().out.split())
     assert "for a home that trains on its data or sends only noise" in words
     assert "replay memories with metered loads" in words
-    assert "settings that were chosen by looking at results" in words
+    assert "settings that were selected by their results" in words
 
 
 def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, capsys):
