@@ -75,7 +75,9 @@ def fedavg(
     return params
 
 
-def fedprox(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, mu):
+def fedprox(
+    key, params, loss_fn, clients, num_rounds, options, *, learning_rate, proximal_mu
+):
     """Runs FedProx with the penalty as part of the loss."""
     for t in range(num_rounds):
         sent, sizes = [], []
@@ -84,7 +86,9 @@ def fedprox(key, params, loss_fn, clients, num_rounds, options, *, learning_rate
 
             def penalised(w, batch, key, start=start):
                 apart = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, start)
-                return loss_fn(w, batch, key) + mu / 2 * sum(jax.tree.leaves(apart))
+                return loss_fn(w, batch, key) + proximal_mu / 2 * sum(
+                    jax.tree.leaves(apart)
+                )
 
             local = train_client(
                 penalised, own_key, params, rows, size, learning_rate, **options

@@ -39,7 +39,7 @@ def fed_maml(
     rounds_per_cohort: int = 1,
     rounds_per_list: int | None = None,
     learning_rates_fn: Callable | None = None,
-    averaging: float = 0.0,
+    ema_decay: float = 0.0,
     alone_fn: Callable | None = None,
     alone_rounds: int = 0,
     second_order: bool = True,
@@ -69,7 +69,7 @@ def fed_maml(
         everything else with ``key``. None draws new rows each round.
       learning_rates_fn: ``hyper -> {group: float[]}``, server learning rates of single
         groups.
-      averaging: decay of the running mean of the parameters, ``state.average``, in
+      ema_decay: decay of the running mean of the parameters, ``state.average``, in
         [0, 1); 0 disables it. Early decay is smaller, so the initial parameters are
         quickly forgotten.
       alone_fn: ``hyper -> objective`` of groups, such as discriminators, that train
@@ -81,7 +81,7 @@ def fed_maml(
         changes results only by rounding.
 
     Raises:
-      ValueError: if ``hyper`` lacks ``server_learning_rate``, or for ``averaging`` or
+      ValueError: if ``hyper`` lacks ``server_learning_rate``, or for ``ema_decay`` or
         numbers of rounds out of range. From ``init``, for a ``learning_rate`` on the
         host out of range.
       TypeError: for numbers of rounds that are not integers. From ``init``, for a name
@@ -116,9 +116,9 @@ def fed_maml(
     whole("rounds_per_cohort", rounds_per_cohort, least=1)
     if rounds_per_list is not None:
         rounds_per_list = whole("rounds_per_list", rounds_per_list, least=1)
-    if not 0 <= averaging < 1:
+    if not 0 <= ema_decay < 1:
         raise ValueError(
-            f"averaging must be in [0, 1), got {averaging!r}; 0 disables the mean."
+            f"ema_decay must be in [0, 1), got {ema_decay!r}; 0 disables the mean."
         )
 
     @jax.jit  # Without jit, initialization of networks takes seconds.
@@ -133,7 +133,7 @@ def fed_maml(
         in_range(values)
         arrays = hyper_arrays(hyper, values)
         params, opt_state = start(key)
-        average = jax.tree.map(jnp.copy, params) if averaging else None
+        average = jax.tree.map(jnp.copy, params) if ema_decay else None
         return State(jnp.zeros((), jnp.int32), params, opt_state, arrays, average)
 
     more_stages = alone_rounds if alone_fn is not None else 0
@@ -199,8 +199,8 @@ def fed_maml(
         return state._replace(params=params, opt_state=opt_state), info
 
     def finish(state):
-        if averaging:
-            keep = jnp.minimum(averaging, (1 + state.round) / (10 + state.round))
+        if ema_decay:
+            keep = jnp.minimum(ema_decay, (1 + state.round) / (10 + state.round))
             mix = lambda old, new: (keep * old + (1 - keep) * new).astype(old.dtype)
             average = jax.tree.map(mix, state.average, state.params)
             state = state._replace(average=average)

@@ -116,7 +116,17 @@ def fedrep(key, params, loss_fn, clients, num_rounds, options, *, learning_rate,
     return params, own
 
 
-def ditto(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, pull):
+def ditto(
+    key,
+    params,
+    loss_fn,
+    clients,
+    num_rounds,
+    options,
+    *,
+    learning_rate,
+    proximal_weight,
+):
     """Runs Ditto with personal models near the server's model."""
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
@@ -127,7 +137,9 @@ def ditto(key, params, loss_fn, clients, num_rounds, options, *, learning_rate, 
 
             def held(v, batch, key, start=start):
                 apart = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), v, start)
-                return loss_fn(v, batch, key) + pull / 2 * sum(jax.tree.leaves(apart))
+                return loss_fn(v, batch, key) + proximal_weight / 2 * sum(
+                    jax.tree.leaves(apart)
+                )
 
             sent.append(
                 train_client(
@@ -154,7 +166,7 @@ def pfedme(
     *,
     learning_rate,
     server_learning_rate,
-    pull,
+    proximal_weight,
     mix,
     own_steps,
 ):
@@ -174,11 +186,15 @@ def pfedme(
                         loss_fn, mine, batch, jax.random.fold_in(step_key, k)
                     )
                     mine = jax.tree.map(
-                        lambda v, g, w: v - learning_rate * (g + pull * (v - w)),
+                        lambda v, g, w: (
+                            v - learning_rate * (g + proximal_weight * (v - w))
+                        ),
                         *(mine, grads, copy),
                     )
                 copy = jax.tree.map(
-                    lambda w, v: w - server_learning_rate * pull * (w - v), copy, mine
+                    lambda w, v: w - server_learning_rate * proximal_weight * (w - v),
+                    copy,
+                    mine,
                 )
             sent.append(copy)
             kept.append(mine)

@@ -207,7 +207,7 @@ def test_a_flip_of_some_windows_is_drawn_outside(untrained, data, tmp_path):
     [
         ({"format": "tflite"}, ValueError, "format must be one of .* got 'tflite'"),
         ({"weights": "int4"}, ValueError, "weights must be one of .* got 'int4'"),
-        ({"weights": "int8"}, ValueError, "needs calibration windows"),
+        ({"weights": "int8"}, ValueError, "requires calibration windows"),
         (
             {"weights": "int8", "format": "stablehlo", "calibration": [1]},
             ValueError,

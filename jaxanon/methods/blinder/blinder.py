@@ -368,7 +368,7 @@ def _algorithm(spec, config, networks, classifier_nets, critics):
             ("discriminators", "critics") if critics else ("discriminators",),
             hyper["discriminator_learning_rate"],
         ),
-        averaging=config.ema_decay,
+        ema_decay=config.ema_decay,
         alone_fn=alone_fn,
         alone_rounds=config.discriminator_rounds,
         second_order=config.second_order,

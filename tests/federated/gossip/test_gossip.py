@@ -248,11 +248,11 @@ def test_half_precision_is_summed_in_float32():
     [
         (
             lambda: ChannelConfig(drop_probability=0.7, delay_probability=0.6),
-            r"drop_probability \+ delay_probability must",
+            "drop_probability + delay_probability must",
         ),
         (
             lambda: ChannelConfig(delay_probability=0.5),
-            "max_age must be >= 1 with delay_probability (0.5)",
+            "max_age must be >= 1 with delay_probability 0.5",
         ),
         (lambda: federated.base_layers(("a", "b"), 3), "alpha must be in [0, 2]"),
         (

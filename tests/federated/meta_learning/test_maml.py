@@ -196,12 +196,12 @@ def test_rows_of_a_list_come_again_and_nothing_else_does():
 
 def test_says_what_was_wrong():
     with pytest.raises(
-        ValueError, match="must have 'server_learning_rate'.*add the length"
+        ValueError, match="must have 'server_learning_rate'.*learning rate"
     ):
         build(hyper={"inner": 0.1})
     with pytest.raises(ValueError, match="rounds_per_list must be >= 1, got 0"):
         build(rounds_per_list=0)
-    with pytest.raises(ValueError, match=r"averaging must be in \[0, 1\), got 1\.0"):
+    with pytest.raises(ValueError, match=r"ema_decay must be in \[0, 1\), got 1\.0"):
         build(ema_decay=1.0)
     with pytest.raises(
         TypeError, match=r"hyper-parameters must be among .* got \['outer'\]"

@@ -183,7 +183,7 @@ def test_says_what_was_wrong(network, start):
     make = lambda names: federated.fedmask(
         *(start, network, Steps(num_steps=1)), masked_layers=names, num_clients=2
     )
-    with pytest.raises(ValueError, match="masked_layers must name a layer at least"):
+    with pytest.raises(ValueError, match="masked_layers must have at least one layer"):
         make(())
     with pytest.raises(ValueError, match=r"layers must be among .* got \['hand'\]"):
         make(("hand",)).init(jax.random.key(0))

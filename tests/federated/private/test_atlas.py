@@ -150,26 +150,26 @@ def test_a_client_fits_its_model_to_its_rows_and_tells_nobody():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"noise_interpretation": "D"}, "reading must be one of"),
+        ({"noise_interpretation": "D"}, "noise_interpretation must be one of"),
         ({"scores": "secret"}, "scores must be one of"),
-        ({"scores": "public"}, "public_scores are for scores='public' and needed"),
-        ({"public_scores": {"w": 0.5}}, "public_scores are for scores='public'"),
+        ({"scores": "public"}, "public_scores must be given if and only if"),
+        ({"public_scores": {"w": 0.5}}, "public_scores must be given if and only if"),
         (
             {"scores": "public", "public_scores": {"w": 0.0}},
             r"public_scores must be in \(0, 1\], got 0.0 for 'w'",
         ),
         (
             {"scores": "public", "public_scores": {"v": 0.5}},
-            r"of the layers \['w'\], got \['v'\]",
+            r"the layers \['w'\], got \['v'\]",
         ),
-        ({"privacy_unit": "server"}, "guarantee must be one of"),
+        ({"privacy_unit": "server"}, "privacy_unit must be one of"),
         ({"max_layers": 0}, "max_layers must be .*1.*got 0"),
         ({"clipping": "odd"}, "clipping must be one of"),
-        ({"scores": "hidden"}, "scores='hidden' needs privacy_unit='client'"),
-        ({"scores": "released"}, "give the lots that they are of, or guarantee"),
+        ({"scores": "hidden"}, "privacy_unit must be 'client' with scores='hidden'"),
+        ({"scores": "released"}, "lots must be given with scores="),
         (
-            {"guarantee": "client", "lots": LOTS},
-            "lots are of examples, and privacy_unit=",
+            {"privacy_unit": "client", "lots": LOTS},
+            "lots must be None with privacy_unit=",
         ),
     ],
 )
@@ -187,7 +187,7 @@ def test_says_what_was_wrong(settings, message):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"clip_norm": 0.0}, "max_norm must be finite and > 0, got 0.0"),
+        ({"clip_norm": 0.0}, "clip_norm must be finite and > 0, got 0.0"),
         ({"score_norm": -1.0}, "score_norm must be finite and > 0, got -1.0"),
         ({"noise_multiplier": -1.0}, "noise_multiplier must be finite and >= 0"),
         ({"score_multiplier": float("nan")}, "score_multiplier must be finite and >="),

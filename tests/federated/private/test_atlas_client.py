@@ -33,7 +33,7 @@ def scalars(num_clients, gradient=1.0, **more):
 def test_two_clients_updates_by_hand():
     """Moves of 3 and -0.5 per layer, each clipped to 2 / √4, not divided by rows."""
     clients = federated.stack([jnp.array([-3.0, -3.0]), jnp.array([0.5])])
-    algorithm = scalars(2, guarantee="client")
+    algorithm = scalars(2, privacy_unit="client")
     hyper = {"learning_rate": 1.0, "clip_norm": 2.0, "noise_multiplier": 0.0}
     state = algorithm.init(jax.random.key(0), **hyper)
     state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
@@ -47,7 +47,7 @@ def sent(draws=20_000, row=1.0, noise_multiplier=0.5, **settings):
     """Returns the layers after a round of one client whose moves are all clipped."""
     public = {"scores": "public", "public_scores": SCORES}
     algorithm = scalars(
-        1, 9.0, guarantee="client", send_every_layer=True, **(public | settings)
+        1, 9.0, privacy_unit="client", send_every_layer=True, **(public | settings)
     )
     hyper = {
         "learning_rate": 1.0,
@@ -67,7 +67,7 @@ def test_a_clients_noise_is_that_of_its_layers(reading):
 
     Each layer has independent z_m times that as noise.
     """
-    found = sent(reading=reading, clipping="scores")
+    found = sent(noise_interpretation=reading, clipping="scores")
     root = np.sqrt(sum(x**2 for x in SCORES.values()))
     scores = {name: jnp.float32(x) for name, x in SCORES.items()}
     multipliers = layer_multipliers(0.5, scores, reading)
@@ -102,7 +102,7 @@ def test_a_client_remembers_the_least_of_z_that_its_scores_left(scores):
     """With hidden scores there is none, because the noise does not depend on them."""
     public = SCORES if scores == "public" else None
     own = {"privacy_unit": "client", "scores": scores, "public_scores": public}
-    algorithm = scalars(1, reading="C", **own)
+    algorithm = scalars(1, noise_interpretation="C", **own)
     state = algorithm.init(jax.random.key(0))
     clients = federated.stack([jnp.ones(1)])
     state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)

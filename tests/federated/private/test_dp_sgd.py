@@ -215,7 +215,7 @@ def test_lots_that_are_often_cut_have_no_price():
         max_batch_size=20,
         max_examples=200,
     )
-    with pytest.raises(ValueError, match="almost never truncated"):
+    with pytest.raises(ValueError, match="rarely truncated"):
         federated.sampled_gaussian(cut, 2.0, 1)
     few = PoissonSampling(
         sampling_probability=0.5, expected_batch_size=1.0, max_examples=2

@@ -58,7 +58,7 @@ def told(algorithm, key, state, clients):
 
 def two_rounds(noise_multiplier):
     """Returns the arrivals of two rounds, their senders, and the broadcast models."""
-    algorithm, clients = pulled(guarantee="client")
+    algorithm, clients = pulled(privacy_unit="client")
     hyper = {"noise_multiplier": noise_multiplier, "mask_learning_rate": 0.0}
     state = algorithm.init(jax.random.key(0), **hyper)
     seen = []
@@ -92,7 +92,7 @@ def test_rounds_as_the_server_gets_them():
     """The messages are those of the rounds, and noise hides their senders next time."""
     shares = {}
     for noise_multiplier in (0.0, 9.0):
-        algorithm, clients = pulled(guarantee="client", send_slots=4)
+        algorithm, clients = pulled(privacy_unit="client", send_slots=4)
         hyper = {"noise_multiplier": noise_multiplier, "mask_learning_rate": 0.0}
         state = algorithm.init(jax.random.key(0), **hyper)
         key = jax.random.key(1)
@@ -175,7 +175,7 @@ def test_says_what_was_wrong():
     senders = {"a": np.ones(2, bool)}
     with pytest.raises(ValueError, match="num_slots must be >= 1, got 0"):
         shuffle(jax.random.key(0), one, senders, 0)
-    with pytest.raises(ValueError, match=r"of the layers \['a'\], got \['b'\]"):
+    with pytest.raises(ValueError, match=r"the layers \['a'\], got \['b'\]"):
         shuffle(jax.random.key(0), one, {"b": senders["a"]}, 2)
     algorithm, clients = pulled()
     state = algorithm.init(jax.random.key(0))
