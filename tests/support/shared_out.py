@@ -53,7 +53,7 @@ def meta(size):
         hyper={"server_learning_rate": 0.1},
         server_optimizer=optax.adam(1.0),
         cohort_size_fn=lambda num_clients: size or num_clients,
-        averaging=0.5,
+        ema_decay=0.5,
         alone_fn=lambda hyper: kernels.Objective(("adversary",), of("adversary")),
         alone_rounds=2,
     )

@@ -154,7 +154,7 @@ def _meta(**more):
         cohort_size_fn=lambda num_clients: 2,
         server_optimizer=optax.adam(1.0),
         alone_fn=lambda hyper: Objective(("adversary",), graded("adversary", chase)),
-        averaging=0.9,
+        ema_decay=0.9,
         **more,
     )
 
