@@ -118,7 +118,7 @@ def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
 def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(
     data, meet, tmp_path
 ):
-    settings = {"epsilon": 2.0, "max_examples": 24, "rounds": 2}
+    settings = {"epsilon": 2.0, "max_examples": 24, "max_rounds": 2}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)
     run, _, _ = meet(method, _four(data, tmp_path))
     wanted = ja.train(method, data, epochs=2, seed=5, progress=False)
@@ -242,7 +242,7 @@ def test_too_few_end_the_run_whose_last_good_round_stays(
 
     ended, _, outcomes = meet(fedavg, _one_bad(data, later), out=out, min_replies=4)
     assert isinstance(ended, TooFew)
-    assert str(ended).startswith("round 2 needs 4 valid replies and got 3 from")
+    assert str(ended).startswith("round 2 needs 4 valid replies, got 3 from")
     assert all("round 2 needs 4 valid replies" in str(each) for each in outcomes)
     assert int(run_folder.open_run(out).state.round) == 1
     run, _, _ = meet(fedavg, _four(data), out=out, min_replies=4, resume=True)
@@ -251,7 +251,7 @@ def test_too_few_end_the_run_whose_last_good_round_stays(
 
 @pytest.mark.slow
 def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
-    settings = {"epsilon": 2.0, "max_examples": 24, "rounds": 2}
+    settings = {"epsilon": 2.0, "max_examples": 24, "max_rounds": 2}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)
     out, left = tmp_path / "vain", iter([True])
 

@@ -90,7 +90,7 @@ def make_letter(folder):
     arrays = {"w": np.ones((2, 3), np.float32), "n": np.int32(4)}
     record = to_record(Payload({"round": 3, "why": None}, arrays))
     for name in ("facts", "arrays"):
-        (folder / f"{name}.json").write_text(record["told"][name])
+        (folder / f"{name}.json").write_text(record["header"][name])
     (folder / "numbers").write_bytes(record["numbers"]["all"].numpy().tobytes())
 
 
@@ -101,7 +101,7 @@ def read_letter(folder):
 
     told = lambda name: (folder / f"{name}.json").read_text(errors="replace")
     config = ConfigRecord({name: told(name) for name in ("facts", "arrays")})
-    record = RecordDict({"told": config})
+    record = RecordDict({"header": config})
     whole = np.frombuffer((folder / "numbers").read_bytes(), np.uint8)
     record["numbers"] = ArrayRecord({"all": Array(whole)})
     try:
