@@ -107,6 +107,6 @@ def read_letter(folder):
     try:
         to_payload(record)
     except ValueError as error:
-        if not str(error).startswith("it is no message of jaxanon's"):
+        if not str(error).startswith("it is not a message of jaxanon"):
             raise
         raise ValueError(f"{folder}: {error}") from error

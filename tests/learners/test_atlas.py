@@ -73,7 +73,7 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
             ),
         ),
         (
-            {"guarantee": "client", "scores": "released"},
+            {"privacy_unit": "client", "scores": "released"},
             ("any other data of a client", "noisy updates", "scores alone: 0.1"),
         ),
         ({}, ("an example of a client that has others more or less",)),
