@@ -192,5 +192,5 @@ def test_lstm_says_what_was_wrong():
     ones = jnp.ones
     with pytest.raises(ValueError, match=r"\[batch, time >= 1, d_in\].*\(2, 3\), \(3"):
         ghost.lstm(ones((2, 3)), ones((3, 4)), ones((1, 4)), ones(4))
-    with pytest.raises(ValueError, match=r"bias \[4 n\], got .*\(5,\)"):
+    with pytest.raises(ValueError, match=r"and \[4 n\], got .*\(5,\)"):
         ghost.lstm(ones((1, 2, 3)), ones((3, 4)), ones((1, 4)), ones(5))
