@@ -90,7 +90,7 @@ class Guarantee(NamedTuple):
     mechanism: str = "Gaussian noise on sums of clipped gradients of Poisson samples"
     released: str = "Everything that clients send"
     rounds_per_epoch: int = 1
-    setting: str = "rounds"  # name of the setting that bounds the epochs
+    setting: str = "max_rounds"  # name of the setting that bounds the epochs
     not_covered: tuple[str, ...] = NOT_COVERED
 
     rests_on = "noise_multiplier"
@@ -251,7 +251,7 @@ def epochs_within_budget(method, epochs: int, *, stacklevel: int = 2) -> int:
     most = guarantee.rounds // getattr(guarantee, "rounds_per_epoch", 1)
     if epochs <= most:
         return epochs
-    setting = getattr(guarantee, "setting", "rounds")
+    setting = getattr(guarantee, "setting", "max_rounds")
     warnings.warn(
         f"epochs should be at most {most}, the number within the privacy budget, got "
         f"{epochs}; training stops after {most}. Set {setting}={epochs} to train for "

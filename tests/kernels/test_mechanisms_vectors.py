@@ -191,7 +191,7 @@ def test_a_budget_at_which_the_rest_is_never_sent_is_refused(dtype, most):
         assert jnp.isfinite(send(most)).all()
         largest = 1 - float(jnp.finfo(drawn).eps)  # The largest uniform number.
         assert mechanisms.priv_unit_cap(8, most).probability <= largest
-        with pytest.raises(ValueError, match=f"epsilon must .* to 1 in {drawn}; take"):
+        with pytest.raises(ValueError, match=f"epsilon must .* to 1 in {drawn}; use"):
             send(1.1 * most)
     assert mechanisms.priv_unit_cap(8, 1.1 * most).probability > largest
 
@@ -295,7 +295,7 @@ def test_priv_unit_sends_less_noise_than_is_added_at_a_large_budget():
 
 def test_priv_unit_refuses():
     key, x = jax.random.key(0), jnp.zeros(3)
-    with pytest.raises(ValueError, match=r"x must be a vector .* got \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"x must be float\[n\] .* got shape \(2, 2\)"):
         mechanisms.priv_unit(key, jnp.zeros((2, 2)), 1.0, 1.0)
     with pytest.raises(ValueError, match="radius must be > 0, got 0.0"):
         mechanisms.priv_unit(key, x, 0.0, 1.0)

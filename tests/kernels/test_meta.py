@@ -210,7 +210,7 @@ def test_adapt_ends_where_the_reference_does(second_order):
 
 def test_adapt_says_which_group_is_unknown():
     params, loss = {"net": {"w": jnp.ones(2)}}, lambda params, x: 0.0
-    with pytest.raises(ValueError, match=r"moves group 'head', .* has \['net'\]"):
+    with pytest.raises(ValueError, match=r"must be in params, \['net'\], got 'head'"):
         adapt([Phase(("head",), loss, 0.1)], params, None)
     with pytest.raises(TypeError, match=r"groups of a phase .* write \('net',\)"):
         adapt([Phase("net", loss, 0.1)], params, None)
@@ -241,7 +241,7 @@ def test_says_what_was_wrong():
     with pytest.raises(ValueError, match="cover each group of params exactly once"):
         meta_gradient(problem.phases, objectives[:1], *arrays)
     unknown = (*objectives, Objective(("head",), None))
-    with pytest.raises(ValueError, match=r"exactly once: params has .*'head'\]"):
+    with pytest.raises(ValueError, match=r"exactly once, .*'head'\]"):
         meta_gradient(problem.phases, unknown, *arrays)
     with pytest.raises(TypeError, match=r"groups of an objective .* write \('vae',\)"):
         meta_gradient(problem.phases, [Objective("vae", None)], *arrays)

@@ -216,7 +216,7 @@ def test_says_what_was_wrong():
         orthogonal.relaxed_sensitivity(jnp.ones((2, 3)), 1.0)
     with pytest.raises(ValueError, match="width must be >= 0, got -1.0"):
         orthogonal.relaxed_sensitivity(jnp.ones(3), -1.0)
-    with pytest.raises(ValueError, match=r"one direction a row, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"one direction per row, got shape \(3,\)"):
         orthogonal.relaxed_span_sensitivity(np.ones(3), 1.0)
     with pytest.raises(ValueError, match="directions must be finite, got NaN"):
         orthogonal.relaxed_span_sensitivity([[1.0, np.nan]], 1.0)

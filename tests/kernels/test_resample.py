@@ -218,7 +218,7 @@ def test_float64_draws_the_same_rows_and_compiles_once():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": jnp.zeros(3, int)}, r"one entry per row.*\(4, 2\), \(3,\)"),
+        ({"labels": jnp.zeros(3, int)}, r"must have the same length.*\(4, 2\), \(3,\)"),
         ({"k_neighbors": 0}, "k_neighbors must be >= 1, got 0"),
         ({"num_classes": 0}, "num_classes must be >= 1, got 0"),
         ({"samples_per_class": -2}, "samples_per_class must be >= 1, got -2"),

@@ -57,7 +57,7 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
         for more in (hidden, {})
     ]
     assert kept == [True, False]
-    with pytest.warns(UserWarning, match="delta 0.3 is no less than 1 / 5"):
+    with pytest.warns(UserWarning, match="delta should be well below 1 / 5"):
         small("atlas", privacy_unit="client", delta=0.3)
 
 
@@ -95,10 +95,10 @@ def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_pa
     )
     # The report lists personal layers and everything else without noise.
     assert set(OF_ATLAS) < set(privacy["not_covered"])
-    assert "last fit without noise" in guaranteed(privacy)[1]
+    assert "local fine-tuning without noise" in guaranteed(privacy)[1]
     assert privacy["epsilon"] == pytest.approx(asked["epsilon"], rel=1e-5)
     kept = guaranteed(privacy)[0]
-    assert kept.startswith("What clients send satisfies epsilon")
+    assert kept.startswith("Everything that clients send satisfies epsilon")
     assert all(word in kept for word in words)
     again = run_folder.open_run(tmp_path / "run")
     assert again.method.config == run.method.config
@@ -130,7 +130,7 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"scores": "public"}, "needed there, got None for 'public'"),
+        ({"scores": "public"}, "must be given if and only if scores='public'"),
         (
             {"scores": "public", "public_scores": {"dense_1": 0.7, "gone": 0.7}},
             r"layers \['dense_1', 'dense_2'\], got \['dense_1', 'gone'\]",
@@ -139,7 +139,7 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
             {"scores": "public", "public_scores": {"dense_1": 0.7, "dense_2": 7.0}},
             "must be in .0, 1., got 7.0 for 'dense_2'",
         ),
-        ({"scores": "hidden"}, "scores='hidden' needs privacy_unit='client'"),
+        ({"scores": "hidden"}, "privacy_unit must be 'client' with scores='hidden'"),
         (
             {"scores": "released", "epsilon": 0.0},
             "epsilon must be > 0 for scores='released'",
@@ -153,7 +153,7 @@ def test_atlas_says_what_was_wrong(settings, message, small):
 
 @pytest.mark.parametrize(
     ("epsilon", "share", "told"),
-    [(2.0, 0.9, "epsilon"), (8.0, 0.05, "more than can be told")],
+    [(2.0, 0.9, "epsilon"), (8.0, 0.05, "more than the accountant can compute")],
 )
 def test_what_scores_leave_is_told_however_little_it_is(epsilon, share, told):
     """Tests batches that often reach their maximum, which "rdp" does not support."""
@@ -173,8 +173,8 @@ def test_what_scores_leave_is_told_however_little_it_is(epsilon, share, told):
     assert (found["true"]["epsilon"] is None) == (told != "epsilon")
     words = guaranteed(found)[1]
     assert f"the same releases cost {told}" in words
-    assert words.endswith("and that holds, for the scores are public.")
-    assert "taken for public" in found["not_covered"][-1]
+    assert words.endswith("which holds because the scores are public.")
+    assert "must not depend on private data" in found["not_covered"][-1]
 
 
 def test_what_holds_has_no_other_truth():

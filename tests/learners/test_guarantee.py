@@ -42,7 +42,7 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
             learner, data, epochs=9, output_dir=tmp_path / "run", progress=False
         )
     assert int(run.state.round) == 3
-    with pytest.warns(UserWarning, match="got 10; .* Set rounds=10"):
+    with pytest.warns(UserWarning, match="got 10; .* Set max_rounds=10"):
         again = trainer.train(
             learner,
             data,
@@ -135,7 +135,7 @@ def test_what_was_spent_is_told_while_training_goes_on(
     assert exact * (1 - 1e-6) <= early["epsilon"] < 1.5 * exact
     assert app.main(["privacy", str(folder)]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "Unfinished: 2 of 3 rounds; what follows is of those, and an upper" in told
+    assert "Unfinished: 2 of 3 rounds. The guarantee covers these rounds" in told
     run = run_folder.open_run(folder)
     assert run.unfinished == {"done": 2.0, "asked": 3}
     ja.evaluate(run, data)
@@ -151,7 +151,7 @@ def test_what_was_spent_is_told_while_training_goes_on(
 def test_an_epsilon_that_promises_nothing_is_warned_of(small):
     whole = {"atlas": {}, "dp_fedavg": {}, "fedsgd_ldp": {}, "ldp_fl": {}}
     for name, settings in whole.items():
-        with pytest.warns(UserWarning, match="epsilon 10.5 is should be at most 10"):
+        with pytest.warns(UserWarning, match="epsilon should be at most 10, got 10.5"):
             small(name, epsilon=10.5, **settings)
         small(name, epsilon=10.0)
 
@@ -161,7 +161,7 @@ def test_nobody_takes_the_noise_off_and_keeps_the_claim(small, data):
         trainer.train(
             small("fedsgd_ldp"), data, epochs=1, hyper={"noise_multiplier": 0.0}
         )
-    with pytest.warns(UserWarning, match="delta 0.02 is no less than 1 / 64"):
+    with pytest.warns(UserWarning, match="delta should be well below 1 / 64"):
         small("fedsgd_ldp", delta=0.02)
 
 
@@ -172,7 +172,7 @@ def test_more_windows_than_were_counted_for_are_refused(trained, data):
 
 
 def test_a_batch_is_of_the_records_at_most(small):
-    with pytest.raises(ValueError, match="batch must be at most records, 64, got 99"):
+    with pytest.raises(ValueError, match="batch_size must be at most max_examples, 64"):
         small("fedsgd_ldp", batch_size=99)
 
 

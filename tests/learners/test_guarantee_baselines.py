@@ -56,9 +56,7 @@ def test_dp_fedavg_noise_is_what_is_left_beside_the_counts(small, data):
 def test_the_page_says_whose_eyes_dp_fedavg_guards_against(trained, data, tmp_path):
     ja.evaluate(trained("dp_fedavg", epochs=3), data, output_dir=tmp_path)
     page = " ".join((tmp_path / "report.html").read_text().split())
-    assert (
-        "What the server makes of it, and not what it sees, satisfies epsilon 2" in page
-    )
+    assert "(not the messages it receives) satisfies epsilon 2" in page
     assert "a client with all its windows more or less, after 3 noisy steps" in page
 
 

@@ -201,7 +201,7 @@ def test_another_split_is_no_test_of_a_run(small, data):
     other = data._replace(
         spec=dataclasses.replace(data.spec, mean=mean, split="subject")
     )
-    with pytest.raises(ValueError, match="other windows than the run was trained on"):
+    with pytest.raises(ValueError, match="data must be the split that the run"):
         ja.evaluate(run, other)
     assert ja.evaluate(newcomers.join(run, other), other)["method"]["rounds"] > 0
     fewer = data._replace(test=datasets_spec.take(data.test, slice(0, 20)))
