@@ -73,5 +73,5 @@ def test_what_can_be_rebuilt_from_is_the_public_classifier_s_gradient(data, buil
     np.testing.assert_allclose(rebuilt.T, window, atol=1e-4)
     alone = dataclasses.replace(run, method=methods.orf(data.spec))
     assert alone.client_loss is None  # Central training sends nothing.
-    with pytest.raises(ValueError, match=r"'inversion' needs a run .* and 'orf' has"):
+    with pytest.raises(ValueError, match=r"'inversion' needs a run .* got 'orf'"):
         checks.check_hooks(alone, ("inversion",))
