@@ -163,7 +163,9 @@ def test_a_constant_stretch_is_no_overlap():
 def test_says_what_was_wrong(run_of, data, apart, fresh):
     with pytest.raises(ValueError, match=r"share must be in \(0, 1\), got 1.0"):
         newcomers.parted(apart, 1.0)
-    with pytest.raises(ValueError, match="data.test must include subjects without training"):
+    with pytest.raises(
+        ValueError, match="data.test must include subjects without training"
+    ):
         newcomers.parted(data, 0.5)
     with pytest.raises(ValueError, match="windows to fit on and 0 to test, with 99"):
         newcomers.parted(apart, 0.7, gap=99)

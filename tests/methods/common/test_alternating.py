@@ -182,7 +182,7 @@ def test_windows_are_anonymized_in_physical_units(data):
 
 def test_a_learning_rate_must_be_known(data):
     player = Component(("a",), cast(Any, None), learning_rate="speed")
-    with pytest.raises(ValueError, match=r"hyper must have 'speed', got \['learning_rate', 'other'"):
+    with pytest.raises(ValueError, match=r"hyper must have 'speed', got .*'other'"):
         _method(data, (player,))
 
 

@@ -195,8 +195,8 @@ def test_latents_stand_side_by_side_and_have_one_length():
     [
         (
             {"autoencoder_widths": (4,) * 4},
-            "of 32 samples for a U-Net of 2 widths, which halves them 1 times, "
-            "after 4 halvings before it; got 16",
+            "of 32 samples for a U-Net of 2 widths, which halves them 1 times "
+            "after 4 earlier halvings, got 16",
         ),
     ],
 )

@@ -201,7 +201,7 @@ def test_what_disentangling_costs_by_hand():
     [
         ({"widths": (4,) * 6, "heads": 1}, "multiple of 32 samples .* got 16"),
         ({"num_inference_steps": 51}, "<= num_train_timesteps, 50, got 51"),
-        ({"categories": ("z",)}, r"must name channels, of \('x', 'y'\), got 'z'"),
+        ({"categories": ("z",)}, r"must name channels among \('x', 'y'\), got 'z'"),
     ],
 )
 def test_settings_that_cannot_be(settings, match):
