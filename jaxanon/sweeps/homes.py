@@ -109,7 +109,7 @@ def search(
         "method": "pfdrl",
         "settings": dataclasses.asdict(settings),
         "grid": {name: list(values) for name, values in grid.items()},
-        "num_seeds": int(num_seeds),
+        "seeds": int(num_seeds),
         "fingerprint": run_folder.fingerprint(homes, built),
     }
     with checkpoint.lock_folder(output_dir):
@@ -141,7 +141,7 @@ def search(
         summary = [
             {
                 "settings": cell,
-                "num_seeds": int(num_seeds),
+                "seeds": int(num_seeds),
                 "scores": _mean([one.scores for one in done if one.settings == cell]),
             }
             for cell in cells

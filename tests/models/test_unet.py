@@ -168,7 +168,7 @@ def test_windows_can_be_halved_four_times():
 
 def test_says_what_cannot_be_halved():
     match = (
-        "multiple of 4 samples .* 3 widths.*halves them 2 times; got 66. .* 64 or 68"
+        "multiple of 4 samples .* 3 widths.*halves them 2 times, got 66; .* 64 or 68"
     )
     with pytest.raises(ValueError, match=match):
         check_halved(66, 3)

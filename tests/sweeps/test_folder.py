@@ -141,7 +141,7 @@ def test_members_that_are_there_are_not_trained_again(
     for index in (1, 2):
         shutil.rmtree(out / f"member-000{index}")
 
-    def fake(shared, seeds, states, *, first, last, tell):
+    def fake(shared, seeds, states, *, first, last, show_row):
         assert seeds == [1, 0] and (first, last) == (0, last)
         np.testing.assert_allclose(states.hyper["gamma"], [0.1, 2.0])
         return [(found.runs[i].state, found.runs[i].history) for i in (1, 2)]
