@@ -51,7 +51,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
         ),
         (
             ["train", "pfdrl", *WORDS, "--source", "x", "--output-dir", f"{out}-2"],
-            "source does not apply to 'simulated'",
+            "source must be None for 'simulated'",
         ),
         (
             ["sample", out, "--label", "x", "--output", "x.npz"],
