@@ -118,7 +118,7 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
             run_folder.open_run(tmp_path)
     with pytest.raises(TypeError, match="seed must be a Python int"):
         again(seed=0.5, output_dir=None)
-    with pytest.raises(ValueError, match="epochs must be 2, as the settings"):
+    with pytest.raises(ValueError, match="epochs must be 2, as in the settings"):
         again(epochs=3, output_dir=None)
     with pytest.raises(ValueError, match="with other .'homes', 'devices'."):
         trainer.train(run.method, take(homes, 0, 2), progress=False)

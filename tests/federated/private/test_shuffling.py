@@ -192,7 +192,7 @@ def test_says_what_was_wrong():
         num_steps=1,
     )
     state = plain.init(jax.random.key(0))
-    with pytest.raises(ValueError, match="must send layers and which they are"):
+    with pytest.raises(ValueError, match="must send layers with flags"):
         federated.simulate_observed_shuffled(
             plain, jax.random.key(1), state, clients, 1, 2
         )
