@@ -172,7 +172,7 @@ def test_says_what_cannot_be_halved():
     )
     with pytest.raises(ValueError, match=match):
         check_halved(66, 3)
-    with pytest.raises(ValueError, match="got 2. Cut windows of 4 samples, or"):
+    with pytest.raises(ValueError, match="got 2; use windows of 4 samples, or"):
         check_halved(2, 3)
     with pytest.raises(ValueError, match="multiple of 2 samples .* got 15"):
         NET.init(jax.random.key(0), *given(time=15))

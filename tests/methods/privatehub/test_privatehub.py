@@ -186,7 +186,7 @@ def test_what_cannot_be_sampled():
     method, state, _ = trained()
     with pytest.raises(ValueError, match=r"must have 'activity' .* got \['gender'\]"):
         method.generate.sample(jax.random.key(0), state, {"gender": [0]})
-    with pytest.raises(ValueError, match=r"of \['activity', 'gender'\], got \['age'\]"):
+    with pytest.raises(ValueError, match=r"in \['activity', 'gender'\], got \['age'\]"):
         method.generate.sample(jax.random.key(0), state, {"activity": [0], "age": [1]})
     with pytest.raises(
         ValueError, match=r"'activity' must lie in \[0, 3\), got 3; they"
