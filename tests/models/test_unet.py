@@ -176,7 +176,7 @@ def test_says_what_cannot_be_halved():
         check_halved(2, 3)
     with pytest.raises(ValueError, match="multiple of 2 samples .* got 15"):
         NET.init(jax.random.key(0), *given(time=15))
-    with pytest.raises(ValueError, match=r"multiple of heads, 3, got \(8, 16\)"):
+    with pytest.raises(ValueError, match=r"multiple of heads=3, got \(8, 16\)"):
         check_heads((8, 16), 3)
     with pytest.raises(ValueError, match=r"an even one, .* got \(7, 16\)"):
         check_heads((7, 16), 4)

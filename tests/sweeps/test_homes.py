@@ -153,7 +153,7 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
     assert done == [[1]] and again[1] == summary
     with pytest.raises(FileExistsError, match="holds a sweep already"):
         sweeping.search(SMALL, homes, grid=GRID, num_seeds=2, output_dir=out)
-    with pytest.raises(ValueError, match="holds another sweep: num_seeds was 2"):
+    with pytest.raises(ValueError, match="holds another sweep: seeds was 2"):
         sweeping.search(SMALL, homes, grid=GRID, output_dir=out, resume=True)
     # Members are numbered in the order of the axes.
     other = dict(reversed(GRID.items()))

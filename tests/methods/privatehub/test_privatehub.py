@@ -189,7 +189,7 @@ def test_what_cannot_be_sampled():
     with pytest.raises(ValueError, match=r"in \['activity', 'gender'\], got \['age'\]"):
         method.generate.sample(jax.random.key(0), state, {"activity": [0], "age": [1]})
     with pytest.raises(
-        ValueError, match=r"'activity' must lie in \[0, 3\), got 3; they"
+        ValueError, match=r"'activity' must lie in \[0, 3\), got 3; the"
     ):
         method.generate.sample(jax.random.key(0), state, {"activity": [0, 3]})
     with pytest.raises(TypeError, match="key must be a typed PRNG key"):
