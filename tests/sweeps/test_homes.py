@@ -123,7 +123,7 @@ def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path)
     column = cli_sweep.homes_table(summary).columns[-1]
     assert [*column.cells] == ["4.00 (1 of 2 never)", "(2 of 2 never)"]
     picture = draw_search(summary)
-    assert "with as many of the best actions: 3 of 4 never did" in " ".join(
+    assert "saving and best actions permanently; 3 of 4 did not" in " ".join(
         picture.caption.split()
     )
     monkeypatch.undo()
