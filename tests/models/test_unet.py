@@ -178,5 +178,5 @@ def test_says_what_cannot_be_halved():
         NET.init(jax.random.key(0), *given(time=15))
     with pytest.raises(ValueError, match=r"multiple of heads=3, got \(8, 16\)"):
         check_heads((8, 16), 3)
-    with pytest.raises(ValueError, match=r"an even one, .* got \(7, 16\)"):
+    with pytest.raises(ValueError, match=r"an even number, .* got \(7, 16\)"):
         check_heads((7, 16), 4)
