@@ -249,11 +249,11 @@ assert not {"jax", "scipy", "tensorflow_datasets"} & set(sys.modules)
 """
 
 
-def test_it_is_imported_quickly_and_without_jax(tmp_path):
+def test_it_is_imported_in_a_few_milliseconds_without_jax(tmp_path):
     took = [
         float(
             subprocess.check_output([sys.executable, "-P", "-c", PROBE], cwd=tmp_path)
         )
         for _ in range(3)
     ]
-    assert min(took) < 0.2  # JAX alone takes longer; a loaded machine does not.
+    assert min(took) < 0.02
