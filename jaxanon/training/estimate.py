@@ -19,8 +19,8 @@ def announce(loop, state, key, rounds: int, *, show: bool) -> None:
 
     Args:
       loop: ``Loop`` of the training.
-      state: the state to train, placed for ``loop.spread.call``; it stays valid.
-      key: the run's key, placed for ``loop.spread.call``.
+      state: the state to train, placed for ``loop.devices.call``; it stays valid.
+      key: the run's key, placed for ``loop.devices.call``.
       rounds: the number of rounds left.
       show: whether to print; otherwise nothing runs.
     """
@@ -30,7 +30,7 @@ def announce(loop, state, key, rounds: int, *, show: bool) -> None:
     copy = jax.tree.map(jnp.copy, state)
     for _ in range(2):
         start = time.monotonic()
-        copy, *_ = loop.spread.call(key, copy, loop.spread.data, 1)
+        copy, *_ = loop.devices.call(key, copy, loop.devices.data, 1)
         jax.block_until_ready(copy)
         seconds = time.monotonic() - start
     progress.note(in_words(loop.method, rounds, rounds * seconds), show=True)
