@@ -25,5 +25,6 @@ def demo(
     epochs = registry.default_epochs("blinder")
     options = DataOptions(dataset="smartwatch", public="exercise", private=("side",))
     console.say("Smartwatch windows: preserves the exercise and hides the side.")
-    train.train_run("blinder", options, settings, epochs, seed, output_dir, resume=True)
+    more = {"epochs": epochs, "seed": seed, "output_dir": output_dir}
+    train.train_run("blinder", options, settings, resume=True, **more)
     evaluate.evaluate(output_dir, seed=seed, overwrite=True)

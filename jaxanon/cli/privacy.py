@@ -56,36 +56,6 @@ def privacy(
         accounting with the correct one
       json: print JSON on stdout, and messages on stderr
     """
-    with console.json_only(json):
-        result = _computed(
-            folder,
-            noise_multiplier,
-            epsilon,
-            delta,
-            rounds,
-            local_steps,
-            sampling_probability,
-            num_examples,
-            batch_size,
-            scores,
-        )
-    if json:
-        console.print_json(result)
-
-
-def _computed(
-    folder,
-    noise_multiplier,
-    epsilon,
-    delta,
-    rounds,
-    local_steps,
-    sampling_probability,
-    num_examples,
-    batch_size,
-    scores,
-) -> dict:
-    """Prints the answer, and returns it for JSON."""
     from jaxanon import privacy as accounting
     from jaxanon.kernels.bounds import finite
 
@@ -97,7 +67,11 @@ def _computed(
             raise ValueError(
                 f"{folder} records the privacy of its run; leave the options out."
             )
-        return _recorded(folder)
+        with console.json_only(json):
+            result = _recorded(folder)
+        if json:
+            console.print_json(result)
+        return
     if (noise_multiplier is None) == (epsilon is None):
         raise ValueError(
             "pass a run folder, or --noise-multiplier to compute its epsilon, or "
@@ -112,24 +86,25 @@ def _computed(
     for each in noise_multiplier or ():
         finite(zero=False, noise_multiplier=each)
     probability = _probability(sampling_probability, num_examples, batch_size)
-    with console.warnings_as_lines():
-        if num_examples is not None:
-            accounting.warn_of_delta(delta, num_examples)
+    with console.json_only(json):
+        with console.warnings_as_lines():
+            if num_examples is not None:
+                accounting.warn_of_delta(delta, num_examples)
+            if epsilon is not None:
+                accounting.warn_of_epsilon(epsilon)
+        steps = rounds * local_steps
+        shared = {"sampling_probability": probability, "steps": steps}
+        console.say(
+            f"Noisy sums: {steps}, each over a fraction {probability:.4g} of "
+            f"the examples. Delta {delta:g}; neighboring data sets differ by one example."
+        )
         if epsilon is not None:
-            accounting.warn_of_epsilon(epsilon)
-    shared = {
-        "sampling_probability": probability,
-        "steps": rounds * local_steps,
-    }
-    console.say(
-        f"Noisy sums: {shared['steps']}, each over a fraction {probability:.4g} of the "
-        f"examples. Delta {delta:g}; neighboring data sets differ by one example."
-    )
-    if epsilon is not None:
-        result = _needed(epsilon, delta, shared)
-    else:
-        result = _spent(noise_multiplier, scores, delta, shared)
-    return {"delta": delta, **shared, **result}
+            result = _needed(epsilon, delta, shared)
+        else:
+            result = _spent(noise_multiplier, scores, delta, shared)
+        result = {"delta": delta, **shared, **result}
+    if json:
+        console.print_json(result)
 
 
 def _recorded(folder) -> dict:

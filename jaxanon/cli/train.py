@@ -197,8 +197,9 @@ def command(method: str | None):
         ):
             joined(num_processes, process_id, coordinator_address, num_devices)
         folder = output_dir or pathlib.Path("runs") / method
-        more = {"profile": profile, "num_devices": num_devices, "recipe": recipe}
-        train_run(method, data, settings, epochs, seed, folder, resume, **more)
+        more = {"epochs": epochs, "seed": seed, "recipe": recipe}
+        more |= {"profile": profile, "num_devices": num_devices}
+        train_run(method, data, settings, output_dir=folder, resume=resume, **more)
         if (process_id or 0) == 0:
             console.say(f"Next: jaxanon evaluate {folder}")
 
@@ -227,74 +228,42 @@ def joined(num_processes, process_id, coordinator_address, num_devices):
 
 
 def train_run(
-    method,
-    options,
-    settings,
-    epochs,
-    seed,
-    output_dir,
-    resume,
-    profile=None,
-    num_devices=None,
-    recipe=recipes.DEFAULT,
+    method, options, settings, *, output_dir, resume, recipe=recipes.DEFAULT, **training
 ):
-    """Trains, and records the source of the data in the run folder."""
-    from jaxanon.training import processes
+    """Trains, and records the source of the data in the run folder.
+
+    Args:
+      method: name of a method or learner.
+      options: ``DataOptions``.
+      settings: the method's settings.
+      output_dir, resume: as for ``jaxanon.train``.
+      recipe: name of the recipe that ``settings`` began from.
+      **training: further arguments of ``jaxanon.train``.
+    """
+    from jaxanon.core import registry
+    from jaxanon.training import processes, trainer
 
     with processes.exit_on_error():
-        run, data = _trained(
-            method,
-            options,
-            settings,
-            epochs,
-            seed,
-            output_dir,
-            resume,
-            profile,
-            num_devices,
-            recipe,
+        registered(method)  # Unchecked so far if the name did not come first.
+        files.refuse_folder(output_dir, resume)
+        if resume and not (pathlib.Path(output_dir) / "config.json").is_file():
+            console.say(f"{output_dir} has no run yet; starting one.")
+        data = cli_data.load(options)
+        built = registry.build(method, data.spec, recipe=recipe, **fields_of(settings))
+        run = trainer.train(
+            built,
+            data,
+            output_dir=output_dir,
+            resume=resume,
+            # Before the first round, because a run may be killed at any time.
+            on_claim=lambda: cli_data.remember(output_dir, options),
+            **training,
         )
     if not processes.first():
         return run, data
     console.losses(run)
     console.spent(run)
-    if profile is not None:
-        console.costs(profile)
+    if training.get("profile") is not None:
+        console.costs(training["profile"])
     console.say(f"The run is in {output_dir}.")
-    return run, data
-
-
-def _trained(
-    method,
-    options,
-    settings,
-    epochs,
-    seed,
-    output_dir,
-    resume,
-    profile,
-    num_devices,
-    recipe,
-):
-    from jaxanon.core import registry
-    from jaxanon.training import trainer
-
-    registered(method)  # Unchecked so far if the name did not come first.
-    files.refuse_folder(output_dir, resume)
-    if resume and not (pathlib.Path(output_dir) / "config.json").is_file():
-        console.say(f"{output_dir} has no run yet; starting one.")
-    data = cli_data.load(options)
-    built = registry.build(method, data.spec, recipe=recipe, **fields_of(settings))
-    run = trainer.train(
-        built,
-        data,
-        epochs=epochs,
-        seed=seed,
-        output_dir=output_dir,
-        resume=resume,
-        profile=profile,
-        num_devices=num_devices,
-        # Before the first round, because a run may be killed at any time.
-        on_claim=lambda: cli_data.remember(output_dir, options),
-    )
     return run, data

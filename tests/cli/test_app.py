@@ -292,8 +292,8 @@ def test_datasets_are_listed_and_exported(tmp_path, capsys, refused):
 def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
     trained = []
 
-    def fake(method, options, settings, epochs, seed, out, resume):
-        trained.append((method, options, settings, epochs, seed, out, resume))
+    def fake(method, options, settings, *, epochs, seed, output_dir, resume):
+        trained.append((method, options, settings, epochs, seed, output_dir, resume))
 
     monkeypatch.setattr(train, "train_run", fake)
     monkeypatch.setattr(

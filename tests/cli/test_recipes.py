@@ -11,8 +11,8 @@ def trained(monkeypatch):
     """Builds what ``jaxanon train`` would train."""
     calls = []
 
-    def fake(method, options, settings, epochs, seed, out, resume, **more):
-        calls.append((train.fields_of(settings), epochs, more["recipe"]))
+    def fake(method, options, settings, *, epochs, recipe, **more):
+        calls.append((train.fields_of(settings), epochs, recipe))
 
     monkeypatch.setattr(train, "train_run", fake)
     return calls
