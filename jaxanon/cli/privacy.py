@@ -95,8 +95,8 @@ def privacy(
         steps = rounds * local_steps
         shared = {"sampling_probability": probability, "steps": steps}
         console.say(
-            f"Noisy sums: {steps}, each over a fraction {probability:.4g} of "
-            f"the examples. Delta {delta:g}; neighboring data sets differ by one example."
+            f"Noisy sums: {steps}, each over a fraction {probability:.4g} of the "
+            f"examples. Delta {delta:g}; neighboring data sets differ by one example."
         )
         if epsilon is not None:
             result = _needed(epsilon, delta, shared)
