@@ -236,7 +236,7 @@ class Checkpoints:
 
     def _saved_names(self, round_, like) -> dict[str, str]:
         """Returns the names of 0.1 in a checkpoint, by the hyper-parameter's name."""
-        if _by_leaves(like) or not getattr(like, "hyper", None):
+        if _by_leaves(like) or not like.hyper:
             return {}
         path = self._folder / str(round_) / "default"
         with _quiet(), ocp.StandardCheckpointer() as reader:

@@ -15,6 +15,7 @@ class State(NamedTuple):
     """State as needed for a checkpoint."""
 
     round: jnp.ndarray
+    hyper: tuple = ()
 
 
 def guaranteed(told=lambda rounds, accountant="pld": {"epsilon": float(rounds)}):
