@@ -100,7 +100,8 @@ VALUES = {
     ("variant", "plain"): "paper",
     ("variant", "released"): "official",
     **{
-        (name, "released"): "official" for name in ("errors", "initialization", "split")
+        (name, "released"): "official"
+        for name in ("errors", "initialization", "preset", "split")
     },
     ("split", "time block"): "time_block",
 }
