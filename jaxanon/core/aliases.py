@@ -152,8 +152,8 @@ def run_config(config: dict, known: Container[str]) -> dict:
 
     def hyper_leaf(text):
         return re.sub(
-            r"(?<=^\.hyper\[')\w+",
-            lambda found: setting_name(found.group(), known),
+            r"^((?:\.\w+)*\.hyper\[')(\w+)",
+            lambda found: found[1] + setting_name(found[2], known),
             text,
         )
 

@@ -71,3 +71,15 @@ def test_a_run_of_0_1_opens_with_the_same_bits(tmp_path):
     assert again.method.config == method.config
     assert again.spec.split == "time_block"
     jax.tree.map(np.testing.assert_array_equal, again.state, run.state)
+
+
+def test_hyper_parameters_inside_a_state_are_renamed_too():
+    """PFDRL's states hold those of its agents; other leaves keep their names."""
+    leaves = [".control.hyper['epsilon']: float32[2]", ".params['epsilon']: float32[]"]
+    config = {"method": "pfdrl", "settings": {}, "data": {}, "spec": {}}
+    config |= {"architecture": leaves}
+    known = registry.entry("pfdrl").config.__dataclass_fields__
+    assert aliases.run_config(config, known)["architecture"] == [
+        ".control.hyper['exploration_epsilon']: float32[2]",
+        leaves[1],
+    ]
