@@ -1,0 +1,1 @@
+"""Anonymization of whole recordings: files or tables in, safe ones out."""
