@@ -12,6 +12,7 @@ _HOMES = {
     "load": "jaxanon.datasets",
     "train": "jaxanon.training",
     "evaluate": "jaxanon.evaluation",
+    "anonymize_recordings": "jaxanon.streaming",
     "export": "jaxanon.exporting",
     "sweep": "jaxanon.sweeps",
     "open_run": "jaxanon.training",

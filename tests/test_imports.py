@@ -63,6 +63,11 @@ MAY_IMPORT = {
         "report datasets",
         "jax numpy scipy",
     ),
+    "streaming": Row(
+        "kernels core datasets recordings edge.budget edge.grid edge.overlap_add "
+        "edge.resampling edge.types",
+        "jax numpy pyarrow pandas polars",
+    ),
     "sweeps": Row(
         "kernels core training evaluation methods.dysan attacks energy federated "
         "privacy report datasets",
@@ -70,7 +75,8 @@ MAY_IMPORT = {
     ),
     "cli": Row(
         "kernels core training evaluation sweeps methods learners energy models "
-        "privacy metrics attacks federated exporting edge flower report datasets",
+        "privacy metrics attacks federated exporting edge flower report datasets "
+        "streaming",
         "jax numpy rich tyro",
     ),
 }

@@ -105,9 +105,14 @@ def sample(
     else:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
     number = "a window" if len(labels) == 1 else f"{len(labels)} windows"
-    with console.working(f"Compiling, then sampling {number} ..."):
+    console.say(f"Sampling {number}.")
+    with console.pieces() as progress:
         windows = run.sample(
-            key, {public: labels}, seconds=seconds, avoid=others or None
+            key,
+            {public: labels},
+            seconds=seconds,
+            avoid=others or None,
+            progress=progress,
         )
     arrays = {"windows": windows, public: labels, f"{public}_names": np.array(names)}
     about = {name: getattr(run.spec, name) for name in files.ABOUT}

@@ -99,7 +99,9 @@ def open_budget(
     return Budget(path, total, neighbours(run), wait_s=60.0)
 
 
-def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[str]]:
+def release(
+    run: Run, key, windows, budget: Budget, *, progress=None
+) -> tuple[np.ndarray, list[str]]:
     """Anonymizes windows and charges them to a budget.
 
     The charge follows the computation, so failed windows cost nothing. A process killed
@@ -110,6 +112,7 @@ def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[st
       key: secret typed PRNG key, a new one for every release.
       windows: ``float[N, time, channels]``, as for ``Run.anonymize``.
       budget: ``Budget`` from ``open_budget``.
+      progress: callback of ``Run.anonymize``.
 
     Returns:
       ``(safe, statements)``: the windows, and sentences about the cost.
@@ -125,7 +128,7 @@ def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[st
     budget.check_neighbours(neighbours(run))
     _, epsilon = _guaranteed(run)
     budget.check(epsilon, len(np.atleast_1d(windows)))  # Fail before the computation.
-    safe = run.anonymize(key, windows)
+    safe = run.anonymize(key, windows, progress=progress)
     left = budget.charge(epsilon, len(safe))
     spent = f"{budget.epsilon - left:g} of {budget.epsilon:g} is spent in {budget.path}"
     return safe, [*describe_release(run, windows), f"{spent}, {left:g} is left."]
@@ -138,6 +141,31 @@ def headline(run, windows) -> list[str]:
     statement, *rest = describe_release(run, windows)
     claim = statement.startswith("epsilon")
     return [f"Guarantee: {statement}" if claim else statement, *rest]
+
+
+def describe_stream(
+    run: Run, hop: int | None = None, *, known_seed: bool = False
+) -> list[str]:
+    """Returns sentences about the guarantee of a stream of overlapping windows.
+
+    Args:
+      run: any ``Run``; the list is empty if the method has no release.
+      hop: samples between the starts of windows; None is half a window.
+      known_seed: whether the noise can be drawn again and subtracted.
+    """
+    release, spec = run.method.release, run.spec
+    if release is None:
+        return []
+    if release.epsilon is None or known_seed:
+        return describe_release(run, None, known_seed=known_seed)
+    hop = max(1, spec.time // 2) if hop is None else hop
+    hour = epsilon_per_hour(release.epsilon, hop / spec.rate_hz)
+    return [
+        f"{release.before}epsilon {release.epsilon:g} for each window of "
+        f"{spec.time / spec.rate_hz:g} s, between {neighbours(run)}; a window begins "
+        f"every {hop / spec.rate_hz:g} s, so an hour has epsilon {hour:g}"
+        f"{release.after}."
+    ]
 
 
 def describe_release(run: Run, windows, *, known_seed: bool = False) -> list[str]:

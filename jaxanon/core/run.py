@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 import pathlib
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -116,7 +117,9 @@ class Run:
         return dataclasses.replace(self, method=method, state=state)
 
     @single
-    def anonymize(self, key, windows) -> np.ndarray:
+    def anonymize(
+        self, key, windows, *, progress: Callable[[int, int, str], None] | None = None
+    ) -> np.ndarray:
         """Anonymizes windows so that they can be shared.
 
         The result is deterministic in key and windows. A window's result does not
@@ -126,6 +129,8 @@ class Run:
           key: typed PRNG key.
           windows: ``float[N, time, channels]`` in the dataset's units and channel
             order; N may be 0.
+          progress: callback ``progress(done, total, what)``, called before compilation
+            and before each of ``total`` batches.
 
         Returns:
           ``float32[N, time, channels]`` in the same units.
@@ -144,10 +149,12 @@ class Run:
         typed_key(key)
         windows = checks.windows(windows, self.spec.time, self.spec.channels)
         anonymize = jax.jit(self.method.anonymize)
+        step = _steps(progress, -(-len(windows) // BATCH), "anonymizing windows")
         safe = np.empty_like(windows)
         for number, start in enumerate(range(0, len(windows), BATCH)):
             batch = windows[start : start + BATCH]
             padding = [(0, BATCH - len(batch)), (0, 0), (0, 0)]
+            step(number)
             padded = anonymize(
                 jax.random.fold_in(key, number), self.state, np.pad(batch, padding)
             )
@@ -156,7 +163,13 @@ class Run:
 
     @single
     def sample(
-        self, key, classes, *, seconds: float | None = None, avoid=None
+        self,
+        key,
+        classes,
+        *,
+        seconds: float | None = None,
+        avoid=None,
+        progress: Callable[[int, int, str], None] | None = None,
     ) -> np.ndarray:
         """Generates synthetic windows, or longer streams, of given classes.
 
@@ -167,6 +180,8 @@ class Run:
           seconds: length of each stream, at least a window's; None generates windows.
           avoid: dict in the form of ``classes``; ``negative_guidance`` steers windows
             away from these classes, such as private ones.
+          progress: callback ``progress(done, total, what)``, called before compilation
+            and before each of ``total`` batches.
 
         Returns:
           ``float32[N, samples, channels]``, in the dataset's units.
@@ -203,20 +218,22 @@ class Run:
             generate.check(self.state, classes)
         for labels in (classes, avoid):
             self._check_seen(labels)
-        time = self.spec.time
+        length = self.spec.time
         if seconds is not None and not math.isfinite(seconds):
             raise ValueError(f"seconds must be finite, got {seconds!r}.")
-        samples = time if seconds is None else round(seconds * self.spec.rate_hz)
-        if samples < time:
+        samples = length if seconds is None else round(seconds * self.spec.rate_hz)
+        if samples < length:
             raise ValueError(
-                f"seconds must be at least a window's {time / self.spec.rate_hz:g} s "
+                f"seconds must be at least a window's {length / self.spec.rate_hz:g} s "
                 f"at {self.spec.rate_hz:g} Hz (rate_hz of the data, 1 if a custom file "
                 f"does not set it), got {seconds!r}; omit it to generate windows."
             )
         make = jax.jit(generate.sample, static_argnames="samples")
-        size = min(number, max(1, BATCH * time // samples))
+        size = min(number, max(1, BATCH * length // samples))
         parts = []
-        for start in range(0, number, size):
+        step = _steps(progress, -(-number // size), "sampling windows")
+        for index, start in enumerate(range(0, number, size)):
+            step(index)
             # Fill up the last part, so that it reuses the compiled program.
             rows = np.arange(start, start + size) % number
             wanted, unwanted = (
@@ -297,3 +314,25 @@ class Run:
                 "for at least one epoch, or retrain it with another seed."
             )
         return windows
+
+
+def _steps(progress, total, what):
+    """Returns ``(number)``, to call before each batch; it tells the compile time.
+
+    The first batch includes the compilation, so the first step is announced as such,
+    and the second one with its duration.
+    """
+    began = time.perf_counter()
+
+    def step(number):
+        if progress is None:
+            return
+        if number == 0:
+            progress(0, total, f"compiling, then {what}")
+        elif number == 1:
+            seconds = time.perf_counter() - began
+            progress(1, total, f"{what} (compiled and first batch in {seconds:.1f} s)")
+        else:
+            progress(number, total, what)
+
+    return step

@@ -1,0 +1,761 @@
+"""Anonymization of recordings: files, folders and tables in, safe ones out."""
+
+import collections
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from jaxanon.core.release import secret_key
+from jaxanon.datasets import writing
+from jaxanon.datasets.importing import cells
+from jaxanon.datasets.spec import rates_differ
+from jaxanon.edge.budget import Budget
+from jaxanon.recordings import rates, units
+from jaxanon.recordings import times as recording_times
+from jaxanon.streaming import frames, tables
+from jaxanon.streaming.model import BatchedModel
+from jaxanon.streaming.stream import COUNTS, Rows, SafeStream, Settings
+
+TIME_NAMES = (
+    *("time", "timestamp", "datetime", "date time", "date", "t", "seconds_elapsed"),
+    *("seconds", "elapsed", "time_s", "time_ms", "epoch", "utc", "unix"),
+)
+TIMES = "exact", "relative", "grid"
+MAX_GAP = 3.0  # Periods between rows that are interpolated, as on a device.
+FAR = 20.0  # Factor of the training data's spread that suggests another unit.
+
+EXACT_WARNING = (
+    "Exact times and gaps can identify a person or device: whoever holds another log "
+    "of the same hours can match them. --time relative starts each recording at 0, and "
+    "--time grid also hides the rhythm of the rows."
+)
+
+
+class Options(NamedTuple):
+    """Options of ``anonymize_recordings``; see there."""
+
+    time: str = "exact"
+    time_column: str | None = None
+    time_format: str | None = None
+    channels: tuple[str, ...] | None = None
+    units: tuple[str, ...] = ()
+    carry: tuple[str, ...] = ()
+    subject: str | None = None
+    allow_private: bool = False
+    gaps: str = "cells"
+    hop: int | None = None
+    rate_hz: float | None = None
+    max_gap_s: float | None = None
+    encoding: str | None = None
+
+
+class Recording(NamedTuple):
+    """Summary of one anonymized recording.
+
+    Attributes:
+      name: name of the input.
+      output: path of the output; None for a table in memory.
+      counts: numbers of rows (``rows``, ``released``, ``empty``, ``invalid``,
+        ``duplicate``, ``late``) and of ``windows``.
+      gaps: numbers of empty rows by reason.
+      losses: numbers of rows that are not in the output, by cause.
+      first_malformed: line of the first of them, if known.
+      dropped: columns that are not in the output.
+      time_format: format of the times; None without a time column.
+      seen_rate_hz: rate of the rows.
+      rate_hz: rate of the stream.
+    """
+
+    name: str
+    output: Path | None
+    counts: dict[str, int]
+    gaps: dict[str, int]
+    losses: dict[str, int]
+    first_malformed: int | None
+    dropped: tuple[str, ...]
+    time_format: str | None
+    seen_rate_hz: float
+    rate_hz: float
+
+
+class Released(NamedTuple):
+    """Result of ``anonymize_recordings``.
+
+    Attributes:
+      output: the anonymized table; for files, the list of paths.
+      recordings: a ``Recording`` for each.
+      warnings: sentences about what the output may still reveal.
+      compile_s: seconds of compilation.
+    """
+
+    output: Any
+    recordings: tuple[Recording, ...]
+    warnings: tuple[str, ...]
+    compile_s: float
+
+
+def anonymize_recordings(
+    run,
+    source,
+    output_dir: str | os.PathLike | None = None,
+    *,
+    key=None,
+    time: Literal["exact", "relative", "grid"] = "exact",
+    time_column: str | None = None,
+    time_format: str | None = None,
+    channels: Sequence[str] | None = None,
+    units: Sequence[str] = (),
+    carry: Sequence[str] = (),
+    subject: str | None = None,
+    allow_private: bool = False,
+    gaps: Literal["cells", "column"] = "cells",
+    hop: int | None = None,
+    rate_hz: float | None = None,
+    max_gap_s: float | None = None,
+    encoding: str | None = None,
+    budget: Budget | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Released:
+    """Anonymizes recordings, so that they can be shared.
+
+    It is the streaming pipeline of the device runtime: rows are put on a regular grid,
+    overlapping windows are anonymized and added up, and the safe signal is interpolated
+    at the times of the rows. The output has the columns, order, units and dialect of
+    the input. Columns that are neither times, nor channels of the model, nor named in
+    ``carry`` are dropped. A row without a safe value has empty cells.
+
+    Args:
+      run: ``Run`` of an anonymizer, from ``train`` or ``open_run``.
+      source: paths of files (CSV, Parquet, Feather; CSV may be compressed by gzip), or
+        of folders with such files; or one table: a DataFrame of pandas or polars, a
+        table of pyarrow, or a dict of arrays.
+      output_dir: folder for the outputs, which have the names of the inputs. Required
+        for files, None for a table.
+      key: typed PRNG key; None draws a secret one. Whoever knows it can subtract noise.
+      time: ``"exact"`` keeps the times to the digit, ``"relative"`` counts from the
+        first row, ``"grid"`` writes a row for each point of a regular grid.
+      time_column: column with the times; None looks for a usual name, such as ``time``
+        or ``timestamp``. Without one, rows are ``1 / rate_hz`` apart.
+      time_format: see ``recordings.times.parse``; None detects it.
+      channels: columns of the model's channels, in its order; None uses their names.
+      units: units of these columns, one or one per channel; the default is that of the
+        header, else that of the model. Values are converted and converted back.
+      carry: other columns to copy, such as an activity. Private attributes and columns
+        of measurements are refused.
+      subject: column with the person of each row, if a file holds several; no window
+        spans two people. It is not in the output.
+      allow_private: whether to accept private columns in ``carry``.
+      gaps: ``"column"`` adds a column ``gap`` with the reason of each empty row.
+      hop: samples between windows, at the model's rate; None is half a window.
+      rate_hz: rate of the rows; None estimates it from the first rows.
+      max_gap_s: longest gap between rows that is interpolated; None is three periods.
+      encoding: encoding of CSV files; None detects UTF-8 and UTF-16.
+      budget: ``Budget`` from ``core.release.open_budget``, charged for each window.
+      overwrite: whether to replace existing files.
+      progress: callback ``progress(done, total, what)``, in recordings.
+
+    Returns:
+      ``Released``.
+
+    Raises:
+      FileNotFoundError: if a file or folder does not exist.
+      FileExistsError: if an output exists and ``overwrite`` is False.
+      TypeError: if the run cannot anonymize, or the source has an unknown type.
+      ValueError: if an option is invalid, a file cannot be read, or columns, units or
+        times do not fit. No message quotes rows.
+
+    Example:
+      >>> import jaxanon as ja, jax
+      >>> from jaxanon.core.run import Run
+      >>> spec = ja.load("smartwatch").spec
+      >>> method = ja.methods.orf(spec)
+      >>> run = Run(method, method.init(jax.random.key(0)), spec, None, [], {})
+      >>> rows = np.random.default_rng(0).normal(size=(300, len(spec.channels)))
+      >>> table = {"time": np.arange(300) / spec.rate_hz, "mood": ["good"] * 300}
+      >>> table |= dict(zip(spec.channels, rows.T))
+      >>> released = anonymize_recordings(run, table)
+      >>> list(released.output) == ["time", *spec.channels]
+      True
+    """
+    options = Options(
+        time=time,
+        time_column=time_column,
+        time_format=time_format,
+        channels=None if channels is None else tuple(channels),
+        units=(units,) if isinstance(units, str) else tuple(units),
+        carry=(carry,) if isinstance(carry, str) else tuple(carry),
+        subject=subject,
+        allow_private=allow_private,
+        gaps=gaps,
+        hop=hop,
+        rate_hz=rate_hz,
+        max_gap_s=max_gap_s,
+        encoding=encoding,
+    )
+    _check(options, run.spec)
+    progress = progress or (lambda done, total, what: None)
+    done, total, name = 0, 1, ""
+
+    def compiling(seconds):
+        text = "compiling" if seconds is None else f"compiled in {seconds:.1f} s"
+        progress(done, total, f"{name}: {text}" if name else text)
+
+    model = BatchedModel(
+        run, secret_key() if key is None else key, budget, compiling
+    )
+    if frames.is_table(source):
+        if output_dir is not None:
+            raise ValueError(
+                "output_dir must be None for a table in memory; write the result."
+            )
+        recording = frames.open_table(source)
+        collected = frames.Collected(recording)
+        summary = _Anonymizing(run, recording, options, model).write_to(
+            collected, "the table", None
+        )
+        found = (summary,)
+        output = collected.table()
+    else:
+        if output_dir is None:
+            raise ValueError("output_dir must name a folder for files, got None.")
+        pairs = _outputs(source, Path(output_dir), overwrite)
+        found, output, total = [], [], len(pairs)
+        for done, (path, target) in enumerate(pairs):
+            name = path.name
+            progress(done, total, name)
+            recording = tables.open_recording(path, options.encoding)
+            work = _Anonymizing(run, recording, options, model)
+            found.append(work.write_to(None, str(path), target))
+            output.append(target)
+    warnings = [EXACT_WARNING] if time == "exact" else []
+    return Released(output, tuple(found), tuple(warnings), model.compile_s)
+
+
+def _check(options, spec):
+    """Raises ValueError for options that no recording fits."""
+    for name, choices in {"time": TIMES, "gaps": ("cells", "column")}.items():
+        if getattr(options, name) not in choices:
+            raise ValueError(
+                f"{name} must be one of {list(choices)}, got "
+                f"{getattr(options, name)!r}."
+            )
+    count = len(spec.channels)
+    if options.channels is not None and len(options.channels) != count:
+        raise ValueError(
+            f"channels must name {count} columns, one for each of "
+            f"{list(spec.channels)}, got {list(options.channels)}."
+        )
+    if len(options.units) not in (0, 1, count):
+        raise ValueError(
+            f"units must be one unit or {count}, one per channel, got "
+            f"{list(options.units)}."
+        )
+    hop = options.hop
+    if hop is not None and not (
+        isinstance(hop, int) and not isinstance(hop, bool) and 1 <= hop <= spec.time
+    ):
+        raise ValueError(
+            f"hop must be an integer in [1, {spec.time}], the length of a window, got "
+            f"{hop!r}."
+        )
+    for name in ("rate_hz", "max_gap_s"):
+        value = getattr(options, name)
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            raise ValueError(f"{name} must be > 0 and finite, got {value!r}.")
+
+
+def _outputs(source, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]]:
+    """Returns the input and output path of each file."""
+    sources: Iterable = [source] if isinstance(source, (str, os.PathLike)) else source
+    folder = output_dir.resolve()
+    pairs = []
+    for each in map(Path, sources):
+        if each.is_dir():
+            found = sorted(
+                path
+                for path in each.rglob("*")
+                if path.is_file()
+                and tables.suffix_of(path)
+                and not path.name.startswith(".")
+                and folder not in path.resolve().parents
+            )
+            if not found:
+                raise FileNotFoundError(
+                    f"{str(each)!r} must hold files that end in one of "
+                    f"{', '.join(tables.SUFFIXES)}, got none."
+                )
+            pairs += [(path, output_dir / path.relative_to(each)) for path in found]
+        elif each.is_file():
+            pairs.append((each, output_dir / each.name))
+        else:
+            raise FileNotFoundError(
+                f"{str(each)!r} does not exist; name a file or a folder."
+            )
+    if not pairs:
+        raise ValueError("source must name at least one file, got none.")
+    taken: dict[Path, Path] = {}
+    for path, target in pairs:
+        if path.resolve() == target.resolve():
+            raise ValueError(
+                f"output_dir (--output-dir) must be another folder than that of "
+                f"{str(path)!r}; the raw file would be replaced."
+            )
+        if target in taken:
+            raise ValueError(
+                f"files must have distinct names, got {str(taken[target])!r} and "
+                f"{str(path)!r}; anonymize their common folder instead."
+            )
+        taken[target] = path
+        writing.check_writable(target, overwrite)
+    return pairs
+
+
+class _Layout(NamedTuple):
+    """Roles of a recording's columns."""
+
+    channels: list[int]  # in the model's order
+    time: int | None
+    subject: int | None
+    carried: list[int]
+    kept: list[int]  # columns of the output, in the order of the file
+    dropped: tuple[str, ...]
+
+
+def _find(recording, name: str) -> int:
+    """Returns the index of the one column with this name."""
+    lower = [each.lower() for each in recording.names]
+    for names, wanted in (
+        (recording.header, name),
+        (recording.names, name),
+        (lower, name.lower()),
+    ):
+        if names.count(wanted) == 1:
+            return names.index(wanted)
+    # A file without a header has raw numbers in its place.
+    shown = [each for each in recording.header if not _is_number(each)]
+    raise ValueError(
+        f"{_named(recording)}: it must have exactly one column {name!r}, got the "
+        f"columns {shown}; name others with channels (--channels), time_column "
+        "(--time-column) or carry (--carry)."
+    )
+
+
+def _named(recording):
+    return repr(str(recording.path))
+
+
+def _is_number(text):
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _layout(recording, options, spec) -> _Layout:
+    """Finds the columns; refuses private ones."""
+    names = options.channels or spec.channels
+    channels = [_find(recording, name) for name in names]
+    if len(set(channels)) < len(channels):
+        raise ValueError(f"channels must be distinct columns, got {list(names)}.")
+    subject = None if options.subject is None else _find(recording, options.subject)
+    carried = [_find(recording, name) for name in options.carry]
+    time = _time_column(recording, options, channels)
+    for index in carried:
+        _refuse_private(recording, index, (*channels, time), options, spec, subject)
+    kept = sorted({*channels, *carried, *(() if time is None else (time,))})
+    dropped = [x for n, x in enumerate(recording.header) if n not in kept and x]
+    return _Layout(channels, time, subject, carried, kept, tuple(dropped))
+
+
+def _time_column(recording, options, channels):
+    if options.time_column is not None:
+        return _find(recording, options.time_column)
+    lower = [name.lower() for name in recording.names]
+    for name in TIME_NAMES:
+        if lower.count(name) == 1 and lower.index(name) not in channels:
+            return lower.index(name)
+    if options.rate_hz is None:
+        raise ValueError(
+            f"{_named(recording)}: it must have a column with times, such as 'time' or "
+            "'timestamp'; name it with time_column (--time-column), or give rate_hz "
+            "(--rate-hz) for rows without times."
+        )
+    return None
+
+
+def _refuse_private(recording, index, signals, options, spec, subject):
+    name = recording.names[index]
+    if index in signals:
+        raise ValueError(
+            f"carry must name columns beside times and channels, got {name!r}; omit it."
+        )
+    if options.allow_private:
+        return
+    secret = {each.lower() for each in (*spec.private, "subject")}
+    if name.lower() in secret or index == subject:
+        raise ValueError(
+            f"carry must not name a private attribute, got {name!r}; omit it, or pass "
+            "allow_private=True (--allow-private) to publish it."
+        )
+
+
+def _refuse_secret_values(name, column, spec):
+    """Raises ValueError if a column holds private classes, or measurements."""
+    labels = cells.labels(column)
+    found = set(labels.names)
+    public = set(spec.classes.get(spec.public, ()))
+    for attribute in dict.fromkeys((*spec.private, "subject")):
+        classes = set(spec.classes.get(attribute, ()))
+        if found and found <= classes and not found <= public:
+            raise ValueError(
+                f"carry must not name a private attribute, got {name!r}, whose values "
+                f"are classes of {attribute!r}; omit it, or pass allow_private=True "
+                "(--allow-private) to publish it."
+            )
+    numbers = [each for each in labels.names if _is_number(each)]
+    fractions = [x for x in numbers if not float(x.replace(",", ".")).is_integer()]
+    if len(fractions) > max(2, len(labels.names) // 2):
+        raise ValueError(
+            f"carry must name labels, got {name!r}, a column of measurements that are "
+            "not anonymized; omit it, or pass allow_private=True (--allow-private) to "
+            "publish it."
+        )
+
+
+class _Anonymizing:
+    """Anonymization of one recording."""
+
+    def __init__(self, run, recording, options: Options, model: BatchedModel):
+        self._spec, self._recording = run.spec, recording
+        self._options, self._model = options, model
+        self._layout = _layout(recording, options, run.spec)
+        self._scale, self._offset = self._conversions()
+        self._origin: int | None = None  # of the times, in whole seconds
+        self._format = options.time_format
+        if self._format is None and self._layout.time is not None:
+            unit = units.find(recording.units[self._layout.time])
+            if unit is not None and unit.name in recording_times.UNITS:
+                self._format = unit.name
+        self._settings: Settings | None = None
+        self._stream: SafeStream | None = None
+        self._person: str | None = None
+        self._rows_before = 0
+        self._first_time: float | None = None
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._gaps: collections.Counter[str] = collections.Counter()
+        self._seen = math.nan
+        self._held: list[list] = []  # kept columns of rows that wait
+        self._held_times: list[np.ndarray] = []
+
+    def write_to(self, collected, name, target) -> Recording:
+        """Anonymizes all rows; writes them to a file or collects them."""
+        kept, with_gaps = self._layout.kept, self._options.gaps == "column"
+        if collected is None:
+            context = self._recording.writer(target, kept, with_gaps)
+        else:
+            context = collected.writer(kept, with_gaps)
+        with context as write:
+            self._write = write
+            first = True
+            for batch in self._recording.batches():
+                self._push(batch, first)
+                first = False
+            self._close()
+        layout, counts = self._layout, {n: self._counts[n] for n in COUNTS}
+        return Recording(
+            name=name,
+            output=target,
+            counts=counts,
+            gaps=dict(self._gaps),
+            losses=dict(self._recording.losses),
+            first_malformed=self._recording.first_malformed,
+            dropped=layout.dropped,
+            time_format=self._format if layout.time is not None else None,
+            seen_rate_hz=self._seen,
+            rate_hz=math.nan if self._settings is None else self._settings.rate_hz,
+        )
+
+    def _conversions(self):
+        """Returns scale and offset from the file's units to the model's."""
+        spec, recording = self._spec, self._recording
+        given = self._options.units
+        given = given * len(spec.channels) if len(given) == 1 else given
+        pairs = []
+        for number, index in enumerate(self._layout.channels):
+            mine = given[number] if given else recording.units[index]
+            wanted = spec.units[number]
+            if not mine or not wanted:
+                pairs.append((1.0, 0.0))
+                continue
+            try:
+                pairs.append(units.conversion(mine, wanted))
+            except ValueError as error:
+                raise ValueError(
+                    f"{_named(recording)}: column {recording.header[index]!r} must be "
+                    f"in a unit that converts to {wanted!r} ({error})"
+                ) from None
+        return (np.array(each) for each in zip(*pairs, strict=True))
+
+    def _push(self, batch, first):
+        layout, recording = self._layout, self._recording
+        samples = np.empty((batch.rows, len(layout.channels)))
+        for number, index in enumerate(layout.channels):
+            column, decimal = batch.columns[index], recording.decimal
+            samples[:, number], invalid = cells.numbers(column, decimal)
+            if invalid is not None:
+                recording.losses["cell that is not a number"] += int(invalid.sum())
+        samples *= self._scale
+        samples += self._offset
+        times = self._times(batch)
+        if first:
+            self._begin(times, samples)
+            if not self._options.allow_private:
+                for index in layout.carried:
+                    name, column = recording.names[index], batch.columns[index]
+                    _refuse_secret_values(name, column, self._spec)
+        self._held.append([batch.columns[index] for index in layout.kept])
+        self._held_times.append(times)
+        even = self._steady(times)
+        for begin, end, person in self._people(batch):
+            if person != self._person or self._stream is None:
+                self._end_stream()
+                self._person, self._stream = person, self._new_stream()
+            self._emit(self._stream.push(even[begin:end], samples[begin:end]))
+
+    def _times(self, batch) -> np.ndarray:
+        """Returns seconds since the recording's origin."""
+        index = self._layout.time
+        if index is None:
+            rows = self._rows_before + np.arange(batch.rows)
+            self._rows_before += batch.rows
+            return rows / self._options.rate_hz
+        values, _ = cells.times(batch.columns[index], self._recording.decimal)
+        known = self._options.rate_hz or self._spec.rate_hz
+        rate = None if known == 1.0 else known
+        where = f"{_named(self._recording)}: {self._recording.header[index]!r}"
+        found = recording_times.parse(values, self._format, rate, where)
+        self._format = found.format
+        if self._origin is None:
+            self._origin = found.origin
+        if found.origin == self._origin:
+            return found.seconds
+        return found.seconds + float(found.origin - self._origin)
+
+    def _steady(self, times):
+        """Undoes rounding, and spaces the rows of packets evenly, as in training."""
+        if len(times) < 3 or not (np.diff(times) >= 0).all():  # Or NaN.
+            return times
+        rate = rates.estimate(times)
+        return times if rate.kind == "regular" else rates.steady(times, rate)
+
+    def _begin(self, times, samples):
+        """Chooses the stream's rate from the first rows."""
+        spec, options = self._spec, self._options
+        known = times[np.isfinite(times)]
+        self._first_time = float(known[0]) if len(known) else 0.0
+        seen = rates.estimate(times).rate_hz
+        model_hz, rate = spec.rate_hz, options.rate_hz
+        if rate is None:
+            rate = model_hz
+            if math.isfinite(seen) and rates_differ(seen, model_hz):
+                rate = float(f"{seen:.3g}")
+        if model_hz == 1.0:  # Unknown: windows are samples without a rate.
+            model_hz = rate if options.rate_hz or not math.isfinite(seen) else seen
+            rate = model_hz
+        self._check_spread(samples)
+        gap = MAX_GAP if options.max_gap_s is None else options.max_gap_s * rate
+        hop = options.hop or max(1, spec.time // 2)
+        self._settings = Settings(
+            spec.time, len(spec.channels), model_hz, rate, hop, max(1.0, gap)
+        )
+
+    def _check_spread(self, samples):
+        """Raises ValueError if values are on another scale than in training."""
+        if len(samples) < 100:
+            return
+        size = np.nanmedian(np.abs(samples), axis=0)
+        usual = np.abs(self._spec.mean) + np.array(self._spec.std)
+        mean = float(np.mean(size) / np.mean(usual))
+        if mean > FAR and not self._options.units:
+            raise ValueError(
+                f"{_named(self._recording)}: values must have the units of the "
+                f"training data, {list(self._spec.units)}, got values {mean:.3g} times "
+                "as large; state their units (--units)."
+            )
+
+    def _people(self, batch):
+        """Yields ``(begin, end, person)`` of consecutive rows of one person."""
+        if self._layout.subject is None:
+            yield 0, batch.rows, None
+            return
+        codes, names = cells.labels(batch.columns[self._layout.subject])
+        edges = np.flatnonzero(np.diff(codes)) + 1
+        for begin, end in zip([0, *edges], [*edges, len(codes)], strict=True):
+            if end > begin:
+                code = codes[begin]
+                yield int(begin), int(end), names[code] if code >= 0 else ""
+
+    def _new_stream(self):
+        assert self._settings is not None
+        on_grid = self._options.time == "grid"
+        return SafeStream(self._settings, self._model, on_grid)
+
+    def _end_stream(self):
+        if self._stream is None:
+            return
+        stream, self._stream = self._stream, None
+        self._emit(stream.close())
+        self._counts.update(stream.counts)
+        self._gaps.update(stream.reasons)
+        if math.isfinite(stream.seen_rate_hz):
+            self._seen = stream.seen_rate_hz
+
+    def _close(self):
+        if self._settings is None:  # There was no row.
+            self._write(self._empty(), self._text([]) if self._with_gaps else None)
+            return
+        self._end_stream()
+
+    @property
+    def _with_gaps(self):
+        return self._options.gaps == "column"
+
+    def _emit(self, found):
+        """Writes rows, or blocks of the grid."""
+        if isinstance(found, Rows):
+            self._emit_rows(found)
+        else:
+            for block in found:
+                self._emit_block(block)
+
+    def _emit_rows(self, found: Rows):
+        count = len(found.samples)
+        columns, times = self._take(count)
+        if self._options.time == "relative" and self._layout.time is not None:
+            where = self._layout.kept.index(self._layout.time)
+            columns[where] = self._time_text(times - self._first_time, relative=True)
+        self._place(columns, found.samples)
+        self._write(columns, self._text(found.gaps) if self._with_gaps else None)
+
+    def _emit_block(self, block):
+        """Writes the rows of a block on the grid; a long gap is one row."""
+        count = len(block.samples)
+        rows = max(count, 1) if block.gap else count
+        if not rows:
+            return
+        times = block.start + np.arange(rows) / block.rate_hz
+        samples = block.samples
+        if block.gap:
+            samples = np.full((rows, len(self._layout.channels)), np.nan, np.float32)
+            self._gaps[block.gap] += rows
+        self._counts["empty" if block.gap else "released"] += rows
+        columns = self._columns_at(times)
+        if self._layout.time is not None:
+            where = self._layout.kept.index(self._layout.time)
+            columns[where] = self._time_text(times, relative=False)
+        self._place(columns, samples)
+        gaps = np.full(rows, block.gap, object)
+        self._write(columns, self._text(gaps) if self._with_gaps else None)
+
+    def _columns_at(self, times):
+        """Returns the kept columns of the last rows before the given times."""
+        import pyarrow as pa
+
+        columns: list[Any] = [None] * len(self._layout.kept)
+        if not self._layout.carried:
+            return columns
+        known = np.concatenate(self._held_times)
+        # A clock that was set back ends the search at its last pass.
+        highest = np.fmax.accumulate(np.nan_to_num(known, nan=-math.inf))
+        indices = np.maximum(np.searchsorted(highest, times + 1e-9, "right") - 1, 0)
+        for number, index in enumerate(self._layout.kept):
+            if index in self._layout.carried:
+                whole = pa.chunked_array([each[number] for each in self._held])
+                columns[number] = _combined(whole.take(pa.array(indices)))
+        self._forget(int(indices[-1]))
+        return columns
+
+    def _forget(self, count):
+        """Drops whole batches of held rows before row ``count``."""
+        while len(self._held_times) > 1 and count >= 2 * len(self._held_times[0]):
+            count -= len(self._held_times[0])
+            self._held.pop(0)
+            self._held_times.pop(0)
+
+    def _take(self, count):
+        """Returns and forgets the kept columns and times of the next rows."""
+        import pyarrow as pa
+
+        taken: list[list] = [[] for _ in self._layout.kept]
+        times = [np.zeros(0)]
+        if count == 0 and self._held:
+            taken = [[column.slice(0, 0)] for column in self._held[0]]
+        while count:
+            columns, first = self._held[0], self._held_times[0]
+            part = min(count, len(first))
+            for parts, column in zip(taken, columns, strict=True):
+                parts.append(column.slice(0, part))
+            times.append(first[:part])
+            if part == len(first):
+                self._held.pop(0)
+                self._held_times.pop(0)
+            else:
+                self._held[0] = [column.slice(part) for column in columns]
+                self._held_times[0] = first[part:]
+            count -= part
+        columns: list[Any] = [
+            parts[0] if len(parts) == 1 else pa.concat_arrays(parts) if parts else None
+            for parts in taken
+        ]
+        return columns, np.concatenate(times)
+
+    def _place(self, columns, samples):
+        """Puts the safe samples into the columns, in the units of the file."""
+        for number, index in enumerate(self._layout.channels):
+            values = samples[:, number]
+            scale, offset = self._scale[number], self._offset[number]
+            if (scale, offset) != (1.0, 0.0):
+                values = ((values.astype(np.float64) - offset) / scale).astype(
+                    np.float32
+                )
+            columns[self._layout.kept.index(index)] = values
+
+    def _empty(self):
+        import pyarrow as pa
+
+        columns: list[Any] = [pa.array([], "string") for _ in self._layout.kept]
+        self._place(columns, np.zeros((0, len(self._layout.channels)), np.float32))
+        return columns
+
+    def _text(self, gaps):
+        import pyarrow as pa
+
+        return pa.array(list(gaps), "string")
+
+    def _time_text(self, seconds, relative):
+        """Returns times in the file's format; dates become seconds if relative."""
+        import pyarrow as pa
+
+        scale = recording_times.UNITS.get(self._format or "s")
+        origin = 0 if relative else (self._origin or 0)
+        if scale is not None or relative:
+            scale = scale or 1
+            digits = max(0, 6 - round(math.log10(scale)))
+            values = np.round(seconds * scale, digits) + float(origin * scale)
+            if digits == 0:
+                return self._recording.times_text(np.round(values).astype(np.int64))
+            return self._recording.times_text(np.round(values, digits))
+        ticks = np.round(seconds * 1e6).astype(np.int64) + origin * 10**6
+        dates = np.datetime_as_string(ticks.astype("datetime64[us]"))
+        return pa.array(np.char.add(dates, "Z"))
+
+
+def _combined(column):
+    chunks = column.chunks
+    return chunks[0] if len(chunks) == 1 else column.combine_chunks()
