@@ -10,11 +10,6 @@ from jaxanon.cli import data as cli_data
 
 ROOT = 0x616E6F6E  # "anon"; large, because training uses small numbers.
 
-RECORDINGS = (  # Flags of recordings, with their defaults.
-    *("time_column", "time_format", "channels", "units", "carry", "subject", "hop"),
-    *("rate_hz", "max_gap_s", "encoding"),
-)
-
 MOST_ROWS = 30  # Recordings in the table of the summary.
 
 RELEASE = "epsilon", "budget", "budget_total"  # Flags of methods with a guarantee.
@@ -149,10 +144,23 @@ def anonymize(
     of_windows = any(path.suffix.lower() in (".npy", ".npz") for path in input)
     _check_kind(input, output, output_dir, of_windows)
     if of_windows:
-        given = {name: locals()[name] for name in RECORDINGS}
-        if wrong := [name for name, value in given.items() if value is not None]:
-            flag = wrong[0].replace("_", "-")
-            raise ValueError(f"--{flag} applies to recordings, not windows; omit it.")
+        for_recordings = {
+            "time-column": time_column,
+            "time-format": time_format,
+            "channels": channels,
+            "units": units,
+            "carry": carry,
+            "subject": subject,
+            "hop": hop,
+            "rate-hz": rate_hz,
+            "max-gap-s": max_gap_s,
+            "encoding": encoding,
+        }
+        given = [name for name, value in for_recordings.items() if value is not None]
+        if given:
+            raise ValueError(
+                f"--{given[0]} applies to recordings, not windows; omit it."
+            )
     if output is not None and output.suffix != ".npy":
         raise ValueError(f"--output must end in .npy, got {str(output)!r}.")
     if budget_total is not None and budget is None:
@@ -209,8 +217,8 @@ def anonymize(
                 time_column=time_column,
                 time_format=time_format,
                 channels=channels and cli_data.names(channels, "channels"),
-                units=units and cli_data.names(units, "units") or (),
-                carry=carry and cli_data.names(carry, "carry") or (),
+                units=(units and cli_data.names(units, "units")) or (),
+                carry=(carry and cli_data.names(carry, "carry")) or (),
                 subject=subject,
                 allow_private=allow_private,
                 gaps=gaps,
@@ -297,7 +305,9 @@ def _show(released):
         console.say("Empty rows: " + ", ".join(f"{n} {why}" for why, n in gaps.items()))
     if losses:
         shown = ", ".join(f"{n} {why}" for why, n in losses.items())
-        console.say(f"Not read: {shown}" + (f"; the first is {first}." if first else "."))
+        console.say(
+            f"Not read: {shown}" + (f"; the first is {first}." if first else ".")
+        )
     if dropped:
         console.say(f"Dropped columns: {', '.join(dropped)}")
     for one in released.recordings:

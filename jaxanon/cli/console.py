@@ -62,18 +62,6 @@ def table_of(title: str, *columns: str) -> Table:
 
 
 @contextlib.contextmanager
-def working(text: str):
-    """Shows ``text`` while the body runs."""
-    console = _console()
-    if console.is_terminal:
-        with console.status(escape(text)):
-            yield
-    else:
-        say(text)
-        yield
-
-
-@contextlib.contextmanager
 def warnings_as_lines():
     """Prints the warnings of the body in one line each, after the body."""
     with warnings.catch_warnings(record=True) as caught:

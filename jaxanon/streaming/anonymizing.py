@@ -35,6 +35,12 @@ EXACT_WARNING = (
 )
 
 
+REPLACED = (
+    "output_dir (--output-dir) must be another folder than that of {!r}; the raw files "
+    "would be replaced."
+)
+
+
 class Options(NamedTuple):
     """Options of ``anonymize_recordings``; see there."""
 
@@ -205,9 +211,7 @@ def anonymize_recordings(
         text = "compiling" if seconds is None else f"compiled in {seconds:.1f} s"
         progress(done, total, f"{name}: {text}" if name else text)
 
-    model = BatchedModel(
-        run, secret_key() if key is None else key, budget, compiling
-    )
+    model = BatchedModel(run, secret_key() if key is None else key, budget, compiling)
     if frames.is_table(source):
         if output_dir is not None:
             raise ValueError(
@@ -276,6 +280,8 @@ def _outputs(source, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path
     pairs = []
     for each in map(Path, sources):
         if each.is_dir():
+            if each.resolve() == folder:
+                raise ValueError(REPLACED.format(str(each)))
             found = sorted(
                 path
                 for path in each.rglob("*")
@@ -301,10 +307,7 @@ def _outputs(source, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path
     taken: dict[Path, Path] = {}
     for path, target in pairs:
         if path.resolve() == target.resolve():
-            raise ValueError(
-                f"output_dir (--output-dir) must be another folder than that of "
-                f"{str(path)!r}; the raw file would be replaced."
-            )
+            raise ValueError(REPLACED.format(str(path)))
         if target in taken:
             raise ValueError(
                 f"files must have distinct names, got {str(taken[target])!r} and "

@@ -8,10 +8,9 @@ import warnings
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from jaxanon import datasets
-from jaxanon.cli import app, arguments, console, evaluate, train
+from jaxanon.cli import app, arguments, evaluate, train
 from jaxanon.core import registry
 from jaxanon.core.registry import default_epochs
 from jaxanon.evaluation import attackers
@@ -360,13 +359,3 @@ def test_a_folder_is_refused_before_data_are_looked_for(words, tmp_path, capsys)
     ):
         assert app.main([*words, "--dataset", "none", "--output-dir", str(out)]) == 2
         assert message in " ".join(capsys.readouterr().err.split())
-
-
-def test_what_shows_nothing_for_a_while_says_so(capsys, monkeypatch):
-    with console.working("Rewriting [bold] windows"):
-        assert capsys.readouterr().out == "Rewriting [bold] windows\n"
-    terminal = Console(force_terminal=True, color_system=None, width=60)
-    monkeypatch.setattr(console, "Console", lambda: terminal)
-    with console.working("Rewriting [bold] windows"):
-        pass
-    assert "Rewriting [bold] windows" in capsys.readouterr().out
