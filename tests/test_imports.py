@@ -60,7 +60,7 @@ MAY_IMPORT = {
     ),
     "evaluation": Row(
         "kernels core training learners energy attacks metrics federated privacy "
-        "report datasets",
+        "report datasets streaming",
         "jax numpy scipy",
     ),
     "streaming": Row(

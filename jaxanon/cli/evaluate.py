@@ -34,8 +34,8 @@ def evaluate(
       folder: run folder of `jaxanon train --output-dir`, or a sweep of dysan
       attacks: attackers retrained on anonymized windows (mlp, cnn, lstm, forest,
         boosting, logistic, tree, svm) and further attacks (intrusive, released,
-        per_class, stream, pairs, self-training, inversion, fingerprint, membership);
-        default: mlp forest stream
+        per_class, stream, recordings, pairs, self-training, inversion, fingerprint,
+        membership); default: mlp forest stream recordings
       seed: random seed of the evaluation
       dataset: current path of the run's data, if it moved
       source: path of the original files; required if training had --source

@@ -84,6 +84,9 @@ def evaluate(
       which published tables call re-identification;
     * ``per_class``: one attacker for each class of the public attribute;
     * ``stream``: evidence accumulated over 1, 5, 30 and 100 windows of one subject;
+    * ``recordings``: attackers trained on windows that are cut from recordings as
+      ``anonymize_recordings`` and devices release them, overlapping windows added up.
+      Not measured if the windows of the data do not overlap;
     * ``pairs``: linkage of two anonymized streams of one person;
     * ``self-training``: a support vector machine with labels of 1 % of the windows;
     * ``inversion``: windows reconstructed from the gradients that a client sends. The
@@ -99,7 +102,8 @@ def evaluate(
         required. The functions above, ``history``, ``folder`` and ``method`` are
         optional.
       data: data set in physical units, as ``jaxanon.load`` returns it.
-      attacks: names from the lists above; None is ``mlp``, ``forest`` and ``stream``.
+      attacks: names from the lists above; None is ``mlp``, ``forest``, ``stream`` and
+        ``recordings``.
         The attackers ``mlp`` and ``forest`` run if no attacker is named.
       seed: random seed of the evaluation.
       share: fraction of each class's training windows that attackers train on, in

@@ -11,6 +11,7 @@ from jaxanon.attacks import attackers as known_attackers
 from jaxanon.attacks import linkage as attacks_linkage
 from jaxanon.datasets.spec import standardise
 from jaxanon.evaluation import intervals, leakage, protocol
+from jaxanon.evaluation import recordings as released_recordings
 from jaxanon.evaluation.protocol import (
     NAMES,
     Evaluation,
@@ -217,13 +218,14 @@ ATTACKS: dict[str, Callable] = {
     "inversion": leakage.inversion,
     "fingerprint": leakage.fingerprint,
     "membership": leakage.membership,
+    "recordings": released_recordings.recordings,
 }
 
 assert tuple(ATTACKS) == NAMES
 
 DEFAULT = ("mlp", "forest")
 
-DEFAULT_ATTACKS = ("stream",)
+DEFAULT_ATTACKS = ("stream", "recordings")
 
 
 class Chosen(NamedTuple):
@@ -237,7 +239,7 @@ def choose(names: Sequence[str] | None) -> Chosen:
     """Splits names into attackers and attacks.
 
     The attackers are ``mlp`` and ``forest`` if none is named; without any name the
-    stream attack runs, too.
+    attacks ``stream`` and ``recordings`` run, too.
 
     Raises:
       ValueError: if ``names`` is empty or holds an unknown name.
@@ -246,7 +248,7 @@ def choose(names: Sequence[str] | None) -> Chosen:
       >>> choose(["forest", "pairs"])
       Chosen(attackers=('forest',), attacks=('pairs',))
       >>> choose(None)
-      Chosen(attackers=('mlp', 'forest'), attacks=('stream',))
+      Chosen(attackers=('mlp', 'forest'), attacks=('stream', 'recordings'))
       >>> choose(["released"]).attackers
       ('mlp', 'forest')
     """

@@ -205,7 +205,7 @@ def targets(evaluations: Sequence[Evaluation], attributes: Sequence[str]) -> lis
 
 # An attack's position derives its keys, so append new ones.
 NAMES = ("intrusive", "released", "per_class", "stream", "pairs", "self-training",
-         "inversion", "fingerprint", "membership")  # fmt: skip
+         "inversion", "fingerprint", "membership", "recordings")  # fmt: skip
 
 FIRST = 1000  # Larger than the numbers of other keys.
 

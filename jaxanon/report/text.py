@@ -149,11 +149,30 @@ def headline(report: dict) -> list[str]:
     lines += [private_sentence(row) for row in found["private"]]
     for row in found["warnings"]:
         lines.append(f"Warning (not in --private): {private_sentence(row)}")
+    lines += recordings_sentences(report)
     if report["dataset"]["split"] == "official":
         lines.append("Warning: the split leaks test windows into training.")
-    lines.append(f"Not tested: {'; '.join(found['not_tested'])}.")
+    if found["not_tested"]:
+        lines.append(f"Not tested: {'; '.join(found['not_tested'])}.")
     lines.append(f"Next step: {found['next_step']}")
     return lines
+
+
+def recordings_sentences(report: dict) -> list[str]:
+    """Returns a sentence that compares released recordings with windows."""
+    reason = verdicts.unmeasured_recordings(report)
+    if reason is not None:
+        return [f"Recordings as released: not measured, because {reason}."]
+    parts = []
+    for one in verdicts.released_recordings(report):
+        windows = "not measured" if one.windows is None else percent(one.windows)
+        parts.append(
+            f"{one.attribute} {percent(one.recordings)} (windows {windows}) by the "
+            f"{one.attacker}"
+        )
+    if not parts:
+        return []
+    return [f"Balanced accuracy on recordings as released: {'; '.join(parts)}."]
 
 
 def utility_sentence(row: dict) -> str:

@@ -22,11 +22,10 @@ GENERAL_ATTACKS = {
     "intrusive": "every attacker trained on raw windows",
     "per_class": "one attacker per public class",
     "stream": "streams of one person",
+    "recordings": "recordings as released",
     "pairs": "linkage of two streams",
     "self-training": "attackers with few labels",
 }
-
-NO_ATTACK = "the overlapping stream of the edge runtime"
 
 
 class Attack(NamedTuple):
@@ -311,7 +310,56 @@ def untested(report: dict) -> list[str]:
     found += [words for name, words in GENERAL_ATTACKS.items() if name not in run]
     if "stream" in run:
         found += _unscored_streams(report)
-    return [*found, NO_ATTACK]
+    if reason := unmeasured_recordings(report):
+        found.append(f"{GENERAL_ATTACKS['recordings']} ({reason})")
+    return found
+
+
+def unmeasured_recordings(report: dict) -> str | None:
+    """Returns why released recordings were not measured; None if they were, or not run.
+
+    Example:
+      >>> unmeasured_recordings({"attacks": {}}) is None
+      True
+    """
+    rows = report.get("attacks", {}).get("recordings", ())
+    reasons = [row["reason"] for row in rows if row.get("reason")]
+    return reasons[0] if reasons else None
+
+
+class Released(NamedTuple):
+    """Balanced accuracies of one attacker on an attribute."""
+
+    attribute: str
+    attacker: str
+    recordings: float  # on windows cut from released recordings
+    windows: float | None  # on anonymized windows; None if not measured
+
+
+def released_recordings(report: dict) -> list[Released]:
+    """Returns the measured scores on released recordings, next to those on windows."""
+    found = []
+    for row in report.get("attacks", {}).get("recordings", ()):
+        scores, name = row["scores"], row["attribute"]
+        if scores is None or scores.get("not_measured"):
+            continue
+        section = report["reidentification"].get(name)
+        if name == "subject" and section is None:
+            section = report["linkage"]
+        if name == report["utility"]["attribute"]:
+            windows = report["utility"]["anonymized"]
+        else:
+            windows = (section or {"attackers": {}})["attackers"].get(row["attacker"])
+        known = windows is not None and not windows.get("not_measured")
+        found.append(
+            Released(
+                name,
+                row["attacker"],
+                scores["balanced_accuracy"],
+                windows["balanced_accuracy"] if known else None,
+            )
+        )
+    return found
 
 
 def _unscored_streams(report):
@@ -349,7 +397,8 @@ def _next_step(utility, private, warnings, not_tested):
         return f"Test utility on other data ({utility['reason']})."
     if utility["status"] != GREEN:
         return "Recover utility: train with a weaker protection or for more epochs."
-    if not_tested != [NO_ATTACK]:
+    impossible = f"{GENERAL_ATTACKS['recordings']} ("
+    if [each for each in not_tested if not each.startswith(impossible)]:
         return (
             "Run the attacks that were not run: jaxanon evaluate DIR --overwrite "
             f"--attacks {','.join((*GENERAL_ATTACKERS, *GENERAL_ATTACKS))}"

@@ -134,7 +134,8 @@ class Collected:
         import pyarrow as pa
 
         columns = {}
-        for name, parts in zip(self._names, zip(*self._parts), strict=False):
+        for number, name in enumerate(self._names):
+            parts = [part[number] for part in self._parts]
             if isinstance(parts[0], np.ndarray):
                 columns[name] = np.concatenate(parts)
             else:

@@ -138,8 +138,8 @@ def test_raw_streams_are_the_baseline(reports):
     assert flipped == lost and flipped["raw stream, 5 windows, mean log-odds"] > 0.9
 
 
-def test_the_stream_attack_runs_by_default():
-    assert attackers.choose(None).attacks == ("stream",)
+def test_attacks_on_streams_run_by_default():
+    assert attackers.choose(None).attacks == ("stream", "recordings")
     assert attackers.choose(["forest"]).attacks == ()
 
 

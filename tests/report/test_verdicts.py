@@ -195,11 +195,44 @@ def test_what_was_not_tested_is_listed():
     assert "streams of one person" in found and "linkage of two streams" in found
     run = {name: [] for name in verdicts.GENERAL_ATTACKS}
     every = {name: scores(0.5) for name in verdicts.GENERAL_ATTACKERS}
-    assert verdicts.untested(report(every, attacks=run)) == [verdicts.NO_ATTACK]
+    assert verdicts.untested(report(every, attacks=run)) == []
+    assert not [x for x in text.headline(report(every, attacks=run)) if "Not te" in x]
     whole = report(every, attacks=run)
     whole["dataset"]["classes"] = {"act": (), "side": (), "age": (), "height": ()}
     found = verdicts.untested(whole)
     assert found[0] == "attributes outside --private: age, height"
+
+
+def test_recordings_are_quoted_next_to_windows():
+    rows = [
+        attack("forest", "windows cut from released recordings", scores(0.6)),
+        attack("raw-data classifier", "windows ...", scores(0.9))
+        | {"attribute": "act"},
+    ]
+    whole = report({"forest": scores(0.55)}, attacks={"recordings": rows})
+    (line,) = text.recordings_sentences(whole)
+    utility = whole["utility"]["anonymized"]["balanced_accuracy"]
+    assert line == (
+        "Balanced accuracy on recordings as released: side 60.0 % (windows 55.0 %) by "
+        f"the forest; act 90.0 % (windows {100 * utility:.1f} %) by the raw-data "
+        "classifier."
+    )
+    assert line in text.headline(whole)
+    row = side({"forest": scores(0.55)}, attacks={"recordings": rows})
+    assert row["value"] == 0.6  # Recordings count as an attack.
+
+
+def test_recordings_that_cannot_be_measured_say_why():
+    rows = [attack("forest", "windows cut ...", None, reason="windows do not overlap")]
+    every = {name: scores(0.5) for name in verdicts.GENERAL_ATTACKERS}
+    run = {name: [] for name in verdicts.GENERAL_ATTACKS} | {"recordings": rows}
+    whole = report(every, attacks=run)
+    assert text.recordings_sentences(whole) == [
+        "Recordings as released: not measured, because windows do not overlap."
+    ]
+    found = verdicts.verdict(whole)
+    assert found["not_tested"] == ["recordings as released (windows do not overlap)"]
+    assert "jaxanon export" in found["next_step"]  # Running it again does not help.
 
 
 def test_one_next_step_by_urgency():

@@ -173,7 +173,9 @@ def test_nothing_raw_is_in_outputs_or_messages(run, tmp_path):
         "malformed row": 1,
         "cell that is not a number": 1,
     }
-    path.write_text("\n".join(f"{t},{x},{y}" for t, (x, y) in zip(times(), samples, strict=True)))
+    path.write_text(
+        "\n".join(f"{t},{x},{y}" for t, (x, y) in zip(times(), samples, strict=True))
+    )
     with pytest.raises(
         ValueError, match="exactly one column 'x', got the columns"
     ) as e:
@@ -183,7 +185,10 @@ def test_nothing_raw_is_in_outputs_or_messages(run, tmp_path):
 
 def test_private_columns_and_measurements_are_not_carried(run, tmp_path):
     text = german().splitlines()
-    text = [f"{line};{cell}" for line, cell in zip(text, ["gender"] + ["f"] * COUNT, strict=True)]
+    text = [
+        f"{line};{cell}"
+        for line, cell in zip(text, ["gender"] + ["f"] * COUNT, strict=True)
+    ]
     path = write(tmp_path / "a.csv", "\n".join(text) + "\n")
     with pytest.raises(ValueError, match="private attribute, got 'gender'"):
         anonymize_recordings(run, path, tmp_path / "s", carry=["gender"])
