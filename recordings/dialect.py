@@ -56,7 +56,7 @@ class Dialect(NamedTuple):
     preamble: tuple[str, ...]
 
 
-def encoding_of(head: bytes, where: str = "the file") -> tuple[str, bytes]:
+def encoding_of(head: bytes) -> tuple[str, bytes]:
     """Returns ``(encoding, byte order mark)`` of a file from its first bytes.
 
     UTF-16 without a mark is recognised by its zero bytes. Everything else is UTF-8;
@@ -121,9 +121,9 @@ def sniff(
       >>> dialect.delimiter, dialect.decimal, dialect.names, dialect.units
       (';', ',', ('time', 'AccX'), ('ms', 'mg'))
     """
-    found, mark = encoding_of(head, where)
+    found, mark = encoding_of(head)
     encoding = encoding or found
-    text = _decode(head[len(mark) :], encoding, where, len(head) >= HEAD_BYTES)
+    text = _decode(head[len(mark) :], encoding, where)
     newline = next(iter(re.findall(r"\r\n|\n|\r", text)), "\n")
     lines = re.split(r"\r\n|\n|\r", text)
     if len(head) >= HEAD_BYTES and len(lines) > 2:
@@ -144,6 +144,11 @@ def sniff(
     else:
         header, rows = list(names), content
     cells = [split_cells(line, delimiter) for _, line in rows[:200]]
+    if any("\N{REPLACEMENT CHARACTER}" in cell for cell in header):
+        raise ValueError(
+            f"{where}, line {content[at][0]}: the text must be {encoding.upper()}, got "
+            "other bytes; give the encoding (--encoding), such as latin-1."
+        )
     header, unit_row = _complete(header, cells, names is None)
     split = [units.split_name(name) for name in header]
     its_units = [unit for _, unit in split]
@@ -165,20 +170,14 @@ def sniff(
     )
 
 
-def _decode(data, encoding, where, is_cut):
+def _decode(data, encoding, where):
     try:
-        decoder = codecs.getincrementaldecoder(encoding)()
-        return decoder.decode(data, final=not is_cut)
+        # A head may end within a character, and a row may be damaged.
+        return data.decode(encoding, errors="replace")
     except LookupError as error:
         raise ValueError(
             f"encoding must be a name that Python knows, such as 'latin-1', got "
             f"{encoding!r}."
-        ) from error
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ValueError(
-            f"{where}, line {line}: the text must be {encoding.upper()}, got other "
-            "bytes; give the encoding (--encoding), such as latin-1."
         ) from error
 
 
@@ -227,7 +226,10 @@ def _complete(header, cells, has_header):
             header = ["", *header]  # Rows begin with a number or name without title.
     first = cells[0] if cells and len(cells[0]) == len(header) else []
     known = [units.find(cell) is not None for cell in first]
-    plain = all(ok or not is_number(cell) or not cell for ok, cell in zip(known, first))
+    plain = all(
+        ok or not is_number(cell) or not cell
+        for ok, cell in zip(known, first, strict=True)
+    )
     blank = [not cell for cell in first]
     unit_row = has_header and len(cells) > 1 and any(known) and plain
     unit_row &= all(a or b for a, b in zip(known, blank, strict=True))

@@ -23,6 +23,7 @@ class Columns(NamedTuple):
       subject: column with the person of each row; None uses the file name.
       units: units of the channels: one per channel, one for all, or none. Values in
         another unit of the same quantity are converted.
+      encoding: text encoding of CSV files; None detects UTF-8 and UTF-16.
       format: name of a file format in ``presets``; its columns replace those that are
         not given.
     """
@@ -33,6 +34,7 @@ class Columns(NamedTuple):
     subject: str | None = None
     units: tuple[str, ...] = ()
     format: str | None = None
+    encoding: str | None = None
 
 
 class Table(NamedTuple):
