@@ -316,8 +316,9 @@ def segments(
         return np.zeros(0, np.int64)
     largest = (max_gap + NEAR) / rate_hz + 4 * float(np.spacing(np.abs(times).max()))
     starts = np.flatnonzero(np.diff(times) > largest) + 1
-    return np.unique(np.concatenate([[0], starts, () if resets is None else resets])
-                     .astype(np.int64))
+    return np.unique(
+        np.concatenate([[0], starts, () if resets is None else resets]).astype(np.int64)
+    )
 
 
 class Points(NamedTuple):
@@ -334,9 +335,7 @@ class Points(NamedTuple):
     exact: np.ndarray | None
 
 
-def positions(
-    times: np.ndarray, rate_hz: float, starts: np.ndarray
-) -> np.ndarray:
+def positions(times: np.ndarray, rate_hz: float, starts: np.ndarray) -> np.ndarray:
     """Returns positions of rows on the grids of their segments, in periods."""
     sizes = np.diff(starts, append=len(times))
     if len(starts) == 1:

@@ -28,7 +28,7 @@ class Rate(NamedTuple):
     resolution_s: float
 
 
-def estimate(seconds: np.ndarray) -> Rate:
+def estimate(seconds: np.ndarray, expected_hz: float | None = None) -> Rate:
     """Estimates the rate of a recording from all its rows.
 
     Rows over time is the rate of packets and of rounded times, such as 80 Hz in whole
@@ -39,6 +39,7 @@ def estimate(seconds: np.ndarray) -> Rate:
     Args:
       seconds: ``float64[rows]`` in order of arrival; NaN is ignored. Rows that repeat
         time and values of the row before them should be dropped first.
+      expected_hz: rate that is believed if either reading of the steps fits it.
 
     Example:
       >>> estimate(np.round(np.arange(1000) / 80, 3)).rate_hz.__round__(2)
@@ -67,14 +68,19 @@ def estimate(seconds: np.ndarray) -> Rate:
     repeats = 1 - len(positive) / inside.sum()
     resolution = _resolution(blocks)
     coarse = resolution > unit / 4 and abs(mean / unit - 1) > 0.05
-    if coarse:  # Rounding is bounded; missing samples are not.
-        coarse = _is_bounded(steps, inside, 1.5 * resolution + 1.1 * mean)
+    if coarse:  # Rounding changes a step by less than a digit, and does not add up.
+        near = np.abs(steps[inside] - mean) <= 1.01 * resolution
+        coarse = near.mean() >= 0.9
+        coarse &= _is_bounded(steps, inside, 1.5 * resolution + 1.1 * mean)
     shared = repeats > 0.2 and mean < 0.8 * unit
-    if shared or coarse or misfit > 0.2 or filled < FEW:
-        shares = shared or (filled < FEW and misfit <= 0.2) or misfit > 0.45
+    over_time = shared or coarse or misfit > 0.2 or filled < FEW
+    if expected_hz is not None and misfit <= 0.2:
+        fits = [abs(period * expected_hz - 1) <= 0.05 for period in (unit, mean)]
+        over_time = over_time if fits[0] == fits[1] else fits[1]
+    if over_time:
         bursts = float(np.quantile(positive, 0.02)) < 0.1 * mean
-        packets = not coarse and (shares or bursts)
-        packets |= coarse and resolution >= mean
+        packets = shared or filled < FEW or misfit > 0.45 or bursts
+        packets = resolution >= mean if coarse else packets
         kind = "packets" if packets else "rounded" if coarse else "regular"
         return Rate(1 / mean, kind, resolution)
     rounded = resolution > 1e-4 * unit

@@ -9,7 +9,12 @@ import numpy as np
 from jaxanon.recordings import rates
 
 UNITS = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
-NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+NAMES = {
+    "s": "seconds",
+    "ms": "milliseconds",
+    "us": "microseconds",
+    "ns": "nanoseconds",
+}
 EPOCH_S = 3.0e8, 4.2e9  # Unix times from 1979 to 2103; units do not overlap.
 EXACT_S = 1e7  # Times below are kept; larger ones are counted from an origin.
 PLAUSIBLE_HZ = 0.9, 20_000.0  # Rates of numbers without a unit.
@@ -86,7 +91,8 @@ def parse(
       Traceback (most recent call last):
       ...
       ValueError: time must have a known unit, got steps that mean 0.05 Hz in \
-seconds and 50 Hz in milliseconds (milliseconds?); give time_format (--time-format) s or ms.
+seconds and 50 Hz in milliseconds (milliseconds?); give time_format \
+(--time-format) s or ms.
     """
     values = np.asarray(values)
     if format is not None and format not in (*UNITS, "iso") and "%" not in format:
@@ -200,7 +206,9 @@ def _unit(values, rate_hz, where):
     """Returns the unit of numbers, or raises ValueError if it is ambiguous."""
     some = values[:: max(1, len(values) // 1000)].astype(np.float64)
     typical = float(np.nanmedian(some)) if np.isfinite(some).any() else 0.0
-    shifted = values - values.dtype.type(np.nan_to_num(values[:1])[0] if len(values) else 0)
+    shifted = values - values.dtype.type(
+        np.nan_to_num(values[:1])[0] if len(values) else 0
+    )
     per_tick = rates.estimate(np.asarray(shifted, np.float64)).rate_hz
     if not math.isfinite(per_tick):
         per_tick = 0.0

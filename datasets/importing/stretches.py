@@ -1,5 +1,6 @@
 """Rows of a table as recordings of one person, on a regular grid."""
 
+import fractions
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -120,7 +121,7 @@ def recordings(
         if seconds is None:
             yield whole._replace(rate=rate)
         else:
-            yield from _by_rate(whole)
+            yield from _by_rate(whole, rate_hz)
 
 
 def _people(table, tally):
@@ -222,9 +223,9 @@ def _fill_sparse(samples, seconds, table, tally):
     return samples if filled is None else filled
 
 
-def _by_rate(whole: Recording) -> Iterator[Recording]:
+def _by_rate(whole: Recording, rate_hz: float | None) -> Iterator[Recording]:
     """Yields the recording, or its parts between pauses if their rates differ."""
-    rate = rates.estimate(whole.seconds)
+    rate = rates.estimate(whole.seconds, rate_hz)
     parts = [(0, len(whole.seconds))]
     if rate.rate_hz > 0:
         steps = np.diff(whole.seconds)
@@ -237,7 +238,7 @@ def _by_rate(whole: Recording) -> Iterator[Recording]:
         yield whole._replace(rate=rate)
         return
     open_from, last = 0, None
-    each = [rates.estimate(whole.seconds[begin:end]) for begin, end in parts]
+    each = [rates.estimate(whole.seconds[slice(*part)], rate_hz) for part in parts]
     for number, (begin, end) in enumerate(parts):
         own = each[number]
         unknown = not own.rate_hz > 0 or end - begin < 16
@@ -298,7 +299,8 @@ def pieces(
     rate = recording.rate
     own = rates.nominal(rate.rate_hz)
     same = abs(rate.rate_hz / to_hz - 1) <= SAME
-    rate_hz = to_hz if same else own
+    ratio = fractions.Fraction(1) if same else _ratio(own, to_hz)
+    rate_hz = to_hz * float(ratio)
     shared = rate.kind == "packets"
     kept = grid.forward(recording.seconds, recording.samples, rate_hz, shared)
     resets = kept.resets
@@ -322,7 +324,18 @@ def pieces(
     starts = grid.segments(seconds, rate_hz, max_gap, resets)
     tally.events["gaps"] += len(starts) - 1 - len(resets)
     tally.events["clock resets"] += len(resets)
-    yield from _gridded(recording, seconds, starts, rate_hz, to_hz, same, tally)
+    for piece in _gridded(recording, seconds, starts, rate_hz, same, tally):
+        yield recording, piece if same else _resampled(piece, ratio)
+
+
+def _ratio(own_hz, to_hz):
+    """Returns a short fraction near ``own_hz / to_hz``, exact if possible."""
+    exact = fractions.Fraction(own_hz / to_hz).limit_denominator(64)
+    if abs(float(exact) * to_hz / own_hz - 1) < 1e-6:
+        return exact
+    return fractions.Fraction(own_hz / to_hz).limit_denominator(
+        12 if own_hz > to_hz else 64
+    )
 
 
 def _steady(seconds, rate, starts, shared):
@@ -334,7 +347,7 @@ def _steady(seconds, rate, starts, shared):
     return even
 
 
-def _gridded(recording, seconds, starts, rate_hz, to_hz, same, tally):
+def _gridded(recording, seconds, starts, rate_hz, same, tally):
     count = len(seconds)
     ends = np.append(starts[1:], count)
     begin = 0
@@ -366,7 +379,7 @@ def _gridded(recording, seconds, starts, rate_hz, to_hz, same, tally):
         piece = Piece(
             values_at, rows + begin, None if exact is None else ~exact, at, is_open
         )
-        yield recording, piece if same else _resampled(piece, rate_hz, to_hz)
+        yield piece
         begin = end - 1 if is_open else end
 
 
@@ -387,16 +400,17 @@ def _positions(seconds, rate_hz, starts, origin):
     return where
 
 
-def _resampled(piece, from_hz, to_hz):
-    """Returns the piece at another rate, segment by segment."""
+def _resampled(piece, ratio):
+    """Returns the piece at the rate divided by ``ratio``, segment by segment."""
+    rates_hz = float(ratio.numerator), float(ratio.denominator)
     bounds = np.unique(np.concatenate([[0], piece.starts, [len(piece.rows)]]))
     parts, rows, starts = [], [], []
     for begin, end in zip(bounds[:-1].astype(int), bounds[1:].astype(int), strict=True):
         signals = piece.samples[begin:end].T
-        signal = np.stack([resample(each, from_hz, to_hz) for each in signals], axis=1)
+        signal = np.stack([resample(each, *rates_hz) for each in signals], axis=1)
         starts.append(sum(map(len, parts)))
         parts.append(signal)
-        index = (np.arange(len(signal)) * (from_hz / to_hz)).astype(np.int64)
+        index = (np.arange(len(signal)) * float(ratio)).astype(np.int64)
         rows.append(piece.rows[begin:end][np.minimum(index, end - begin - 1)])
     return Piece(
         np.concatenate(parts), np.concatenate(rows), None, np.array(starts), False

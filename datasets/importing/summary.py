@@ -2,6 +2,8 @@
 
 import collections
 import json
+import zipfile
+from pathlib import Path
 
 import numpy as np
 
@@ -117,9 +119,7 @@ def lines(summary: dict) -> list[str]:
 
 def loss_line(summary: dict) -> str:
     """Returns the rows that are missing in windows, in one sentence; "" for none."""
-    causes = [
-        f"{loss['rows']} {cause}" for cause, loss in summary["losses"].items()
-    ]
+    causes = [f"{loss['rows']} {cause}" for cause, loss in summary["losses"].items()]
     if not causes:
         return ""
     lost = sum(loss["rows"] for loss in summary["losses"].values())
@@ -161,7 +161,10 @@ def _table(summary):
         text += [*_aligned([header, *rows]), ""]
     if len(by) == 1:
         pairs = summary["classes"]["subject"].items()
-        text += [*_aligned([["person", "windows"], *([n, str(c)] for n, c in pairs)]), ""]
+        text += [
+            *_aligned([["person", "windows"], *([n, str(c)] for n, c in pairs)]),
+            "",
+        ]
     return text
 
 
@@ -204,3 +207,25 @@ def _aligned(rows, last_left=False):
 def to_json(summary: dict) -> bytes:
     """Returns the content of ``import.json``."""
     return json.dumps(summary, indent=1, ensure_ascii=True).encode()
+
+
+def read(path) -> dict | None:
+    """Reads the summary of an imported file; None if the file holds none.
+
+    Raises:
+      FileNotFoundError: if the file does not exist.
+      ValueError: if the file is not an ``.npz`` file, or its summary is damaged.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if MEMBER not in archive.namelist():
+                return None
+            return json.loads(archive.read(MEMBER))
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        raise ValueError(
+            f"{str(path)!r} must be an .npz file of jaxanon datasets import, got a "
+            f"damaged or other file ({error})."
+        ) from error
