@@ -64,7 +64,7 @@ MAY_IMPORT = {
         "jax numpy scipy",
     ),
     "streaming": Row(
-        "kernels core datasets recordings edge.budget edge.grid edge.overlap_add "
+        "kernels core datasets recordings edge.budget edge.overlap_add "
         "edge.resampling edge.types",
         "jax numpy pyarrow pandas polars",
     ),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxanon.edge import grid
+from jaxanon.recordings import grid
 from jaxanon.edge.overlap_add import Timeline
 from jaxanon.edge.resampling import Resampler, step
 from jaxanon.edge.types import Block
