@@ -11,6 +11,7 @@
 - A column name may end in a unit in brackets, such as ``acc x [g]``.
 """
 
+import codecs
 import csv
 import itertools
 import math
@@ -20,6 +21,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+TIME_NAMES = (  # Usual names of columns with times, in lower case.
+    *("time", "timestamp", "datetime", "date time", "date", "seconds_elapsed"),
+    *("seconds", "elapsed", "time_s", "time_ms", "epoch", "utc", "unix", "t"),
+)
 MISSING = {"", "na", "nan", "null", "none"}  # Cells that mean a missing number.
 DELIMITERS = ",;\t"
 MAX_LINE = 1 << 16  # Bytes; longer lines of a stream are malformed.
@@ -153,14 +158,21 @@ def _strip_units(path, names, needed):
 class Rows:
     """Streaming reader of times and samples from a file or a pipe.
 
-    The header must contain the column ``time`` or ``time [s]``; all other columns are
-    channels. The reader returns lines as soon as they arrive, in bounded memory. It
-    skips rows with a non-numeric cell, a missing time or a missing cell, and lines
-    above 64 KiB; ``malformed`` counts them. A quoted cell cannot span lines.
+    The header must name a column with times and the channels. The reader returns lines
+    as soon as they arrive, in bounded memory. It skips rows with another number of
+    cells, a cell of a channel that is not a number, a missing time, and lines above
+    64 KiB; ``malformed`` counts them. A quoted cell cannot span lines. If the delimiter
+    is not a comma, a comma is a decimal mark.
 
     Args:
       file: binary file with ``read1``.
       name: name of the file in error messages.
+      channels: columns to read, with or without a unit; others are ignored. None reads
+        all columns but that of times.
+      time: column with times; None looks for one of ``TIME_NAMES``.
+      time_format: format of the times, as in ``recordings.times.parse``. None takes the
+        unit in the header, else detects it from the first rows.
+      rate_hz: expected rate of the rows, which helps to detect the unit of times.
 
     Raises:
       ValueError: if the header is missing or wrong; the message names file and line.
@@ -173,20 +185,31 @@ class Rows:
       >>> list(rows)
       [(array([0., 1.]), array([[1.],
              [2.]]))]
-      >>> rows.malformed, rows.first_malformed
-      (1, 3)
+      >>> rows.malformed, rows.first_malformed, rows.first_cause
+      (1, 3, 'it has another number of cells than the header')
     """
 
-    def __init__(self, file, name: str = "the input"):
+    def __init__(
+        self,
+        file,
+        name: str = "the input",
+        *,
+        channels: Sequence[str] | None = None,
+        time: str | None = None,
+        time_format: str | None = None,
+        rate_hz: float | None = None,
+    ):
         self.close = file.close
         # read1 returns the available bytes; read would block until it has all.
         self._read = file.read1
+        self._decoder = None  # Of UTF-16 text.
+        self._began = False
         self._rest = b""
         self._skipping = False  # Whether the next bytes continue a line above MAX_LINE.
         self._after_return = False  # Whether the last read ended in CR, maybe of CRLF.
         self._line = 0  # Number of complete lines.
         self._ended = False
-        self.malformed, self.first_malformed = 0, None
+        self.malformed, self.first_malformed, self.first_cause = 0, None, ""
         header, self._first = self._header()
         self._delimiter = delimiter_of(header)
         try:
@@ -194,21 +217,27 @@ class Rows:
         except (csv.Error, StopIteration):
             names = []
         self._width = len(names)
-        times = [n for n, x in enumerate(names) if x.lower() in ("time", "time [s]")]
         if names and not names[-1]:  # Empty column after a trailing delimiter.
             names.pop()
-        others = [index for index in range(len(names)) if index not in times]
-        if len(times) != 1 or not others:
-            # Do not quote the line: it may contain raw samples.
-            raise ValueError(
-                f"{name}, line {max(1, self._line - len(self._first))}: the header "
-                "must name the columns, such as 'time,acc x [g],acc y [g]'; insert "
-                "such a line before the rows."
-            )
-        self._order = [*times, *others]
-        split = [split_unit(names[index]) for index in others]
-        self.channels = tuple(channel for channel, _ in split)
-        self.units = tuple(unit for _, unit in split)
+        where = f"{name}, line {max(1, self._line - len(self._first))}"
+        split = [split_unit(each) for each in names]
+        time_index = _time_index(where, names, split, time)
+        others = [index for index in range(len(names)) if index != time_index]
+        if channels is not None:
+            others = [_find(where, names, split, each) for each in channels]
+        if not others:
+            raise ValueError(_no_header(where))
+        self._time, self._others = time_index, others
+        self.channels = tuple(split[index][0] for index in others)
+        self.units = tuple(split[index][1] for index in others)
+        self._rate_hz, self._format = rate_hz, time_format
+        # Imported late, because a reader of whole files does not need them.
+        from jaxanon.recordings import times, units
+
+        self._times = times
+        unit = units.find(split[time_index][1] or "")
+        if time_format is None and unit is not None and unit.name in times.UNITS:
+            self._format = unit.name
 
     def _header(self):
         """Returns the first line that is not a comment, and the lines read after it."""
@@ -221,9 +250,24 @@ class Rows:
                     return text, lines[index + 1 :]
         return "", []
 
+    def _read_text(self):
+        """Returns the next bytes in UTF-8; empty at the end."""
+        read = self._read(MAX_READ)
+        if not self._began and read:
+            self._began = True
+            if read[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        if self._decoder is None:
+            return read
+        text = self._decoder.decode(read)
+        while read and not text:  # Half a character.
+            read = self._read(MAX_READ)
+            text = self._decoder.decode(read)
+        return text.encode()
+
     def _lines(self):
         """Returns the lines that one (blocking) read completes."""
-        read = self._read(MAX_READ)
+        read = self._read_text()
         self._ended = not read
         if self._after_return and read:
             read = read.removeprefix(b"\n")
@@ -238,59 +282,190 @@ class Rows:
         if lines and not self._ended and lines[-1][-1:] not in b"\r\n":
             self._rest = lines.pop()
         if len(self._rest) > MAX_LINE:
-            self._skip(self._line + len(lines) + 1)
+            self._skip(self._line + len(lines) + 1, "it is longer than 64 KiB")
             self._rest, self._skipping = b"", True
             self._line += 1
         self._line += len(lines)
         return lines
 
-    def _skip(self, line):
+    def _skip(self, line, cause):
         self.malformed += 1
-        if self.first_malformed is None:
-            self.first_malformed = line
+        if self.first_malformed is None or line < self.first_malformed:
+            self.first_malformed, self.first_cause = line, cause
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields ``float64[n]`` times in s and ``float64[n, channels]``, n > 0."""
         lines, self._first = self._first, []
         while True:
-            rows = self._numbers(lines)
-            if len(rows):
-                yield rows[:, 0], rows[:, 1:]
+            seconds, samples = self._numbers(lines)
+            if len(seconds):
+                yield seconds, samples
             if self._ended:
                 return
             lines = self._lines()
 
     def _numbers(self, lines):
+        """Returns times and samples of the well-formed rows among lines."""
         first = self._line - len(lines) + 1
-        samples = [
-            (first + n, line) for n, line in enumerate(lines) if not is_comment(line)
-        ]
-        mark = self._delimiter.encode()
-        try:
-            # Fast path: parse all lines at once if every line is well-formed.
-            if all(line.count(mark) == self._width - 1 for _, line in samples):
-                text = mark.join(line for _, line in samples)
-                if b"_" not in text:
-                    flat = [float(cell) for cell in text.split(mark)]
-                    rows = np.array(flat).reshape(-1, self._width)[:, self._order]
-                    if not np.isnan(rows[:, 0]).any():
-                        return rows
-        except ValueError:
-            pass
-        rows = []
-        for number_, line in samples:
-            row = self._row(line)
-            if row is None:
-                self._skip(number_)
-            else:
-                rows.append(row)
-        return np.array(rows).reshape(-1, len(self._order))
+        numbers, stamps, samples = [], [], []
+        for index, line in enumerate(lines):
+            if is_comment(line):
+                continue
+            try:
+                stamp, values = self._row(line)
+            except ValueError as error:
+                self._skip(first + index, str(error))
+                continue
+            numbers.append(first + index)
+            stamps.append(stamp)
+            samples.append(values)
+        found = np.array(samples, np.float64).reshape(-1, len(self._others))
+        seconds = self._seconds(stamps, numbers)
+        valid = ~np.isnan(seconds)
+        return (seconds, found) if valid.all() else (seconds[valid], found[valid])
 
     def _row(self, line):
-        """Returns the numbers of a line, time first, or None if it is malformed."""
+        """Returns the time's cell and the numbers of a line.
+
+        Raises:
+          ValueError: if the line is malformed; the message does not quote it.
+        """
         try:
-            (cells,) = cells_of([line.decode().rstrip("\r\n")], self._delimiter)
-            row = [number(cells[index]) for index in self._order]
-        except (ValueError, IndexError, csv.Error):  # ValueError: also not UTF-8.
-            return None
-        return row if len(cells) == self._width and not math.isnan(row[0]) else None
+            text = line.decode().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise ValueError("it is not UTF-8") from None
+        if '"' in text:
+            try:
+                (cells,) = cells_of([text], self._delimiter)
+            except (ValueError, csv.Error):
+                raise ValueError("a quote does not end") from None
+        else:
+            cells = text.split(self._delimiter)
+        if len(cells) != self._width:
+            raise ValueError("it has another number of cells than the header")
+        values = []
+        for channel, index in enumerate(self._others):
+            cell = cells[index]
+            try:
+                # Fast, but accepts an underscore and digits of other scripts.
+                values.append(
+                    float(cell) if cell.isascii() and "_" not in cell else number(cell)
+                )
+            except ValueError:
+                values.append(self._number(cell, channel))
+        return cells[self._time].strip(), values
+
+    def _number(self, cell, channel):
+        if self._delimiter != ",":
+            cell = cell.replace(",", ".")
+        try:
+            return number(cell)
+        except ValueError:
+            name = self.channels[channel]
+            raise ValueError(f"column {name!r} is not a number") from None
+
+    def _seconds(self, stamps, lines):
+        """Returns float64 seconds of time cells; NaN where malformed."""
+        values = np.empty(len(stamps))
+        for index, stamp in enumerate(stamps):
+            try:
+                values[index] = number(stamp)
+            except ValueError:
+                if self._delimiter != ",":
+                    stamp = stamp.replace(",", ".")
+                try:
+                    values[index] = number(stamp)
+                except ValueError:
+                    values[index] = math.inf
+        if self._format is None and len(values):
+            self._format = self._detected(values, stamps)
+        if self._format not in self._times.UNITS:
+            values = self._dates(stamps)
+        else:
+            values[values == math.inf] = np.where(
+                [_is_infinite(stamps[n]) for n in np.flatnonzero(values == math.inf)],
+                math.inf,
+                math.nan,
+            )
+            if self._format not in ("s", None):
+                values = values / self._times.UNITS[self._format]
+        for index in np.flatnonzero(np.isnan(values)):
+            missing = stamps[index].lower() in MISSING
+            cause = "its time is missing" if missing else "its time cannot be read"
+            self._skip(lines[index], cause)
+        return values
+
+    def _detected(self, values, stamps):
+        """Returns the format of the first times."""
+        known = values[np.isfinite(values)]
+        if not len(known):
+            return None if all(s.lower() in MISSING for s in stamps) else "iso"
+        try:
+            return self._times.parse(known, None, self._rate_hz).format
+        except ValueError:
+            return "s"
+
+    def _dates(self, stamps):
+        """Returns seconds of dates; NaN where a text is no date of the format."""
+        if self._format is None:
+            return np.full(len(stamps), np.nan)
+        try:
+            found = self._times.parse(np.array(stamps, str), self._format)
+            return found.seconds + found.origin
+        except ValueError:
+            if len(stamps) < 2:
+                return np.full(len(stamps), np.nan)
+        half = len(stamps) // 2
+        return np.concatenate([self._dates(stamps[:half]), self._dates(stamps[half:])])
+
+
+def _is_infinite(stamp):
+    return stamp.lower().lstrip("+-") in ("inf", "infinity")
+
+
+def _find(where, names, split, wanted):
+    """Returns the index of the one column of this name, with or without its unit."""
+    for known in (names, [name for name, _ in split]):
+        if known.count(wanted) == 1:
+            return known.index(wanted)
+    raise ValueError(
+        f"{where}: the header must have exactly one column {wanted!r}{_shown(names)}; "
+        "rename the column, or choose another model."
+    )
+
+
+def _time_index(where, names, split, wanted):
+    """Returns the index of the column with times."""
+    if wanted is not None and names:
+        return _find(where, names, split, wanted)
+    lower = [name.lower() for name, _ in split]
+    for name in TIME_NAMES:
+        if lower.count(name) == 1:
+            return lower.index(name)
+    if len(names) < 2 or any(map(_is_number, names)):
+        raise ValueError(_no_header(where))
+    raise ValueError(
+        f"{where}: the header must have exactly one column with times, such as 'time' "
+        f"or 'timestamp'{_shown(names)}; rename it, or name it with --time-column."
+    )
+
+
+def _is_number(cell):
+    try:
+        number(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _no_header(where):
+    # Do not quote the line: it may contain raw samples.
+    return (
+        f"{where}: the header must name the columns, such as 'time,acc x [g],acc y "
+        "[g]'; insert such a line before the rows."
+    )
+
+
+def _shown(names):
+    """Returns the names for a message, unless they may be raw samples."""
+    return "" if any(map(_is_number, names)) else f", got the columns {names}"

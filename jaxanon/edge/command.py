@@ -102,7 +102,14 @@ def _stream_options(command):
     option(
         "--input",
         required=True,
-        help="CSV file with header 'time,<channel> [unit],...', or - for a pipe",
+        help="CSV file whose header names a column with times and the model's "
+        "channels; other columns are ignored; - for a pipe",
+    )
+    option("--time-column", help="column with times; default: time or a similar name")
+    option(
+        "--time-format",
+        help="s, ms, us, ns, iso or a format such as '%%d/%%m/%%Y %%H:%%M:%%S.%%f'; "
+        "default: detected",
     )
     option("--rate", type=float, help="rate of the rows in Hz; default: the model's")
     option("--hop", type=int, help="samples between windows; default: half a window")
@@ -110,19 +117,29 @@ def _stream_options(command):
     option("--budget", type=pathlib.Path, help="file of the privacy budget")
     option("--epsilon", type=float, help="total epsilon of a new budget")
     option("--unbounded", action="store_true", help="do not count the spent epsilon")
-    option("--reorder", action="store_true", help="accept channels in another order")
+    option(
+        "--reorder",
+        action="store_true",
+        help="does nothing: columns are found by name (for scripts of version 0.1)",
+    )
 
 
-def _settings(words, loaded, rows):
+def _open(words, loaded):
+    """Returns the rows of the model's channels."""
+    from jaxanon.edge import csv_input
+
+    return csv_input.open_rows(
+        words.input, loaded.signature, words.time_column, words.time_format
+    )
+
+
+def _settings(words, loaded):
     """Returns the stream's settings from the options."""
     return {
         "rate_hz": words.rate,
         "hop": words.hop,
         "deadline_s": words.deadline,
         "budget": _budget(words, loaded),
-        "channels": rows.channels,
-        "units": rows.units,
-        "reorder": words.reorder,
     }
 
 
@@ -143,11 +160,11 @@ def _budget(words, loaded):
 
 
 def _run(words):
-    from jaxanon.edge import csv_input, model
+    from jaxanon.edge import model
 
     loaded = model.load(words.model, words.digest)
     with (
-        contextlib.closing(csv_input.open_rows(words.input)) as rows,
+        contextlib.closing(_open(words, loaded)) as rows,
         _sigterm_interrupts(),
     ):
         counts, lost, interrupted = _stream_rows(words, loaded, rows)
@@ -157,7 +174,10 @@ def _run(words):
     outcomes = [f"{n} {names.get(name, name)}" for name, n in counts.items() if n]
     if rows.malformed:
         first = f"line {rows.first_malformed} of {words.input}"
-        print(f"jaxanon-edge: the first malformed row is {first}.", file=sys.stderr)
+        print(
+            f"jaxanon-edge: the first malformed row is {first}: {rows.first_cause}.",
+            file=sys.stderr,
+        )
     print(f"jaxanon-edge: {', '.join(outcomes) or 'no rows'}", file=sys.stderr)
     if lost:
         print(f"jaxanon-edge: error: {lost}", file=sys.stderr)
@@ -192,11 +212,12 @@ def _stream_rows(words, loaded, rows):
     Returns ``(counts, lost, interrupted)``: the stream's counts, a sentence about lost
     data or "", and whether it was interrupted. The rest is released in that case, too.
     """
-    from jaxanon.edge.csv_input import paced
+    from jaxanon.edge.csv_input import converted, paced
     from jaxanon.edge.outlets import open_outlet
     from jaxanon.edge.stream import Stream
 
-    stream = Stream(loaded, **_settings(words, loaded, rows))
+    rows = converted(rows, loaded.signature)
+    stream = Stream(loaded, **_settings(words, loaded))
     outlet = open_outlet(words.output, stream.signature, append=words.append)
     interrupted = False
     try:
@@ -237,17 +258,17 @@ def _dashboard(words):
     attackers = None
     if words.attackers is not None:
         attackers = model.load_attackers(words.attackers)
-    with contextlib.closing(csv_input.open_rows(words.input)) as rows:
+    with contextlib.closing(_open(words, loaded)) as rows:
         speed = 1.0 if words.speed is None and words.input != "-" else words.speed
         dashboard.serve(
             loaded,
-            rows,
+            csv_input.converted(rows, loaded.signature),
             attackers=attackers,
             host=words.host,
             port=words.port,
             speed=speed,
             allow_other_hosts=words.allow_other_hosts,
             ready=lambda url: print(f"Dashboard (until Ctrl-C): {url}", flush=True),
-            **_settings(words, loaded, rows),
+            **_settings(words, loaded),
         )
     return 0

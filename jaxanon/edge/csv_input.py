@@ -1,5 +1,6 @@
 """CSV rows from a file or a pipe, immediately or at their recorded pace."""
 
+import gzip
 import os
 import sys
 import threading
@@ -8,18 +9,32 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from jaxanon.edge.types import Signature
+from jaxanon.recordings import units
 from jaxanon.recordings.csv_rows import Rows
 
 PIECE_S = 0.1  # Maximum duration of a piece.
 LONGEST_WAIT_S = 2.0  # Longer gaps in a recording are skipped.
 
 
-def open_rows(source: str | os.PathLike) -> Rows:
+def open_rows(
+    source: str | os.PathLike,
+    signature: Signature | None = None,
+    time: str | None = None,
+    time_format: str | None = None,
+) -> Rows:
     """Opens a CSV file, or ``-`` for standard input; the caller must close it.
+
+    Args:
+      source: path; a name that ends in ``.gz`` is decompressed.
+      signature: signature of the model, whose channels are read; others are ignored.
+        None reads all columns.
+      time: column with times; None looks for a usual name.
+      time_format: format of the times; None detects it.
 
     Raises:
       FileNotFoundError: if the file does not exist.
-      ValueError: if there is no header.
+      ValueError: if there is no header, or it lacks a column.
 
     Example:
       >>> open_rows("nowhere.csv")
@@ -27,18 +42,55 @@ def open_rows(source: str | os.PathLike) -> Rows:
       ...
       FileNotFoundError: file nowhere.csv does not exist; name one, or - to read a pipe.
     """
+    options = {"time": time, "time_format": time_format}
+    if signature is not None:
+        options |= {"channels": signature.channels, "rate_hz": signature.rate_hz}
     if str(source) == "-":
-        return Rows(open(sys.stdin.fileno(), "rb", closefd=False), "the input")
+        stdin = open(sys.stdin.fileno(), "rb", closefd=False)
+        return Rows(stdin, "the input", **options)
     if not os.path.isfile(source):
         raise FileNotFoundError(
             f"file {source} does not exist; name one, or - to read a pipe."
         )
-    file = open(source, "rb")
+    zipped = str(source).lower().endswith(".gz")
+    file = gzip.open(source) if zipped else open(source, "rb")
     try:
-        return Rows(file, str(source))
+        return Rows(file, str(source), **options)
     except ValueError:
         file.close()
         raise
+
+
+def converted(
+    rows: Rows, signature: Signature
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields rows in the units of a model; columns without a unit stay as they are.
+
+    Args:
+      rows: rows of the channels of ``signature``, in its order.
+      signature: signature of the model.
+
+    Raises:
+      ValueError: if a unit does not convert.
+    """
+    scale, offset = np.ones(len(rows.units)), np.zeros(len(rows.units))
+    pairs = zip(rows.channels, rows.units, signature.units, strict=True)
+    for index, (channel, unit, wanted) in enumerate(pairs):
+        if unit and wanted and unit != wanted:
+            try:
+                scale[index], offset[index] = units.conversion(unit, wanted)
+            except ValueError:
+                raise ValueError(
+                    f"channel {channel!r} must be in {wanted!r}, got {unit!r}; convert "
+                    "it first."
+                ) from None
+    unchanged = (scale == 1).all() and (offset == 0).all()
+    return iter(rows) if unchanged else _scaled(rows, scale, offset)
+
+
+def _scaled(rows, scale, offset):
+    for times, samples in rows:
+        yield times, samples * scale + offset
 
 
 def paced(

@@ -27,7 +27,9 @@ class Stream:
     Samples are put on a grid at ``rate_hz`` (see ``Grid``), resampled to the model's
     rate if it differs (see ``Resampler``), and divided into overlapping windows. The
     windows are anonymized one by one in a thread, added up (see ``Overlap``) and
-    resampled back. Output times are those of the input samples.
+    resampled back. Output times lie on the grid, which begins at a segment's first
+    sample: a sample's time moves by at most half a period. ``jaxanon anonymize`` gives
+    the values at the times of the rows themselves.
 
     A window fails if the model raises, hangs, or returns NaN or another shape, or if
     the budget is exhausted. All its samples become a gap with the reason, including

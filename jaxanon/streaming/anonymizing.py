@@ -16,14 +16,11 @@ from jaxanon.datasets.spec import rates_differ
 from jaxanon.edge.budget import Budget
 from jaxanon.recordings import rates, units
 from jaxanon.recordings import times as recording_times
+from jaxanon.recordings.csv_rows import TIME_NAMES
 from jaxanon.streaming import frames, tables
 from jaxanon.streaming.model import BatchedModel
 from jaxanon.streaming.stream import COUNTS, Rows, SafeStream, Settings
 
-TIME_NAMES = (
-    *("time", "timestamp", "datetime", "date time", "date", "t", "seconds_elapsed"),
-    *("seconds", "elapsed", "time_s", "time_ms", "epoch", "utc", "unix"),
-)
 TIMES = "exact", "relative", "grid"
 MAX_GAP = 3.0  # Periods between rows that are interpolated, as on a device.
 FAR = 20.0  # Factor of the training data's spread that suggests another unit.

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxanon.recordings import grid
 from jaxanon.edge.overlap_add import Timeline
 from jaxanon.edge.resampling import Resampler, step
 from jaxanon.edge.types import Block
+from jaxanon.recordings import grid
 from jaxanon.streaming.overlap_add import Segment
 
 NO_TIME = "the row has no time"

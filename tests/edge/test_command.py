@@ -75,7 +75,8 @@ def test_a_pipe_becomes_a_pipe(model, tmp_path):
     found = [line.split(",") for line in done.stdout.splitlines()[2:]]
     assert [float(row[2]) for row in found] == [-1000.0 - i for i in range(40)]
     assert done.stderr == (
-        "jaxanon-edge: the first malformed row is line 12 of -.\n"
+        "jaxanon-edge: the first malformed row is line 12 of -: "
+        "it has another number of cells than the header.\n"
         "jaxanon-edge: 2 malformed, 38 pushed, 40 samples, 5 windows released\n"
     )
 
@@ -217,12 +218,14 @@ def test_what_is_refused_is_a_line(
 @pytest.mark.parametrize(
     ("header", "more", "message"),
     [
-        ("time,acc y [g],acc x [g]", [], "or pass reorder=True (--reorder)"),
+        ("time,acc y [g],acc x [g]", [], ""),
         ("time,acc y [g],acc x [g]", ["--reorder"], ""),
-        ("time,acc x [m/s2],acc y [g]", [], "got 'm/s2'; convert it"),
+        ("time,acc x [rad/s],acc y [g]", [], "got 'rad/s'; convert it"),
         ("time,acc x,acc y", [], ""),
-        ("time,acc x,acc z", [], "choose those columns, or another model"),
-        ("when,acc x,acc y", [], "the header must name the columns"),
+        ("time,acc x,acc z", [], "exactly one column 'acc y', got the columns"),
+        ("when,acc x,acc y", [], "one column with times, such as 'time' or 'timesta"),
+        ("when,acc x,acc y", ["--time-column", "when"], ""),
+        ("0,1,2", [], "the header must name the columns"),
     ],
 )
 def test_columns_are_checked(model, tmp_path, capsys, header, more, message):
@@ -231,7 +234,7 @@ def test_columns_are_checked(model, tmp_path, capsys, header, more, message):
     words = ["run", model, "--input", str(path), "--output", str(out), *more]
     assert main(words) == (2 if message else 0)
     assert message in capsys.readouterr().err
-    if more:
+    if header.startswith("time,acc y"):
         assert "0.000000,,-2000.0,-1000.0" in out.read_text()
 
 
@@ -296,10 +299,47 @@ def test_the_dashboard_gets_what_the_words_say(
     assert main(words) == 0
     assert seen["port"] == 0 and seen["hop"] == 4 and seen["speed"] == 1.0
     assert seen["host"] == "127.0.0.1" and not seen["allow_other_hosts"]
-    assert seen["channels"] == ("acc x", "acc y") and len(seen["rows"]) == 40
+    assert len(seen["rows"]) == 40
     seen["ready"]("http://127.0.0.1:1/word/")
     assert capsys.readouterr().out == (
         "Dashboard (until Ctrl-C): http://127.0.0.1:1/word/\n"
     )
     assert main([*words, "--speed", "5", "--allow-other-hosts"]) == 0
     assert seen["speed"] == 5.0 and seen["allow_other_hosts"]
+
+
+def test_files_as_they_are_need_no_other_tool(model, tmp_path, capsys):
+    """Decimal commas, another unit, ISO times, further columns and UTF-16."""
+    lines = [
+        f"2026-03-02T08:00:00.{20 * i:03d}Z;walk;{2000 + i},5;{1000 * (1000 + i)}"
+        for i in range(40)
+    ]
+    header = "Timestamp;activity;acc y [g];acc x [mg]"
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_bytes("\r\n".join([header, *lines, "oh"]).encode("utf-16"))
+    words = ["run", model, "--input", str(path), "--output", str(out), "--hop", "8"]
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    assert "line 42 of" in said and "another number of cells" in said
+    assert "40 samples" in said and "oh" not in said
+    found = [line.split(",") for line in out.read_text().splitlines()[-40:]]
+    assert found[1] == ["1772438400.020000", "", "-1001.0", "-2001.5"]
+
+
+@pytest.mark.parametrize(
+    ("row", "cause"),
+    [
+        ("0.5,secret,2", "column 'acc x' is not a number"),
+        ("later,1,2", "its time cannot be read"),
+        (",1,2", "its time is missing"),
+        ('0.5,"1,2', "a quote does not end"),
+    ],
+)
+def test_the_cause_of_a_malformed_row_is_named(model, tmp_path, capsys, row, cause):
+    path = tmp_path / "in.csv"
+    path.write_text(rows(16) + row + "\n")
+    words = ["run", model, "--input", str(path), "--output", str(tmp_path / "o.csv")]
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    assert f"the first malformed row is line 18 of {path}: {cause}." in said
+    assert "secret" not in said and "later" not in said
