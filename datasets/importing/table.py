@@ -54,6 +54,7 @@ class Table(NamedTuple):
       first_lines: first line of each cause in ``losses``.
       time_format: format of ``times`` if the file states it ("s", "ms", "us", "ns",
         "iso" or a strptime format), else None.
+      notes: sentences about changes to the rows, for the summary of the import.
     """
 
     source: str
@@ -67,3 +68,4 @@ class Table(NamedTuple):
     losses: collections.Counter[str]
     first_lines: dict[str, int]
     time_format: str | None = None
+    notes: tuple[str, ...] = ()
