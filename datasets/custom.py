@@ -64,7 +64,8 @@ def read_arrays(path: Path) -> Arrays:
         )
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            names = [name for name in file.files if not name.endswith(".json")]
+            arrays = {name: file[name] for name in names}
         if wrong := [n for n, a in arrays.items() if not isinstance(a, np.ndarray)]:
             raise TypeError(f"{wrong} are not arrays")
     except ValueError as error:  # NumPy's message recommends unsafe loading.

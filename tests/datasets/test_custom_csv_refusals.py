@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from custom_csv import CHOICE, made, recorded
 
-from jaxanon.datasets import import_csv
+from jaxanon.datasets import import_recordings
 
 
 @pytest.fixture
@@ -99,16 +99,16 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
     assert len(made(folder, "ann", "in/bob")["windows"]) == 12
     (folder / "own.npz").unlink()
     with pytest.raises(ValueError, match=r"must end in \.npz"):
-        import_csv([folder / "ann.csv"], folder / "own.npy", **CHOICE)
+        import_recordings([folder / "ann.csv"], folder / "own.npy", **CHOICE)
     with pytest.raises(ValueError, match="paths must be distinct"):
-        import_csv(
+        import_recordings(
             [folder / "ann.csv"] * 2, folder / "own.npz", subject="act", **CHOICE
         )
     for wrong in ({"channels": "x"}, {"labels": "act"}, {"units": "g"}):
         with pytest.raises(TypeError, match="must be a list, got"):
             made(folder, "ann", **wrong)
     with pytest.raises(TypeError, match="paths must be a list, got"):
-        import_csv(folder / "ann.csv", folder / "own.npz", **CHOICE)
+        import_recordings(folder / "ann.csv", folder / "own.npz", **CHOICE)
     for wrong in ({"length": 2.5}, {"stride": 2.5}, {"stride": True}):
         with pytest.raises(TypeError, match="must be a whole number of samples"):
             made(folder, "ann", **wrong)

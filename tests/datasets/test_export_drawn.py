@@ -91,7 +91,7 @@ def test_rows_of_a_table_come_as_they_stand(tmp_path_factory, seed, length, rate
     ]
     (folder / "ann.csv").write_text("\n".join(["t,x,y,act", *lines]))
     options = {"time": "t"} if at else {"rate_hz": rate}
-    datasets.import_csv(
+    datasets.import_recordings(
         [folder / "ann.csv"],
         folder / "own.npz",
         channels=["x", "y"],

@@ -76,7 +76,7 @@ def custom_csv(folder):
     own = folder / "own.npz"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # Rows with missing values.
-        datasets.import_csv([folder / "ann.csv"], own, length=8, **settings)
+        datasets.import_recordings([folder / "ann.csv"], own, length=8, **settings)
     datasets.load(own, public="act", private=["side"])
 
 
