@@ -167,6 +167,7 @@ class _Converter:
         for cause, rows in table.losses.items():
             line = table.first_lines.get(cause)
             tally.lose(cause, rows, table.source, line)
+        tally.sparse |= table.sparse
         for name, label in table.labels.items():
             self._see(name, label.names, label.codes)
         if table.subject is None:
