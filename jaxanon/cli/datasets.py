@@ -172,10 +172,11 @@ def import_recordings(
 ) -> None:
     """Cuts recordings into windows and writes them to an .npz file.
 
-    A recording has a row per sample: CSV, Parquet, Feather or HDF5 files, also in .gz or
-    .zip, or folders of them. A window never spans two classes of a label, two people, or
-    a gap in time. Short gaps are interpolated. The summary counts the windows of each
-    person and class, and the lost rows by cause. `--dataset` accepts the .npz file.
+    A recording has a row per sample: CSV, Parquet, Feather or HDF5 files, also in .gz
+    or .zip, or folders of them. A window never spans two classes of a label, two
+    people, or a gap in time. Short gaps are interpolated. The summary counts the
+    windows of each person and class, and the lost rows by cause. `--dataset` accepts
+    the .npz file.
 
     Args:
       paths: files, folders or zip archives, in order of time for each person

@@ -5,14 +5,14 @@ import os
 import subprocess
 import sys
 import threading
-import warnings
 
 import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from jaxanon.datasets import csv_tables
+from jaxanon.datasets.importing import reading
+from jaxanon.datasets.importing.table import Columns
 from jaxanon.recordings import csv_rows
 from jaxanon.recordings.csv_rows import Rows
 
@@ -126,11 +126,8 @@ ACCEPTED = {
 
 def imported(path, names=("x", "y"), time="time"):
     """Returns ``time, *names`` of each row, as the import reads them."""
-    with warnings.catch_warnings():
-        # Warnings about rows with missing values.
-        warnings.simplefilter("ignore", UserWarning)
-        table = csv_tables.read(path, names, (), None, time)
-    return np.column_stack([table.times, table.rows])
+    (table,) = reading.tables([path], Columns(channels=tuple(names), time=time))
+    return np.column_stack([table.times, table.samples])
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
