@@ -202,8 +202,6 @@ def _records(data, dialect) -> Iterator[tuple[int, list[str] | None]]:
             record += waiting[taken][1]
             taken += 1
         cells = _split(record, delimiter)
-        if cells is not None and len(cells) > 1 and not any(cells):
-            cells = [""] * width  # A row of delimiters.
         if cells is None or len(cells) != width:
             yield number, None
             continue
@@ -280,7 +278,7 @@ def _time_type(body, dialect, time):
     ]
     cells = [row[time] for row in rows if len(row) == len(dialect.header)]
     cells = [cell for cell in cells if cell not in NULLS]
-    if cells and all(re.fullmatch(r"-?\d{1,18}", cell) for cell in cells):
+    if cells and all(re.fullmatch(r"-?\d{1,19}", cell) for cell in cells):
         return pa.int64()
     if cells and all(map(dialects.is_number, cells)):
         return pa.float64()

@@ -9,6 +9,7 @@ from jaxanon.datasets.importing.table import Labels, Table
 from jaxanon.recordings import times
 
 OUTSIDE = "row outside the times of another sensor"  # Cause of losses.
+MIN_VALUES = 5  # Fewest values of a slow channel, to know its step.
 MAX_STEPS = 3  # Longest interpolated gap, in a sensor's own median steps.
 
 
@@ -82,13 +83,13 @@ def join(
         samples=np.concatenate(parts, axis=1),
         channels=tuple(name for table in tables for name in table.channels),
         units=tuple(unit for table in tables for unit in table.units),
-        times=_stored(at, origin),
+        times=tables[base].times[inside],
         labels=labels,
         subject=None,
         stem=stem,
         losses=losses,
         first_lines=first_lines,
-        time_format=None if origin else "s",
+        time_format=tables[base].time_format,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -100,15 +101,6 @@ def _increasing(seconds):
         _, first = np.unique(seconds[rows], return_index=True)
         rows = rows[first]
     return rows
-
-
-def _stored(seconds, origin):
-    """Returns seconds since a start as they are, dates as datetime64."""
-    if not origin:
-        return seconds
-    nanoseconds = np.where(np.isfinite(seconds), np.round(seconds * 1e9), 0)
-    dates = np.datetime64(origin, "s") + nanoseconds.astype("m8[ns]")
-    return np.where(np.isfinite(seconds), dates, np.datetime64("NaT", "ns"))
 
 
 def interpolate(at, own, values, step) -> np.ndarray:
@@ -172,7 +164,7 @@ def fill_slow_channels(samples, channels, seconds=None) -> tuple[str, ...]:
     notes = []
     for n, name in enumerate(channels):
         rows = np.flatnonzero(~missing[:, n])
-        if len(rows) < 3 or len(rows) == len(samples):
+        if len(rows) < MIN_VALUES or len(rows) == len(samples):
             continue
         steps = np.diff(at[rows])
         step = np.median(steps)
