@@ -208,10 +208,10 @@ def _header_index(cells):
     """Returns the index of the header: the first line of the width of the rows."""
     tail = cells[len(cells) // 2 :]
     width, _ = collections.Counter(map(len, tail)).most_common(1)[0]
-    for index, row in enumerate(cells[:MAX_PREAMBLE]):
-        wide = len(row) == width or (len(row) == width - 1 and row is not cells[-1])
-        if wide and not any(_NUMBER.fullmatch(cell) for cell in row):
-            return index
+    for wanted in (width, width - 1):  # Rows may begin or end with an untitled cell.
+        for index, row in enumerate(cells[:MAX_PREAMBLE]):
+            if len(row) == wanted and not any(map(_NUMBER.fullmatch, row)):
+                return index
     return 0
 
 

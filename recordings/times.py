@@ -199,7 +199,11 @@ def _numbers(values, format, rate_hz, where):
     origin = 0 if abs(origin) < EXACT_S else origin
     # Subtracted before dividing, because large times have few digits to spare.
     seconds = values - float(origin * scale) if origin else values
-    return Times(seconds / scale if scale > 1 else seconds, origin, format)
+    seconds = seconds / scale if scale > 1 else seconds
+    if origin:  # Restores the decimals that large numbers hold inexactly.
+        spacing = float(np.spacing(np.abs(least))) / scale
+        seconds = np.round(seconds, -math.ceil(math.log10(2 * spacing)))
+    return Times(seconds, origin, format)
 
 
 def _unit(values, rate_hz, where):

@@ -36,7 +36,7 @@ _TABLE: tuple[tuple[Unit, str], ...] = (
     (Unit("rad/s", "rotation", 1.0, stored=True), "rad/s rads-1 rad*s-1 radian/s"),
     (
         Unit("deg/s", "rotation", _DEGREE, stored=True),
-        "deg/s dps °/s degree/s degrees/s deg*s-1 degs-1 °s-1 deg/sec",
+        "deg/s dps d/s °/s degree/s degrees/s deg*s-1 degs-1 °s-1 deg/sec",
     ),
     (Unit("mdeg/s", "rotation", _DEGREE / 1000), "mdeg/s mdps"),
     (Unit("rpm", "rotation", 6 * _DEGREE), "rpm"),

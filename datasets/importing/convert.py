@@ -167,6 +167,7 @@ class _Converter:
         for cause, rows in table.losses.items():
             line = table.first_lines.get(cause)
             tally.lose(cause, rows, table.source, line)
+        tally.sparse |= table.sparse
         for name, label in table.labels.items():
             self._see(name, label.names, label.codes)
         if table.subject is None:
@@ -175,7 +176,14 @@ class _Converter:
             )
         else:
             self._see("subject", table.subject.names, table.subject.codes)
-        for each in recordings(table, options.rate_hz, options.time_format, tally):
+        tally.notes |= dict.fromkeys(table.notes)
+        rate_hz = options.row_rate_hz if table.times is None else options.rate_hz
+        if rate_hz is None and table.times is None:
+            raise ValueError(
+                f"{table.source}: rate_hz (--rate-hz, rows per second) must be given "
+                "for rows without times, got None."
+            )
+        for each in recordings(table, rate_hz, options.time_format, tally):
             self._convert(table, each)
 
     def _see(self, name, names, codes):
@@ -191,7 +199,7 @@ class _Converter:
         hz = recording.rate.rate_hz
         own = rates.nominal(hz) if hz > 0 and math.isfinite(hz) else 0.0
         file = {
-            "file": table.source,
+            "file": Path(table.source).name,
             "person": recording.person,
             "rows": len(recording.seconds),
             "rate_hz": own,
@@ -262,6 +270,7 @@ class _Converter:
         about = summary.describe(
             tally,
             arrays,
+            [name for name in self._labels if name != "subject"],
             {
                 "length": options.length,
                 "stride": options.stride,
@@ -399,7 +408,7 @@ def import_recordings(
     paths: Sequence,
     output,
     *,
-    channels: Sequence[str],
+    channels: Sequence[str] = (),
     labels: Sequence[str] = (),
     rate_hz: float | None = None,
     time: str | None = None,
@@ -408,6 +417,8 @@ def import_recordings(
     resample: bool = True,
     units: Sequence[str] = (),
     subject: str | None = None,
+    preset: str | None = None,
+    encoding: str | None = None,
     people: str | os.PathLike | Mapping[str, Mapping[str, str]] | None = None,
     bins: Mapping[str, Sequence[float]] | None = None,
     length: int = 128,
@@ -417,7 +428,7 @@ def import_recordings(
 ) -> Path:
     """Cuts recordings in files into windows and writes an ``.npz`` file for ``load``.
 
-    A file has one row per sample. A window lies in one file, in one person and one
+    A recording has one row per sample. A window lies in one file, in one person and one
     class of each label. Rows with a missing number, label or time are dropped. Rows go
     through the same grid as on a device (``jaxanon.recordings.grid``): repeated and
     late rows are dropped, short gaps are interpolated, longer gaps end a stretch.
@@ -425,9 +436,12 @@ def import_recordings(
     resampled to the common rate. A warning states the rows that are in no window.
 
     Args:
-      paths: paths of the files, in order of time for each person.
+      paths: files (CSV, Parquet, Feather, HDF5), folders or zip archives of them, or
+        tables in memory, in order of time for each person; see
+        ``importing.reading.tables``.
       output: output path, ending in ``.npz``; missing folders are created.
-      channels: columns with measurements, with or without a unit in brackets.
+      channels: columns with measurements, with or without a unit in brackets; may be
+        empty with ``preset``.
       labels: columns with labels, any text; each becomes an attribute, in addition to
         those of ``people``.
       rate_hz: rate of the windows. None uses the lowest rate of the recordings.
@@ -442,6 +456,9 @@ def import_recordings(
       units: units of the channels: one per channel, one for all, or none.
       subject: column with the person of each row; None takes the file name without its
         suffix.
+      preset: name of an app, logger or data set whose files these are; it gives columns
+        and units that are not given here.
+      encoding: text encoding of CSV files; None detects UTF-8 and UTF-16.
       people: dict of further attributes and their classes by person, or the path of a
         CSV file with a column ``subject`` and one column per attribute.
       bins: bounds by attribute that divide its numbers into classes.
@@ -490,6 +507,8 @@ def import_recordings(
         resample=resample,
         units=units,
         subject=subject,
+        preset=preset,
+        encoding=encoding,
         people=people,
         bins=bins,
         length=length,
@@ -514,7 +533,7 @@ def run(paths, output, *, people, overwrite, **settings) -> dict:
         where, people = str(people), read_people(Path(people))
     names = attributes(people, (*columns.channels, *columns.labels), where)
     binning.check_bins(options.bins, (*columns.labels, *names))
-    sources = [Path(p) if isinstance(p, (str, os.PathLike)) else p for p in paths]
+    skip = [] if where == "people" else [where]
     return write_windows(
-        lambda: reading.tables(sources, columns), output, options, people
+        lambda: reading.tables(paths, columns, skip), output, options, people
     )

@@ -36,14 +36,12 @@ class Read(NamedTuple):
       columns: Arrow array by column index; text, unless all cells fit the wish.
       malformed: number of rows that could not be read.
       first_malformed: line of the first of them; None if there is none.
-      blank: bool[rows], rows that stand for malformed ones; None if there is none.
       line_of: function from row to line number, for messages.
     """
 
     columns: dict[int, Any]
     malformed: int
     first_malformed: int | None
-    blank: np.ndarray | None
     line_of: Any
 
 
@@ -114,7 +112,7 @@ def _fast(body, dialect, numbers, texts, time):
     used = sorted(types, key=int)
     if not body.strip():
         empty = {int(n): pa.array([], types[n]) for n in used}
-        return Read(empty, 0, None, None, None)
+        return Read(empty, 0, None, None)
     for given in (types, types | {n: pa.string() for n in used if types[n] != text}):
         malformed = 0
         try:
@@ -135,7 +133,7 @@ def _fast(body, dialect, numbers, texts, time):
             )
         except pa.ArrowInvalid:
             continue
-        return Read({int(n): table[n] for n in used}, malformed, None, None, None)
+        return Read({int(n): table[n] for n in used}, malformed, None, None)
     return None  # Text that is not UTF-8, for example.
 
 
@@ -145,7 +143,7 @@ def _slow(data, dialect, numbers, texts, time, where):
 
     indices = (*numbers, *texts, *(() if time is None else (time,)))
     cells: dict[int, list] = {n: [] for n in indices}
-    lines, blank, malformed, first = [], [], 0, None
+    lines, malformed, first = [], 0, None
     for line, row in _records(data, dialect):
         if row is None:
             malformed += 1
@@ -153,7 +151,6 @@ def _slow(data, dialect, numbers, texts, time, where):
             if time is not None:
                 continue
         lines.append(line)
-        blank.append(row is None)
         for n in indices:
             cell = "" if row is None else row[n]
             if not cell.isascii():
@@ -163,7 +160,6 @@ def _slow(data, dialect, numbers, texts, time, where):
         {n: pa.array(cells[n], pa.string()) for n in indices},
         malformed,
         first,
-        np.array(blank, bool) if malformed and time is None else None,
         lambda row: lines[row],
     )
 
@@ -206,8 +202,6 @@ def _records(data, dialect) -> Iterator[tuple[int, list[str] | None]]:
             record += waiting[taken][1]
             taken += 1
         cells = _split(record, delimiter)
-        if cells is not None and len(cells) > 1 and not any(cells):
-            cells = [""] * width  # A row of delimiters.
         if cells is None or len(cells) != width:
             yield number, None
             continue
@@ -284,7 +278,7 @@ def _time_type(body, dialect, time):
     ]
     cells = [row[time] for row in rows if len(row) == len(dialect.header)]
     cells = [cell for cell in cells if cell not in NULLS]
-    if cells and all(re.fullmatch(r"-?\d{1,18}", cell) for cell in cells):
+    if cells and all(re.fullmatch(r"-?\d{1,19}", cell) for cell in cells):
         return pa.int64()
     if cells and all(map(dialects.is_number, cells)):
         return pa.float64()

@@ -69,6 +69,7 @@ class Cutter:
             tally.lose(cause, int(rest[which].sum()), recording.source)
         tally.events["label changes"] += int(np.count_nonzero(~before_gap & ~at_end))
 
+        tally.windows += len(starts)
         windows, labels = self._gather(samples, starts), codes[starts]
         if piece.is_open:
             begin = int(froms[-1] + counts[-1] * stride)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxanon.datasets.custom_arrays import distinct
+from jaxanon.datasets.importing import presets
 from jaxanon.datasets.importing.people import check_attributes
 from jaxanon.datasets.importing.table import Columns
 
@@ -19,6 +20,7 @@ class Options(NamedTuple):
     length: int = 128
     stride: int = 64
     rate_hz: float | None = None
+    row_rate_hz: float | None = None  # Rate of rows without times.
     time_format: str | None = None
     max_gap_s: float | None = None
     resample: bool = True
@@ -40,6 +42,8 @@ def check(
     rate_hz,
     bins,
     max_gap_s,
+    preset,
+    encoding,
     **others,
 ) -> tuple[Columns, Options]:
     """Returns the columns and options of ``import_recordings``, or raises."""
@@ -48,7 +52,10 @@ def check(
         if isinstance(value, (str, os.PathLike)):
             raise TypeError(f"{name} must be a list, got {value!r}; use [{value!r}].")
     _check_paths(output, paths)
-    if not channels:
+    row_rate_hz = rate_hz
+    if preset is not None:
+        row_rate_hz = presets.find(preset).rate_hz or rate_hz
+    elif not channels:
         raise ValueError("channels must name at least one column, got none.")
     distinct("channels and labels", (*channels, *labels))
     check_attributes(labels, "labels")
@@ -63,7 +70,7 @@ def check(
             raise TypeError(f"{name} must be a whole number of samples, got {value!r}.")
         if value < 1:
             raise ValueError(f"{name} must be at least 1 sample, got {value}.")
-    if rate_hz is None and time is None:
+    if rate_hz is None and time is None and preset is None:
         raise ValueError(
             "rate_hz (--rate-hz, rows per second) or time (--time, column with times) "
             "must be given, got neither."
@@ -77,12 +84,15 @@ def check(
         time=time,
         subject=subject,
         units=tuple(units),
+        format=preset,
+        encoding=encoding,
     )
     bins = {name: tuple(map(float, each)) for name, each in (bins or {}).items()}
     options = Options(
         length=int(length),
         stride=int(stride),
         rate_hz=None if rate_hz is None else float(rate_hz),
+        row_rate_hz=None if row_rate_hz is None else float(row_rate_hz),
         max_gap_s=max_gap_s,
         bins=bins,
         **others,

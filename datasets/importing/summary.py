@@ -9,7 +9,6 @@ import numpy as np
 
 MEMBER = "import.json"  # Name of the summary in an .npz file.
 MAX_NAMES = 8  # Names that a sentence lists.
-ENDS = ("gap", "label change", "end")  # What may end a stretch of one label.
 
 
 class Tally:
@@ -21,25 +20,29 @@ class Tally:
         self.events: collections.Counter[str] = collections.Counter()
         self.files: list[dict] = []
         self.sparse: dict[str, float] = {}
+        self.notes: dict[str, None] = {}  # In order of appearance.
 
     def lose(self, cause: str, rows: int, source: str, line: int | None = None) -> None:
         """Adds rows that were lost for a cause."""
         if not rows:
             return
         loss = self.losses.setdefault(
-            cause, {"rows": 0, "files": [], "first": source, "line": line}
+            cause, {"rows": 0, "files": [], "first": Path(source).name, "line": line}
         )
         loss["rows"] += int(rows)
         if source not in loss["files"][-1:]:
             loss["files"].append(source)
 
 
-def describe(tally: Tally, arrays: dict, options: dict, absent: dict) -> dict:
+def describe(
+    tally: Tally, arrays: dict, labels: list[str], options: dict, absent: dict
+) -> dict:
     """Returns the summary as a JSON object.
 
     Args:
       tally: counts of the import.
       arrays: labels and class names by attribute, as in the ``.npz`` file.
+      labels: attributes that may change within a recording.
       options: settings of the import that the summary repeats.
       absent: names without windows by attribute.
     """
@@ -63,7 +66,7 @@ def describe(tally: Tally, arrays: dict, options: dict, absent: dict) -> dict:
         .reshape(len(people), len(each))
         .tolist()
         for name, each in names.items()
-        if name != "subject"
+        if name in labels
     }
     losses = {
         cause: {"rows": loss["rows"], "files": len(loss["files"])}
@@ -81,6 +84,7 @@ def describe(tally: Tally, arrays: dict, options: dict, absent: dict) -> dict:
         "losses": losses,
         "events": {name: count for name, count in tally.events.items() if count},
         "own_rate_hz": tally.sparse,
+        "notes": [*tally.notes],
         "lost": {name: each for name, each in absent.items() if each},
     }
 
@@ -100,20 +104,19 @@ def listed(names, most: int = MAX_NAMES) -> str:
 
 def lines(summary: dict) -> list[str]:
     """Returns the summary as lines of text: a table, the losses and the files."""
-    count = summary["windows"]
-    seconds, rate = summary["seconds"], summary["rate_hz"]
-    text = [
-        f"{summary['rows']} rows, {seconds:.6g} s, {count} windows of "
-        f"{summary['length']} samples at {rate:g} Hz.",
-        "",
-    ]
-    text += _files(summary["files"])
-    text += _table(summary)
+    rate = summary["rate_hz"]
+    text = [*_files(summary["files"]), ""]
+    text += _tables(summary)
     text += _losses(summary)
     for channel, hz in summary["own_rate_hz"].items():
         text.append(f"{channel} has its own rate of {hz:g} Hz and is interpolated.")
+    text += summary["notes"]
     for name, names in summary["lost"].items():
         text.append(f"No window: {name} {listed(names)}.")
+    text += [
+        f"{summary['rows']} rows, {summary['seconds']:.6g} s on the grid: "
+        f"{summary['windows']} windows of {summary['length']} samples at {rate:g} Hz."
+    ]
     return text
 
 
@@ -136,19 +139,18 @@ def _files(files):
         groups[file["rate_hz"], file["times"]].append(file["file"])
     text = []
     for (rate, times), names in sorted(groups.items(), key=lambda pair: -len(pair[1])):
-        formats = f"times in {times}" if times else "no times"
+        formats = f"times in {times}" if times else "rows without times"
         which = listed(dict.fromkeys(names), 3)
         hz = f"{rate:g} Hz" if rate else "no rate"
         text.append(f"{hz}, {formats}: {which}")
-    return [*text, ""]
+    return text
 
 
-def _table(summary):
+def _tables(summary):
     """Returns windows by person (rows) and class (columns) of each attribute."""
-    by = summary["windows_by_person"]
+    by, classes = summary["windows_by_person"], summary["classes"]
     text = []
     for name, counts in by.items():
-        classes = summary["classes"]
         if name == "people":
             continue
         header = [f"windows by {name}", *classes[name], "all"]
@@ -156,22 +158,22 @@ def _table(summary):
             [person, *map(str, each), str(sum(each))]
             for person, each in zip(by["people"], counts, strict=True)
         ]
-        totals = [str(n) for n in classes[name].values()]
-        rows.append(["all", *totals, str(summary["windows"])])
-        text += [*_aligned([header, *rows]), ""]
+        totals = [*map(str, classes[name].values()), str(summary["windows"])]
+        text += [*_aligned([header, *rows, ["all", *totals]]), ""]
     if len(by) == 1:
-        pairs = summary["classes"]["subject"].items()
-        text += [
-            *_aligned([["person", "windows"], *([n, str(c)] for n, c in pairs)]),
-            "",
-        ]
+        rows = [[person, str(count)] for person, count in classes["subject"].items()]
+        text += [*_aligned([["person", "windows"], *rows]), ""]
+    for name, counts in classes.items():
+        if name not in by and name != "subject":
+            each = ", ".join(f"{label} {count}" for label, count in counts.items())
+            text += [f"{name}: {each}", ""]
     return text
 
 
 def _losses(summary):
     rows = summary["rows"]
     if not summary["losses"]:
-        return ["All rows are in windows."]
+        return ["All rows are in windows.", ""]
     table = [["rows in no window", "rows", "share", "files", "first in"]]
     for cause, loss in summary["losses"].items():
         line = f", line {loss['line']}" if loss.get("line") else ""
@@ -188,8 +190,8 @@ def _losses(summary):
     events = summary["events"]
     if events:
         each = ", ".join(f"{count} {name}" for name, count in events.items())
-        text += ["", f"{each[0].upper()}{each[1:]}."]
-    return text
+        text += ["", f"On the way: {each}."]
+    return [*text, ""]
 
 
 def _aligned(rows, last_left=False):
