@@ -2,12 +2,13 @@
 
 - The delimiter is a comma, a semicolon or a tab, whichever is most frequent in the
   header.
-- The text is UTF-8, with or without a byte order mark; lines end in LF, CRLF or CR.
+- The text is UTF-8, with or without a byte order mark, or UTF-16 with one; lines end in
+  LF, CRLF or CR.
 - Cells may be quoted; blanks around them are stripped.
 - Empty lines, lines that begin with ``#``, and a delimiter at the end of a line are
   ignored.
-- Numbers use a decimal point; an empty cell, ``NA``, ``NaN``, ``null`` or ``None`` is a
-  missing number.
+- Numbers use a decimal point, or a decimal comma if the delimiter is not a comma; an
+  empty cell, ``NA``, ``NaN``, ``null`` or ``None`` is a missing number.
 - A column name may end in a unit in brackets, such as ``acc x [g]``.
 """
 
@@ -15,7 +16,7 @@ import codecs
 import csv
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 

@@ -3,6 +3,7 @@
 import collections
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -26,9 +27,9 @@ MAX_GAP = 3.0  # Periods between rows that are interpolated, as on a device.
 FAR = 20.0  # Factor of the training data's spread that suggests another unit.
 
 EXACT_WARNING = (
-    "Exact times and gaps can identify a person or device: whoever holds another log "
-    "of the same hours can match them. --time relative starts each recording at 0, and "
-    "--time grid also hides the rhythm of the rows."
+    "Exact times and gaps can identify a person or device, because another log of the "
+    "same hours matches them. --time relative starts each recording at 0. --time grid "
+    "also hides the rhythm of the rows."
 )
 
 
@@ -139,7 +140,8 @@ def anonymize_recordings(
         table of pyarrow, or a dict of arrays.
       output_dir: folder for the outputs, which have the names of the inputs. Required
         for files, None for a table.
-      key: typed PRNG key; None draws a secret one. Whoever knows it can subtract noise.
+      key: typed PRNG key; None draws a secret one. Noise of a known key can be
+        subtracted.
       time: ``"exact"`` keeps the times to the digit, ``"relative"`` counts from the
         first row, ``"grid"`` writes a row for each point of a regular grid.
       time_column: column with the times; None looks for a usual name, such as ``time``
@@ -393,7 +395,7 @@ def _refuse_private(recording, index, signals, options, spec, subject):
     name = recording.names[index]
     if index in signals:
         raise ValueError(
-            f"carry must name columns beside times and channels, got {name!r}; omit it."
+            f"carry must name columns other than times and channels, got {name!r}; omit it."
         )
     if options.allow_private:
         return
@@ -539,7 +541,12 @@ class _Anonymizing:
         known = self._options.rate_hz or self._spec.rate_hz
         rate = None if known == 1.0 else known
         where = f"{_named(self._recording)}: {self._recording.header[index]!r}"
-        found = recording_times.parse(values, self._format, rate, where)
+        try:
+            found = recording_times.parse(values, self._format, rate, where)
+        except ValueError as error:
+            # A column that was named by mistake may hold raw samples.
+            text = re.sub(r"got '.*?'( in row|;)", r"got other text\1", str(error))
+            raise ValueError(text) from None
         self._format = found.format
         if self._origin is None:
             self._origin = found.origin

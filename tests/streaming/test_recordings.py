@@ -284,7 +284,7 @@ def test_no_window_spans_two_people(run):
         ({"channels": ["x"]}, "channels must name 2 columns"),
         ({"units": ["g", "g", "g"]}, "units must be one unit or 2"),
         ({"units": ["rad/s"]}, "converts to 'g'"),
-        ({"carry": ["x"]}, "beside times and channels"),
+        ({"carry": ["x"]}, "other than times and channels"),
         ({"carry": ["nope"]}, "exactly one column 'nope'"),
         ({"output_dir": "safe"}, "None for a table"),
     ],
@@ -303,3 +303,11 @@ def test_values_in_another_unit_are_refused(run):
     np.testing.assert_allclose(
         found.output["x"] / 1000, mirrored(run, signal())[:, 0], atol=1e-3
     )
+
+
+def test_a_column_that_holds_no_times_is_not_quoted(run):
+    x, y = signal().T
+    table = {"time": ["raw 1234.5"] * COUNT, "x": x, "y": y}
+    with pytest.raises(ValueError, match="got other text; give its format") as raised:
+        anonymize_recordings(run, table)
+    assert "1234" not in str(raised.value)
