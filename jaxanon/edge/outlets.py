@@ -12,7 +12,7 @@ from jaxanon.edge.types import Block, Signature
 
 
 class Pipe:
-    """An outlet to the standard output.
+    """An outlet to the standard output, a CSV table that any tool reads.
 
     When the receiver closes the pipe, ``write`` raises BrokenPipeError, which ends the
     stream. Afterwards ``close`` and Python's exit are silent.
@@ -30,7 +30,7 @@ class Pipe:
             sys.stdout.flush()
             file = sys.stdout.fileno()
         self._wanted, self._file = wanted, file
-        self._put(rows.header(wanted))
+        self._put(rows.column_names(wanted))
 
     def write(self, block: Block) -> None:
         """Writes a block; blocks while the pipe is full.

@@ -23,15 +23,21 @@ class Line(NamedTuple):
 def header(wanted: Signature) -> str:
     """Returns the first two lines of a CSV file.
 
+    The first one states the rate, so that another stream cannot continue the file.
+
     Example:
       >>> print(header(Signature(8, ("x",), ("g",), 50.0)), end="")
       # jaxanon stream, format 1, rate_hz 50.0
       time,gap,x [g]
     """
-    pairs = zip(wanted.channels, wanted.units, strict=True)
-    names = [f"{name} [{unit}]" for name, unit in pairs]
     first = f"# jaxanon stream, format {FORMAT}, rate_hz {wanted.rate_hz!r}\n"
-    return first + _fields(["time", "gap", *names])
+    return first + column_names(wanted)
+
+
+def column_names(wanted: Signature) -> str:
+    """Returns the line that names the columns."""
+    pairs = zip(wanted.channels, wanted.units, strict=True)
+    return _fields(["time", "gap", *(f"{name} [{unit}]" for name, unit in pairs)])
 
 
 def lines(wanted: Signature, block: Block) -> list[Line]:

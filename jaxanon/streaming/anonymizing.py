@@ -395,7 +395,8 @@ def _refuse_private(recording, index, signals, options, spec, subject):
     name = recording.names[index]
     if index in signals:
         raise ValueError(
-            f"carry must name columns other than times and channels, got {name!r}; omit it."
+            f"carry must name columns other than times and channels, got {name!r}; "
+            "omit it."
         )
     if options.allow_private:
         return

@@ -72,7 +72,7 @@ def test_a_pipe_becomes_a_pipe(model, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = [line.split(",") for line in done.stdout.splitlines()[2:]]
+    found = [line.split(",") for line in done.stdout.splitlines()[1:]]
     assert [float(row[2]) for row in found] == [-1000.0 - i for i in range(40)]
     assert done.stderr == (
         "jaxanon-edge: the first malformed row is line 12 of -: "
@@ -121,14 +121,14 @@ def test_who_ends_it_still_gets_what_it_held(model, number):
     with subprocess.Popen(words, text=True, **pipe) as process:
         process.stdin.write(rows(20))
         process.stdin.flush()
-        read = [process.stdout.readline() for _ in range(2 + 16)]
+        read = [process.stdout.readline() for _ in range(1 + 16)]
         process.send_signal(number)
         ended = threading.Timer(60.0, process.kill)
         ended.start()
         left, said = process.stdout.read(), process.stderr.read()
         ended.cancel()
     assert process.returncode == 130
-    assert len(read) == 18 and "20 pushed" in said and "interrupted" in said
+    assert len(read) == 17 and "20 pushed" in said and "interrupted" in said
     assert [float(line.split(",")[2]) for line in left.splitlines()] == [
         -1000.0 - i for i in range(16, 20)
     ]
