@@ -3,6 +3,7 @@
 import numpy as np
 
 from jaxanon.datasets.importing.stretches import Piece, Recording
+from jaxanon.datasets.importing.summary import REST
 
 
 class Cutter:
@@ -62,9 +63,9 @@ class Cutter:
         at_end = ends == len(codes)
         for cause, which in {
             "short stretch": covered < 0,
-            "rest before a gap": (covered >= 0) & before_gap,
-            "rest before a label change": (covered >= 0) & ~before_gap & ~at_end,
-            "rest before the end": (covered >= 0) & ~before_gap & at_end,
+            REST + "a gap": (covered >= 0) & before_gap,
+            REST + "a label change": (covered >= 0) & ~before_gap & ~at_end,
+            REST + "the end": (covered >= 0) & ~before_gap & at_end,
         }.items():
             tally.lose(cause, int(rest[which].sum()), recording.source)
         tally.events["label changes"] += int(np.count_nonzero(~before_gap & ~at_end))

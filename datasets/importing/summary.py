@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 MEMBER = "import.json"  # Name of the summary in an .npz file.
+REST = "rest before "  # Rows after the last window of a stretch.
 MAX_NAMES = 8  # Names that a sentence lists.
 
 
@@ -121,13 +122,20 @@ def lines(summary: dict) -> list[str]:
 
 
 def loss_line(summary: dict) -> str:
-    """Returns the rows that are missing in windows, in one sentence; "" for none."""
-    causes = [f"{loss['rows']} {cause}" for cause, loss in summary["losses"].items()]
-    if not causes:
+    """Returns the rows that were lost, in one sentence; "" for none.
+
+    The rest of a stretch after its last window is not counted.
+    """
+    losses = {
+        cause: loss["rows"]
+        for cause, loss in summary["losses"].items()
+        if not cause.startswith(REST)
+    }
+    if not losses:
         return ""
-    lost = sum(loss["rows"] for loss in summary["losses"].values())
     return (
-        f"{lost} of {summary['rows']} rows are in no window ({', '.join(causes)}); "
+        f"{sum(losses.values())} of {summary['rows']} rows are in no window "
+        f"({', '.join(f'{rows} {cause}' for cause, rows in losses.items())}); "
         "jaxanon datasets show FILE prints the summary."
     )
 
