@@ -20,7 +20,6 @@ class Tally:
         self.losses: dict[str, dict] = {}
         self.events: collections.Counter[str] = collections.Counter()
         self.files: list[dict] = []
-        self.sparse: dict[str, float] = {}
         self.notes: dict[str, None] = {}  # In order of appearance.
 
     def lose(self, cause: str, rows: int, source: str, line: int | None = None) -> None:
@@ -84,7 +83,6 @@ def describe(
         "windows_by_person": {"people": people} | by_person,
         "losses": losses,
         "events": {name: count for name, count in tally.events.items() if count},
-        "own_rate_hz": tally.sparse,
         "notes": [*tally.notes],
         "lost": {name: each for name, each in absent.items() if each},
     }
@@ -109,8 +107,6 @@ def lines(summary: dict) -> list[str]:
     text = [*_files(summary["files"]), ""]
     text += _tables(summary)
     text += _losses(summary)
-    for channel, hz in summary["own_rate_hz"].items():
-        text.append(f"{channel} has its own rate of {hz:g} Hz and is interpolated.")
     text += summary["notes"]
     for name, names in summary["lost"].items():
         text.append(f"No window: {name} {listed(names)}.")
