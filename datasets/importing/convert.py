@@ -167,6 +167,7 @@ class _Converter:
         for cause, rows in table.losses.items():
             line = table.first_lines.get(cause)
             tally.lose(cause, rows, table.source, line)
+        tally.sparse |= table.sparse
         for name, label in table.labels.items():
             self._see(name, label.names, label.codes)
         if table.subject is None:
@@ -175,7 +176,6 @@ class _Converter:
             )
         else:
             self._see("subject", table.subject.names, table.subject.codes)
-        tally.notes |= dict.fromkeys(table.notes)
         rate_hz = options.row_rate_hz if table.times is None else options.rate_hz
         if rate_hz is None and table.times is None:
             raise ValueError(

@@ -9,7 +9,6 @@ from jaxanon.datasets.importing.table import Labels, Table
 from jaxanon.recordings import times
 
 OUTSIDE = "row outside the times of another sensor"  # Cause of losses.
-MIN_VALUES = 5  # Fewest values of a slow channel, to know its step.
 MAX_STEPS = 3  # Longest interpolated gap, in a sensor's own median steps.
 
 
@@ -55,7 +54,7 @@ def join(
             f"time of {[where[n] for n in sensors]}; import them separately."
         )
     at = at[inside]
-    parts, notes, labels, losses, first_lines = [], [], {}, collections.Counter(), {}
+    parts, sparse, labels, losses, first_lines = [], {}, {}, collections.Counter(), {}
     for n, table in enumerate(tables):
         order = orders[n]
         if n == base:
@@ -71,11 +70,11 @@ def join(
                 parts[-1][:, channel] = interpolate(at, own, values, steps[n])
             labels |= {k: _held(v, own, order, at) for k, v in table.labels.items()}
             if table.channels and not np.isclose(steps[n], steps[base], rtol=0.05):
-                notes.append(f"{where[n]}: interpolated from {1 / steps[n]:.3g} Hz.")
+                own_hz = float(f"{1 / steps[n]:.3g}")
+                sparse |= dict.fromkeys(table.channels, own_hz)
         for cause, count in table.losses.items():
             losses[f"{cause} of {where[n]}"] += count
             first_lines[f"{cause} of {where[n]}"] = table.first_lines.get(cause)
-        notes += table.notes
     if not inside.all():
         losses[OUTSIDE] = int(np.count_nonzero(~inside))
     return Table(
@@ -90,7 +89,7 @@ def join(
         losses=losses,
         first_lines=first_lines,
         time_format=tables[base].time_format,
-        notes=tuple(dict.fromkeys(notes)),
+        sparse=sparse,
     )
 
 
@@ -138,42 +137,3 @@ def _held(labels, own, order, at):
     rows = np.searchsorted(own, np.nan_to_num(at, nan=-np.inf), side="right") - 1
     codes = np.where(rows < 0, -1, labels.codes[order][rows])
     return Labels(codes.astype(np.int32), labels.names)
-
-
-def fill_slow_channels(samples, channels, seconds=None) -> tuple[str, ...]:
-    """Interpolates channels whose sensor is slower than the rows, in place.
-
-    A file may hold sensors of different rates: a heart rate in every tenth row, or rows
-    of one sensor each. If less than half of the rows are complete, a channel with
-    regular steps between its values is interpolated linearly between them.
-
-    Args:
-      samples: float[rows, channels], NaN where a number is missing.
-      channels: names of the channels.
-      seconds: increasing times of the rows; None counts rows.
-
-    Returns:
-      One sentence for each channel that was interpolated.
-    """
-    missing = np.isnan(samples)
-    if not len(samples) or np.mean(missing.any(axis=1)) <= 0.5:
-        return ()
-    at = np.arange(len(samples), dtype=float) if seconds is None else seconds
-    if not (np.diff(at) >= 0).all():
-        at = np.arange(len(samples), dtype=float)
-    notes = []
-    for n, name in enumerate(channels):
-        rows = np.flatnonzero(~missing[:, n])
-        if len(rows) < MIN_VALUES or len(rows) == len(samples):
-            continue
-        steps = np.diff(at[rows])
-        step = np.median(steps)
-        if step <= 0 or np.quantile(steps, 0.75) > 2 * step:
-            continue
-        own, first = np.unique(at[rows], return_index=True)
-        samples[:, n] = interpolate(at, own, samples[rows[first], n], step)
-        share = len(rows) / len(samples)
-        notes.append(
-            f"{name}: interpolated, because {share:.0%} of its cells have values."
-        )
-    return tuple(notes)

@@ -4,25 +4,47 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jaxanon.datasets.custom_arrays import ENDING, RESERVED
-from jaxanon.recordings import csv_rows
+from jaxanon.datasets.importing import cells, files, frames
 
 
 def read_people(path: Path) -> dict[str, dict[str, str]]:
-    """Reads the attributes of each person from a CSV file with a column ``subject``.
+    """Reads the attributes of each person from a table with a column ``subject``.
 
     Raises:
       FileNotFoundError: if the file does not exist.
       ValueError: if a person occurs twice, or an attribute is missing.
     """
-    people = {}
-    for line, row in csv_rows.records(path, ("subject",)):
-        person = row.pop("subject")
-        if person in people or not person or not row or not all(row.values()):
+    if not path.is_file():
+        raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
+    (file,) = files.expand(path)
+    frame = frames.of_file(file)
+    index = frame.find("subject")
+    names = {n: name for n, name in enumerate(frame.header) if name and n != index}
+    if index is None or not names or len({*names.values()}) < len(names):
+        raise ValueError(
+            f"{path} must have one column 'subject' and at least one column of another "
+            f"name, got {list(frame.header)}."
+        )
+    found = frame.fetch([], [index, *names], None)
+    if found.malformed:
+        raise ValueError(
+            f"{path}, line {found.first_malformed}: a line must have "
+            f"{len(frame.header)} cells, like the header."
+        )
+    columns = {n: cells.labels(column) for n, column in found.columns.items()}
+    get = lambda n, row: ("", *columns[n].names)[columns[n].codes[row] + 1]
+    people: dict[str, dict[str, str]] = {}
+    for row in range(len(columns[index].codes)):
+        person = get(index, row)
+        each = {name: get(n, row) for n, name in names.items()}
+        if not person and not any(each.values()):
+            continue  # A line of delimiters.
+        if person in people or not person or not all(each.values()):
             raise ValueError(
-                f"{path}, line {line}: a line must have a new person and a class of "
-                f"each attribute, got {person!r} and {row}."
+                f"{path}, line {found.line_of(row)}: a line must have a new person and "
+                f"a class of each attribute, got {person!r} and {each}."
             )
-        people[person] = row
+        people[person] = each
     if not people:
         raise ValueError(f"{path} must have at least one person, got none.")
     return people

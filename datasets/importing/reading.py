@@ -330,19 +330,7 @@ def _table(frame, stem, names, channels, labels, time, subject, its_units):
         stem=stem,
         losses=losses,
         first_lines=first_lines,
-        notes=_fill_slow(samples, names, its_times),
     )
-
-
-def _fill_slow(samples, names, its_times):
-    """Interpolates sensors that are slower than the rows."""
-    seconds = None
-    if its_times is not None and its_times.dtype.kind in "fiuM":
-        seconds = (
-            its_times - its_times[:1] if its_times.dtype.kind == "M" else its_times
-        )
-        seconds = seconds.astype(np.float64)
-    return joining.fill_slow_channels(samples, names, seconds)
 
 
 def _raise_if_malformed(found, count, frame):

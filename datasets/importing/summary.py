@@ -20,7 +20,7 @@ class Tally:
         self.losses: dict[str, dict] = {}
         self.events: collections.Counter[str] = collections.Counter()
         self.files: list[dict] = []
-        self.notes: dict[str, None] = {}  # In order of appearance.
+        self.sparse: dict[str, float] = {}  # Rate in Hz by channel.
 
     def lose(self, cause: str, rows: int, source: str, line: int | None = None) -> None:
         """Adds rows that were lost for a cause."""
@@ -83,7 +83,7 @@ def describe(
         "windows_by_person": {"people": people} | by_person,
         "losses": losses,
         "events": {name: count for name, count in tally.events.items() if count},
-        "notes": [*tally.notes],
+        "own_rate_hz": tally.sparse,
         "lost": {name: each for name, each in absent.items() if each},
     }
 
@@ -107,7 +107,8 @@ def lines(summary: dict) -> list[str]:
     text = [*_files(summary["files"]), ""]
     text += _tables(summary)
     text += _losses(summary)
-    text += summary["notes"]
+    for channel, hz in summary["own_rate_hz"].items():
+        text.append(f"{channel} has its own rate of {hz:g} Hz and is interpolated.")
     for name, names in summary["lost"].items():
         text.append(f"No window: {name} {listed(names)}.")
     text += [

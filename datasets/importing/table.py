@@ -1,6 +1,8 @@
 """Rows of a recording in memory, whatever the format of its file."""
 
 import collections
+import types
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +56,8 @@ class Table(NamedTuple):
       first_lines: first line of each cause in ``losses``.
       time_format: format of ``times`` if the file states it ("s", "ms", "us", "ns",
         "iso" or a strptime format), else None.
-      notes: sentences about changes to the rows, for the summary of the import.
+      sparse: rate in Hz of each channel that reading interpolated to the rows of a
+        faster sensor.
     """
 
     source: str
@@ -68,4 +71,4 @@ class Table(NamedTuple):
     losses: collections.Counter[str]
     first_lines: dict[str, int]
     time_format: str | None = None
-    notes: tuple[str, ...] = ()
+    sparse: Mapping[str, float] = types.MappingProxyType({})

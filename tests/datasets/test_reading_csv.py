@@ -267,16 +267,3 @@ def test_units_are_those_of_the_first_file(tmp_path):
         list(reading.tables([one, three], COLUMNS))
     found = list(reading.tables([one, three], COLUMNS._replace(units=("m/s^2", "V"))))
     np.testing.assert_allclose(found[1].samples[0, 0], 2)
-
-
-def test_a_slower_sensor_in_the_same_rows_is_interpolated(tmp_path):
-    rows = [f"{n / 50},{n},{60 + n if n % 5 == 0 else ''},sit" for n in range(21)]
-    found = read(written(tmp_path, "\n".join(["time,x,y,act", *rows])))
-    np.testing.assert_allclose(found.samples[:, 1], 60 + np.arange(21))
-    assert found.notes == ("y: interpolated, because 24% of its cells have values.",)
-
-
-def test_a_few_missing_cells_are_not_interpolated(tmp_path):
-    rows = [f"{n / 50},{n},{'' if n == 3 else n},sit" for n in range(9)]
-    found = read(written(tmp_path, "\n".join(["time,x,y,act", *rows])))
-    assert np.isnan(found.samples[3, 1]) and found.notes == ()

@@ -273,10 +273,7 @@ def test_files_of_one_folder_are_joined_by_time(tmp_path):
     np.testing.assert_allclose(found[0].samples[:, 0], 2 * times, atol=1e-9)
     np.testing.assert_allclose(found[0].samples[inside, 1], -times[inside], atol=1e-9)
     np.testing.assert_allclose(found[0].samples[:, 2], 60 + times, atol=1e-9)
-    assert found[0].notes == (
-        "gyroscope: interpolated from 20 Hz.",
-        "heart_rate: interpolated from 1 Hz.",
-    )
+    assert found[0].sparse == {"gyroscope.y": 20.0, "heart_rate.rate": 1.0}
 
 
 def test_rows_before_another_sensor_begins_are_counted(tmp_path):

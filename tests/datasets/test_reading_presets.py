@@ -55,7 +55,7 @@ def test_sensor_logger_joins_its_files_by_time(tmp_path):
     np.testing.assert_array_equal(table.samples[:, 1:3], [[2.0, 3.0]] * 100)
     labels = names_of(table.labels["Annotation.text"])
     assert labels == [None] * 40 + ["walk"] * 60
-    assert any("Gyroscope: interpolated from 50 Hz" in note for note in table.notes)
+    assert table.sparse == {f"Gyroscope.{axis}": 50.0 for axis in "xyz"}
 
 
 def test_sensor_logger_reads_its_zip(tmp_path):
@@ -257,7 +257,7 @@ def test_apple_health_labels_are_workouts(tmp_path):
     assert names_of(table.labels["workout"]) == [None, "Running", "Running", None]
 
 
-def test_pamap2_interpolates_the_heart_rate(tmp_path):
+def test_pamap2_has_labels_and_a_sparse_heart_rate(tmp_path):
     rows = []
     for n in range(40):
         row = [f"{n / 100:.2f}", "0" if n < 10 else "4", "NaN"]
@@ -277,8 +277,9 @@ def test_pamap2_interpolates_the_heart_rate(tmp_path):
     assert names_of(table.labels["activity"]) == [None] * 10 + ["walking"] * 30
     (table,) = read(folder, "pamap2", channels=("heart rate", "chest mag z"))
     assert table.units == ("1/min", "µT")
-    np.testing.assert_allclose(table.samples[:31, 0], 100 + np.arange(31.0))
-    assert "heart rate: interpolated" in table.notes[0]
+    # The importer interpolates between the values in every tenth row.
+    np.testing.assert_array_equal(table.samples[::10, 0], [100, 110, 120, 130])
+    assert np.isnan(table.samples[:, 0]).sum() == 36
 
 
 def test_wisdm_raw_repairs_its_line_ends(tmp_path):
