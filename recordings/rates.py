@@ -61,6 +61,7 @@ def estimate(seconds: np.ndarray, expected_hz: float | None = None) -> Rate:
     mean = float(steps[inside].mean())  # Rows over time.
     shortest = float(np.quantile(positive, 0.1))
     unit = float(positive[positive <= 1.5 * shortest].mean())
+    unit = float(np.median(positive[np.abs(positive / unit - 1) <= 0.5]))
     periods = np.round(positive / unit)
     unit = float(positive.sum() / periods.sum())  # Averages rounding.
     misfit = float(np.sqrt(np.mean((positive / unit - periods) ** 2)))
@@ -81,6 +82,13 @@ def estimate(seconds: np.ndarray, expected_hz: float | None = None) -> Rate:
         bursts = float(np.quantile(positive, 0.02)) < 0.1 * mean
         packets = shared or filled < FEW or misfit > 0.45 or bursts
         packets = resolution >= mean if coarse else packets
+        if packets:
+            # From the end of the first packet to that of the last, which may be cut.
+            each = steps[inside]
+            long = np.flatnonzero(each > mean)
+            if len(long) > 1:
+                between = each[long[0] + 1 : long[-1] + 1]
+                mean = float(between.mean())
         kind = "packets" if packets else "rounded" if coarse else "regular"
         return Rate(1 / mean, kind, resolution)
     rounded = resolution > 1e-4 * unit

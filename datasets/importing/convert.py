@@ -176,7 +176,6 @@ class _Converter:
             )
         else:
             self._see("subject", table.subject.names, table.subject.codes)
-        tally.notes |= dict.fromkeys(table.notes)
         rate_hz = options.row_rate_hz if table.times is None else options.rate_hz
         if rate_hz is None and table.times is None:
             raise ValueError(
@@ -216,6 +215,8 @@ class _Converter:
             self._void = True  # All windows are cut again, at a lower rate.
         if options.rate_hz is None and not options.resample:
             self._void |= own > self.to_hz * (1 + SAME)
+        # ``_common_rate`` rejects such a rate, which no grid can have.
+        self._void |= self.to_hz > own * MAX_RATIO
         if self._void:
             return
         cutter = Cutter(options.length, options.stride, table.samples.shape[1], tally)

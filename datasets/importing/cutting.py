@@ -3,6 +3,7 @@
 import numpy as np
 
 from jaxanon.datasets.importing.stretches import Piece, Recording
+from jaxanon.datasets.importing.summary import REST
 
 
 class Cutter:
@@ -30,6 +31,7 @@ class Cutter:
         self._code = None  # Labels of the open stretch.
         self._skip = 0  # Points to come before its next window.
         self._covered = -1  # Last row in one of its windows, or -1.
+        self._rest = 0  # Rows after it so far.
 
     def cut(self, recording: Recording, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
         """Returns windows ``float32[n, length, channels]`` and their label codes."""
@@ -55,16 +57,19 @@ class Cutter:
         covered = np.where(counts > 0, rows[last], -1)
         if continues:
             covered[0] = max(covered[0], self._covered)
-        rest = rows[ends - 1] - np.maximum(covered, rows[begins] - 1)
-        rest = np.where(codes[begins] >= 0, np.maximum(rest, 0), 0)
+        rest = rows[ends - 1] - np.where(covered >= 0, covered, rows[begins] - 1)
+        rest[codes[begins] < 0] = 0
+        if self._rest and not continues:  # The open stretch ended with its piece.
+            tally.lose(REST + "a label change", self._rest, recording.source)
+        self._rest = int(rest[-1])
         rest[-1] *= not piece.is_open
         before_gap = np.isin(ends, gaps)
         at_end = ends == len(codes)
         for cause, which in {
             "short stretch": covered < 0,
-            "rest before a gap": (covered >= 0) & before_gap,
-            "rest before a label change": (covered >= 0) & ~before_gap & ~at_end,
-            "rest before the end": (covered >= 0) & ~before_gap & at_end,
+            REST + "a gap": (covered >= 0) & before_gap,
+            REST + "a label change": (covered >= 0) & ~before_gap & ~at_end,
+            REST + "the end": (covered >= 0) & ~before_gap & at_end,
         }.items():
             tally.lose(cause, int(rest[which].sum()), recording.source)
         tally.events["label changes"] += int(np.count_nonzero(~before_gap & ~at_end))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 MEMBER = "import.json"  # Name of the summary in an .npz file.
+REST = "rest before "  # Rows after the last window of a stretch.
 MAX_NAMES = 8  # Names that a sentence lists.
 
 
@@ -19,8 +20,7 @@ class Tally:
         self.losses: dict[str, dict] = {}
         self.events: collections.Counter[str] = collections.Counter()
         self.files: list[dict] = []
-        self.sparse: dict[str, float] = {}
-        self.notes: dict[str, None] = {}  # In order of appearance.
+        self.sparse: dict[str, float] = {}  # Rate in Hz by channel.
 
     def lose(self, cause: str, rows: int, source: str, line: int | None = None) -> None:
         """Adds rows that were lost for a cause."""
@@ -84,7 +84,6 @@ def describe(
         "losses": losses,
         "events": {name: count for name, count in tally.events.items() if count},
         "own_rate_hz": tally.sparse,
-        "notes": [*tally.notes],
         "lost": {name: each for name, each in absent.items() if each},
     }
 
@@ -110,7 +109,6 @@ def lines(summary: dict) -> list[str]:
     text += _losses(summary)
     for channel, hz in summary["own_rate_hz"].items():
         text.append(f"{channel} has its own rate of {hz:g} Hz and is interpolated.")
-    text += summary["notes"]
     for name, names in summary["lost"].items():
         text.append(f"No window: {name} {listed(names)}.")
     text += [
@@ -121,13 +119,20 @@ def lines(summary: dict) -> list[str]:
 
 
 def loss_line(summary: dict) -> str:
-    """Returns the rows that are missing in windows, in one sentence; "" for none."""
-    causes = [f"{loss['rows']} {cause}" for cause, loss in summary["losses"].items()]
-    if not causes:
+    """Returns the rows that were lost, in one sentence; "" for none.
+
+    The rest of a stretch after its last window is not counted.
+    """
+    losses = {
+        cause: loss["rows"]
+        for cause, loss in summary["losses"].items()
+        if not cause.startswith(REST)
+    }
+    if not losses:
         return ""
-    lost = sum(loss["rows"] for loss in summary["losses"].values())
     return (
-        f"{lost} of {summary['rows']} rows are in no window ({', '.join(causes)}); "
+        f"{sum(losses.values())} of {summary['rows']} rows are in no window "
+        f"({', '.join(f'{rows} {cause}' for cause, rows in losses.items())}); "
         "jaxanon datasets show FILE prints the summary."
     )
 

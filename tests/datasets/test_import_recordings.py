@@ -132,7 +132,10 @@ def test_three_periods_are_no_gap_however_they_were_rounded(folder, begin):
     at = [0.0, 0.02, 0.08, 0.14, 0.16, 0.18]  # At 50 Hz.
     lines = [f"{begin + t:.2f},{i},0,sit" for i, t in enumerate(at)]
     (folder / "bob.csv").write_text("\n".join(["t,x,y,act", *lines]))
-    assert len(made(folder, "bob", time="t", rate_hz=50.0, length=6)["windows"]) == 1
+    windows = made(folder, "bob", time="t", rate_hz=50.0, length=6)["windows"]
+    expected = [0, 1, 4 / 3, 5 / 3, 2, 7 / 3, 8 / 3, 3, 4]
+    np.testing.assert_allclose(windows[:, :, 0].ravel()[:6], expected[:6], rtol=1e-5)
+    np.testing.assert_allclose(windows[1, :, 0], [*expected[3:], 5][:6], rtol=1e-5)
 
 
 def test_rows_that_share_whole_seconds_are_spaced_evenly(folder):
