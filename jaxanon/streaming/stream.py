@@ -300,16 +300,19 @@ class SafeStream:
             return
         left = np.floor(positions).astype(np.int64)
         part = (positions - left).astype(np.float32)[:, None]
-        right = np.minimum(left + 1, len(span.safe) - 1)
-        # A row on the grid does not depend on its neighbour, which may be a gap.
-        after = np.where(part > 0, span.safe[right], 0)
-        samples[rows] = (1 - part) * span.safe[left] + part * after
+        values = span.safe[left]
+        if part.any():
+            right = np.minimum(left + 1, len(span.safe) - 1)
+            # A row on the grid does not depend on its neighbour, which may be a gap.
+            after = np.where(part > 0, span.safe[right], 0)
+            values = (1 - part) * values + part * after
+        missing = np.isnan(values).any(axis=1)
         gaps[rows] = ""
-        missing = np.flatnonzero(np.isnan(samples[rows]).any(axis=1))
-        for row in missing:
-            index = int(left[row]) + span.safe_at
-            gaps[rows[row]] = span.reason(index)
-        samples[rows[missing]] = np.nan
+        if missing.any():
+            values[missing] = np.nan
+            for row in np.flatnonzero(missing):
+                gaps[rows[row]] = span.reason(int(left[row]) + span.safe_at)
+        samples[rows] = values
 
     def _leave(self, count, closing):
         """Forgets released rows, and safe samples that no row can need."""
