@@ -66,7 +66,7 @@ MAY_IMPORT = {
     "streaming": Row(
         "kernels core datasets recordings edge.budget edge.overlap_add "
         "edge.resampling edge.types",
-        "jax numpy pyarrow pandas polars",
+        "jax numpy pyarrow",
     ),
     "sweeps": Row(
         "kernels core training evaluation methods.dysan attacks energy federated "

@@ -251,6 +251,7 @@ def anonymize(
             safe, sentences = release.release(
                 run, key, windows, account, progress=progress
             )
+    assert output is not None
     files.write_array(output, safe)
     for sentence in sentences:
         console.say(sentence)

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def open_rows(
       ...
       FileNotFoundError: file nowhere.csv does not exist; name one, or - to read a pipe.
     """
-    options = {"time": time, "time_format": time_format}
+    options: dict[str, Any] = {"time": time, "time_format": time_format}
     if signature is not None:
         options |= {"channels": signature.channels, "rate_hz": signature.rate_hz}
     if str(source) == "-":

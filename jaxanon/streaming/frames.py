@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -144,18 +145,14 @@ class Collected:
         if library == "pyarrow":
             return pa.table(columns)
         if library == "polars":
-            import polars
-
-            return polars.from_arrow(pa.table(columns))
+            return importlib.import_module("polars").from_arrow(pa.table(columns))
         arrays = {
             name: column if isinstance(column, np.ndarray) else column.to_numpy()
             for name, column in columns.items()
         }
         if library == "dict":
             return arrays
-        import pandas
-
-        frame = pandas.DataFrame(arrays)
+        frame = importlib.import_module("pandas").DataFrame(arrays)
         table = self._recording.table
         if self._recording.from_index:
             frame = frame.set_index("time").rename_axis(table.index.name)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -56,7 +57,7 @@ class BatchedModel:
     def __call__(self, windows: np.ndarray) -> np.ndarray:
         """Returns anonymized ``float32[N, time, channels]``; windows may be NaN."""
         release = self._run.method.release
-        epsilon = None if release is None else release.epsilon
+        epsilon: Any = None if release is None else release.epsilon
         if self._budget is not None:
             self._budget.check(epsilon, len(windows))  # Before the computation.
         parts = []

@@ -76,7 +76,7 @@ class Segment:
         """Adds the anonymized windows; returns the pieces that are final."""
         count, hop, blocks = self._whole, self._hop, self._blocks
         channels = self._sum.shape[1]
-        finite = np.isfinite(safe).all(axis=(1, 2))
+        finite = np.asarray(np.isfinite(safe).all(axis=(1, 2)))
         total = np.zeros((count + blocks, hop, channels))
         weight = np.zeros((count + blocks, hop))
         bad = np.zeros((count + blocks, hop), bool)

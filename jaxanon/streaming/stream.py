@@ -203,6 +203,7 @@ class SafeStream:
 
     def _part(self, gathered, begins, reason):
         span, channels = self._open, self._settings.channels
+        assert span is not None
         samples = np.concatenate([np.zeros((0, channels)), *gathered])
         span.given += len(samples)
         if span.to_model is not None:

@@ -31,6 +31,13 @@ class Batch(NamedTuple):
     rows: int
 
 
+def _compute() -> Any:
+    """Returns ``pyarrow.compute``, whose functions are defined at run time."""
+    import pyarrow.compute
+
+    return pyarrow.compute
+
+
 def suffix_of(path: Path) -> str:
     """Returns the suffix by which a recording is read; empty for other files.
 
@@ -149,7 +156,7 @@ class CsvRecording:
 
     def _without_comments(self, batch) -> Batch:
         """Drops comments with as many delimiters as rows."""
-        import pyarrow.compute as pc
+        pc = _compute()
 
         columns = batch.columns
         if columns and len(columns[0]):
@@ -175,7 +182,8 @@ class CsvRecording:
           gaps: array of text for a last column, or None.
         """
         import pyarrow as pa
-        import pyarrow.compute as pc
+
+        pc = _compute()
 
         delimiter, missing = self.dialect.delimiter, ""
         if delimiter == " ":
@@ -203,7 +211,7 @@ class CsvRecording:
         return text.decode().encode(encoding)
 
     def _quoted(self, column):
-        import pyarrow.compute as pc
+        pc = _compute()
 
         pattern = QUOTED.replace("[", "[" + re.escape(self.dialect.delimiter), 1)
         special = pc.fill_null(pc.match_substring_regex(column, pattern), False)
@@ -248,8 +256,8 @@ def decimal_text(values: np.ndarray, decimal: str = ".", missing: str = ""):
       ['0,1', '', '2']
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
+    pc = _compute()
     unknown = np.isnan(values)
     text = pc.cast(pa.array(values, mask=unknown if unknown.any() else None), "string")
     if decimal != ".":
@@ -274,6 +282,7 @@ class ArrowRecording:
         import pyarrow.parquet as pq
 
         self.path = path
+        self._file: Any
         self._parquet = suffix_of(path) == ".parquet"
         try:
             if self._parquet:

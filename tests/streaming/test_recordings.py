@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from jaxanon import datasets
 from jaxanon.edge import Signature, Stream
 from jaxanon.streaming import anonymize_recordings
 
@@ -311,3 +312,20 @@ def test_a_column_that_holds_no_times_is_not_quoted(run):
     with pytest.raises(ValueError, match="got other text; give its format") as raised:
         anonymize_recordings(run, table)
     assert "1234" not in str(raised.value)
+
+
+def test_a_safe_recording_is_imported_like_any_other(run, tmp_path):
+    path = write(tmp_path / "ann.csv", german())
+    options = {"key": KEY, "carry": ["mood"], "gaps": "column"}
+    safe = anonymize_recordings(run, path, tmp_path / "safe", **options).output
+    found = datasets.import_recordings(
+        safe,
+        tmp_path / "safe.npz",
+        channels=["x", "y"],
+        time="time",
+        units=["g"],
+        length=8,
+    )
+    with np.load(found) as file:
+        windows = file["windows"]
+    np.testing.assert_allclose(windows[0], mirrored(run, signal())[:8], atol=1e-3)
