@@ -86,10 +86,15 @@ def load_file(path, *, public, private, split, seed: int) -> Data:
     path = Path(path)
     arrays = read_arrays(path)
     with naming(repr(str(path))):
-        return _build_data(arrays, path, public, private, split, seed)
+        return build_data(arrays, path.stem, public, private, split, seed)
 
 
-def _build_data(arrays, path, public, private, split, seed):
+def build_data(arrays: Arrays, name: str, public, private, split, seed) -> Data:
+    """Returns the data set that the arrays of a file describe.
+
+    Raises:
+      ValueError: if an array, an attribute or the split is invalid.
+    """
     windows = windows_of(arrays)
     numbers = targets_of(arrays)
     classes, labels = classes_of(arrays)
@@ -106,7 +111,7 @@ def _build_data(arrays, path, public, private, split, seed):
                 "array split."
             )
     spec = Spec(
-        **_description(arrays, windows, path.stem),
+        **_description(arrays, windows, name),
         **(TOKEN_STATISTICS if tokens else _statistics(arrays, train, split)),
         **_choose_attributes(arrays, classes, [*numbers], public, private),
         time=windows.shape[1],

@@ -3,6 +3,7 @@
 import collections
 import concurrent.futures
 import contextlib
+import inspect
 import math
 import os
 import tempfile
@@ -541,17 +542,49 @@ def import_recordings(
 
 def run(paths, output, *, people, overwrite, **settings) -> dict:
     """Implements ``import_recordings``; returns the summary and warns of nothing."""
+    output = Path(output)
+    tables, options, people = _prepare(paths, output, people, settings, overwrite)
+    return write_windows(tables, output, options, people)
+
+
+def windows_of(sources, **settings) -> dict[str, np.ndarray]:
+    """Returns the arrays of a custom file from recordings, for ``load``.
+
+    Args:
+      sources: paths, or tables in memory.
+      settings: arguments of ``import_recordings``, with the same defaults.
+
+    Raises:
+      TypeError: if a setting is unknown.
+      ValueError: as ``import_recordings``.
+    """
+    parameters = inspect.signature(import_recordings).parameters.values()
+    known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    del known["overwrite"]
+    if unknown := sorted(set(settings) - set(known)):
+        raise TypeError(
+            f"settings of recordings must be of {sorted(known)}, got {unknown}."
+        )
+    settings = known | settings
+    people = settings.pop("people")
+    tables, options, people = _prepare(sources, None, people, settings)
+    arrays, about = to_windows(tables, options, people)
+    if line := summary.loss_line(about):
+        warnings.warn(line, UserWarning, stacklevel=4)
+    return arrays
+
+
+def _prepare(paths, output, people, settings, overwrite=False):
+    """Returns a function that reads the tables, the options, and people as a dict."""
     from jaxanon.datasets.importing import reading
 
-    output = Path(output)
     columns, options = check(paths, output, **settings)
-    writing.check_writable(output, overwrite)
+    if output is not None:
+        writing.check_writable(output, overwrite)
     where = "people"
     if isinstance(people, (str, os.PathLike)):
         where, people = str(people), read_people(Path(people))
     names = attributes(people, (*columns.channels, *columns.labels), where)
     binning.check_bins(options.bins, (*columns.labels, *names))
     skip = [] if where == "people" else [where]
-    return write_windows(
-        lambda: reading.tables(paths, columns, skip), output, options, people
-    )
+    return lambda: reading.tables(paths, columns, skip), options, people
