@@ -15,7 +15,7 @@ CHUNK = 1 << 18  # Rows that are put on the grid at a time.
 BLOCK = 1 << 15  # Rows that are checked at a time.
 GAP_S, GAP_PERIODS = 0.25, 3.0  # Longest interpolated gap by default: the longer one.
 SAME = 0.05  # Relative difference of rates that the grid alone evens out.
-SPARSE = 1.5  # A channel with longer steps than so many rows has its own rate.
+SPARSE = 1.5  # Mean rows per number of a channel above which it has its own rate.
 MAX_VALUE = float(np.finfo(np.float32).max)
 
 
