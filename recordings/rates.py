@@ -91,7 +91,11 @@ def estimate(seconds: np.ndarray, expected_hz: float | None = None) -> Rate:
                 mean = float(between.mean())
         kind = "packets" if packets else "rounded" if coarse else "regular"
         return Rate(1 / mean, kind, resolution)
-    rounded = resolution > 1e-4 * unit
+    # A period of whole digits is not changed by rounding.
+    digits = round(unit / resolution) if resolution else 0
+    rounded = resolution > 1e-4 * unit and not (
+        digits and abs(digits * resolution / unit - 1) < 1e-6
+    )
     return Rate(1 / unit, "rounded" if rounded else "regular", resolution)
 
 

@@ -1,6 +1,7 @@
 """Recordings in files, cut into windows of one rate in an ``.npz`` file."""
 
 import collections
+import concurrent.futures
 import contextlib
 import inspect
 import math
@@ -188,7 +189,9 @@ class _Converter:
 
     def _see(self, name, names, codes):
         """Counts the rows of each class."""
-        counts = np.bincount(codes[codes >= 0], minlength=len(names))
+        if len(codes) and codes.min() < 0:
+            codes = codes[codes >= 0]
+        counts = np.bincount(codes, minlength=len(names))
         seen = self._seen.setdefault(name, collections.Counter())
         for each, count in zip(names, counts.tolist(), strict=True):
             if count:
@@ -351,24 +354,37 @@ def _check_same(table, channels, units):
 
 
 class _Writer:
-    """Windows in a temporary file, then members of an ``.npz`` file."""
+    """Windows in a temporary file, then members of an ``.npz`` file.
 
-    def __init__(self, raw):
-        self._raw, self._shape = raw, None
+    A thread writes the windows while the next ones are cut.
+
+    Args:
+      raw: temporary file.
+      thread: executor with one thread.
+    """
+
+    def __init__(self, raw, thread):
+        self._raw, self._thread, self._shape = raw, thread, None
+        self._written = None
 
     def add(self, windows: np.ndarray) -> None:
         """Appends windows; 0 windows delete all."""
+        if self._written is not None:
+            self._written.result()  # Raises if the disk is full.
         if not len(windows):
+            self._written, self._shape = None, None
             self._raw.seek(0)
             self._raw.truncate()
-            self._shape = None
             return
         count = self._shape[0] if self._shape else 0
         self._shape = (count + len(windows), *windows.shape[1:])
-        self._raw.write(memoryview(windows).cast("B"))
+        block = memoryview(windows).cast("B")
+        self._written = self._thread.submit(self._raw.write, block)
 
     def write(self, file, arrays: dict[str, np.ndarray], about: dict) -> None:
         """Writes the members; the copy of the windows needs constant memory."""
+        if self._written is not None:
+            self._written.result()
         with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
             with archive.open("windows.npy", "w", force_zip64=True) as member:
                 header = {
@@ -399,7 +415,8 @@ def write_windows(
     output.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         raw = stack.enter_context(tempfile.TemporaryFile(dir=output.parent))
-        writer = _Writer(raw)
+        thread = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
+        writer = _Writer(raw, thread)
         arrays, about = to_windows(tables, options, people, writer.add)
         file = stack.enter_context(writing.replacing(output))
         writer.write(file, arrays, about)
