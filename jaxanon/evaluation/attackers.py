@@ -35,12 +35,16 @@ def intrusive(context: EvaluationContext) -> list[list[dict]]:
     rows, _ = empty(context)
     first = context.evaluations[0]
     for name in first.attackers:
-        judges = context.judges
+        raw_classifiers = context.raw_classifiers
         if name != "mlp":  # The raw-data classifiers are MLPs.
             silent = lambda what: None
-            judges = protocol.train_raw_classifiers(first.key, first.data, silent, name)
+            raw_classifiers = protocol.train_raw_classifiers(
+                first.key, first.data, silent, name
+            )
         for by_run, one in zip(rows, context.evaluations, strict=True):
-            for attribute, scores in protocol.judge(one, judges).items():
+            for attribute, scores in protocol.score_classifiers(
+                one, raw_classifiers
+            ).items():
                 for part in ("raw", "anonymized"):
                     by_run.append(row(attribute, name, f"{part} windows", scores[part]))
     return rows
@@ -110,7 +114,7 @@ def stream(context: EvaluationContext) -> list[list[dict]]:
             for name, evidence in by_name.items():
                 by_run += _streams(data, attribute, pairs, name, "", evidence)
             if by_name:
-                raw = context.judges.raw[attribute]
+                raw = context.raw_classifiers.raw[attribute]
                 prefix = "raw stream, "
                 by_run += _streams(data, attribute, pairs, RAW_CLASSIFIER, prefix, raw)
     return rows

@@ -229,7 +229,7 @@ def _classifiers(spec, nets, config, raw):
                 reported = reported + loss
             total = total + loss
         aux = {"averages": averages} | ({"watch": watches} if watches else {})
-        return total, ({"judges": reported}, aux)
+        return total, ({"classifiers": reported}, aux)
 
     adam = optax.scale_by_adam()
     if config.early_stop:
