@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxanon import attacks
-from jaxanon.evaluation import attackers, leakage, protocol
+from jaxanon.evaluation import attackers, leakage, protocol, streams
 from jaxanon.evaluation.anonymizers import evaluate, evaluate_many
 from jaxanon.evaluation.protocol import EvaluationContext
 
@@ -123,10 +123,10 @@ def test_streams_that_data_cannot_support_are_not_measured(cases, reports):
     data = cases.data()
     sides = data.test.labels["side"]
     few = np.concatenate([np.flatnonzero(sides == 0)[:5], np.flatnonzero(sides)[:4]])
-    reason = attackers._few_streams(data, "side", few[:, None], 5)
+    reason = streams._few_streams(data, "side", few[:, None], 5)
     assert reason == "class 'right' has 4 streams of 5 windows (at least 5)"
     enough = np.concatenate([few, np.flatnonzero(sides)[4:5]])
-    assert attackers._few_streams(data, "side", enough[:, None], 5) is None
+    assert streams._few_streams(data, "side", enough[:, None], 5) is None
 
 
 def test_raw_streams_are_the_baseline(reports):
@@ -158,7 +158,7 @@ def test_streams_of_noise_are_matched_by_chance(cases, raw_classifiers):
         )
         for seed in range(16)
     ]
-    found = attackers.pairs(EvaluationContext(trials, [{}] * 16, raw_classifiers))
+    found = streams.pairs(EvaluationContext(trials, [{}] * 16, raw_classifiers))
     for name in ("untrained", "tree"):
         own = [
             row["scores"] for rows in found for row in rows if row["attacker"] == name
