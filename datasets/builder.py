@@ -35,7 +35,9 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
 
     def __init_subclass__(cls, **kwargs):
         """Sets the name and the paths that TFDS otherwise derives from a package."""
-        super().__init_subclass__(skip_registration=True, **kwargs)
+        # TFDS's names are global, and would clash with those of other packages.
+        options = {"skip_registration": True} | kwargs
+        super().__init_subclass__(**options)
         if "name" not in vars(cls):
             cls.name = cls.dataset.name
         module = sys.modules[cls.__module__]

@@ -228,9 +228,8 @@ def joined(num_processes, process_id, coordinator_address, num_devices):
     from jaxanon.training import processes
 
     if process_id is None and coordinator_address is None:
-        raise SystemExit(
-            processes.launch(command_line.words.get(), num_processes, num_devices)
-        )
+        words = list(command_line.words.get() or ())
+        raise SystemExit(processes.launch(words, num_processes, num_devices))
     if process_id is None or coordinator_address is None:
         raise ValueError(
             "--process-id requires --coordinator-address and vice versa; omit both to "

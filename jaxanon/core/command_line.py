@@ -21,6 +21,5 @@ def command() -> str:
       "jaxanon evaluate 'my run'"
       >>> words.reset(token)
     """
-    if words.get() is None:
-        return "jaxanon in Python"
-    return shlex.join(["jaxanon", *words.get()])
+    given = words.get()
+    return "jaxanon in Python" if given is None else shlex.join(["jaxanon", *given])
