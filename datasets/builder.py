@@ -37,7 +37,7 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
         """Sets the name and the paths that TFDS otherwise derives from a package."""
         # TFDS's names are global, and would clash with those of other packages.
         options = {"skip_registration": True} | kwargs
-        super().__init_subclass__(**options)
+        super().__init_subclass__(**options)  # pyrefly: ignore
         if "name" not in vars(cls):
             cls.name = cls.dataset.name
         module = sys.modules[cls.__module__]
