@@ -35,11 +35,11 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
 
     def __init_subclass__(cls, **kwargs):
         """Sets the name and the paths that TFDS otherwise derives from a package."""
+        if "name" not in vars(cls):
+            cls.name = cls.dataset.name
         # TFDS's names are global, and would clash with those of other packages.
         options = {"skip_registration": True} | kwargs
         super().__init_subclass__(**options)  # pyrefly: ignore
-        if "name" not in vars(cls):
-            cls.name = cls.dataset.name
         module = sys.modules[cls.__module__]
         cls.code_path = epath.Path(getattr(module, "__file__", None) or "notebook")
         cls.pkg_dir_path = cls.code_path.parent

@@ -45,6 +45,16 @@ def test_modules_are_short_and_registered(modules):
     assert "gestures" in registry.names("dataset")
 
 
+def test_a_builder_needs_no_package_and_no_name():
+    builder = importlib.import_module("jaxanon.datasets.builder")
+
+    class Builder(builder.RecordingsBuilder):
+        dataset, num_channels = datasets.find("smartwatch"), 6
+
+    assert Builder.name == "smartwatch"
+    assert str(Builder.code_path) == __file__
+
+
 @pytest.mark.slow
 def test_commands_run(modules, tmp_path, capsys):
     commands = list(documents.commands(documents.read(PAGE)))
