@@ -50,8 +50,7 @@ def locate(dataset: Dataset | Origin, source, cache: Path):
       FileNotFoundError: if there are no such files.
       ValueError: if they are too damaged to list their content.
     """
-    name = dataset.builder.split(".")[-2]
-    with naming(f"{name}, searched in {source or 'the default folders'}"):
+    with naming(f"{dataset.name}, searched in {source or 'the default folders'}"):
         files = dataset.locate(source, cache)
         return files, digest(files, dataset.files)
 

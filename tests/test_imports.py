@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "edge": Row("recordings", "numpy onnxruntime paho"),
     "datasets": Row("recordings", "numpy tensorflow_datasets etils edfio"),
     "recordings": Row("", "numpy"),
-    "report": Row("datasets.writing", "numpy matplotlib jinja2"),
+    "report": Row("core.command_line datasets.writing", "numpy matplotlib jinja2"),
     "privacy": Row("kernels datasets.writing", "jax numpy optax scipy dp_accounting"),
     "models": Row("kernels", "jax numpy optax flax"),
     "federated": Row("kernels privacy", "jax numpy optax array_record grain"),
@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "attacks.auditing": Row("kernels models metrics federated", "jax numpy"),
     "core": Row("kernels datasets privacy federated edge.budget", "jax numpy"),
     "core.programs": Row("", "jax"),
+    "core.command_line": Row("", ""),
     "learners": Row("kernels core models federated privacy", "jax numpy optax"),
     "energy": Row(
         "kernels core models federated metrics privacy datasets", "jax numpy optax"

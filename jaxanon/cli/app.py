@@ -14,7 +14,6 @@ import tyro
 from jaxanon import __version__
 from jaxanon.cli import (
     anonymize,
-    arguments,
     cards,
     commands,
     datasets,
@@ -27,6 +26,7 @@ from jaxanon.cli import (
     sweep,
     train,
 )
+from jaxanon.core import command_line
 
 ABOUT = f"""Makes sensor data safe to share (jaxanon {__version__}).
 
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv):
-    arguments.words.set(argv)  # Other processes load the plugins again.
+    command_line.words.set(argv)  # Other processes load the plugins again.
     if argv[:1] == ["--version"]:
         print(f"jaxanon {__version__}")
         return 0

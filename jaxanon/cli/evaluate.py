@@ -44,9 +44,7 @@ def evaluate(
       json: print the report as JSON on stdout, and messages on stderr
     """
     from jaxanon.datasets import writing
-    from jaxanon.report import origin
 
-    origin.words.set(arguments.words.get(None))
     with console.json_only(json):
         if cli_data.of_homes(folder):
             if attacks is not None:

@@ -122,10 +122,12 @@ class Method(NamedTuple):
     ``predict``, a controller ``own_data``.
 
     The state is a tree of arrays with ``round`` (``int32[]``, completed rounds),
-    ``params``, ``average`` (running mean of ``params``, or None) and ``hyper`` (dict of
-    ``float[]``). ``init`` and ``update`` can be vmapped over keys and hyper-parameters,
-    so that one program trains a grid of seeds. Export requires that ``anonymize`` draws
-    by ``jaxanon.kernels.portable``. Registered methods can be pickled.
+    ``params``, ``average`` (running mean of ``params``, or None), ``own`` (personal
+    parameters of clients, or None) and ``hyper`` (dict of ``float[]``), such as
+    ``jaxanon.federated.State`` or ``PersonalState``. ``init`` and ``update`` can be
+    vmapped over keys and hyper-parameters, so that one program trains a grid of seeds.
+    Export requires that ``anonymize`` draws by ``jaxanon.kernels.portable``. Registered
+    methods can be pickled.
     """
 
     name: str

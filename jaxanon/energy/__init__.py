@@ -28,7 +28,7 @@ from jaxanon.energy.mdp import (
 )
 from jaxanon.energy.method import HomesState, pfdrl_method
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, classify_mode, find_levels
-from jaxanon.energy.neighbourhood import Neighborhood, build_neighborhood
+from jaxanon.energy.neighborhood import Neighborhood, build_neighborhood
 from jaxanon.energy.newcomers import LearningTime, add_home, days_to_reach
 from jaxanon.energy.placement import (
     collect_state,

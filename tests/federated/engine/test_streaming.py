@@ -106,7 +106,7 @@ def test_files_that_cannot_be_read(tmp_path):
     told = json.loads(about.read_text())
     for change, message in (
         ({"format": 2}, r"damaged \(the format must be 1, got 2\)"),
-        ({"num_clients": 3}, r"must hold 3 clients, got 2"),
+        ({"num_clients": 3}, r"damaged \(the file must hold 3 clients, got 2\)"),
     ):
         about.write_text(json.dumps(told | change))
         with pytest.raises(ValueError, match=message):
@@ -118,7 +118,7 @@ def test_files_that_cannot_be_read(tmp_path):
     assert federated.open_clients(tmp_path).read([0]).mask.shape == (1, 2)
     about.write_text(json.dumps(told))
     (tmp_path / "clients.array_record").write_bytes(b"something else")
-    with pytest.raises(ValueError, match=r"are damaged \(.*write them again"):
+    with pytest.raises(ValueError, match=r"are damaged \(.*write them anew"):
         federated.open_clients(tmp_path)
 
 
