@@ -32,6 +32,10 @@ _ARRAY = re.compile(r"``(float|int|uint|bool)(\d*)\[([^\]`]*)\]``")
 _CLASS = re.compile(r"(?:(?<=^)|(?<=^an )|(?<=^a ))``(?:[a-z]+\.)*([A-Z]\w+)``")
 _KINDS = {"float": "fV", "int": "iu", "uint": "u", "bool": "b"}  # bfloat16 is "V".
 _JITTED = "lower", "trace", "eval_shape", "clear_cache"  # Methods of ``jax.jit``.
+_STRINGS = {  # Words of docstrings for arguments that are strings.
+    *("name", "names", "path", "folder", "file", "label", "labels", "string", "column"),
+    *("columns", "attribute", "attributes", "class", "classes", "channel", "channels"),
+}
 _WORDS = {
     bool: ((bool, np.bool_), "True or False"),
     int: (numbers.Integral, "a whole number"),
@@ -86,7 +90,7 @@ def _explained(function):
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if not _foreign(error):
+            if _nested() or not _foreign(error):
                 raise
             raise _explanation(function, args, kwargs, error) from error
 
@@ -96,18 +100,33 @@ def _explained(function):
     return call
 
 
+def _nested() -> bool:
+    """Returns whether another public function explains the error of this one."""
+    frame = sys._getframe(1)
+    code = frame.f_code
+    while (frame := frame.f_back) and _is_ours_or_a_library(frame):
+        if frame.f_code is code:
+            return True
+    return False
+
+
+def _is_ours_or_a_library(frame) -> bool:
+    package = frame.f_globals.get("__name__", "").partition(".")[0]
+    return package == "jaxanon" or package in _LIBRARIES
+
+
 def _foreign(error) -> bool:
     """Returns whether a library or Python itself raised, not a ``raise`` of ours."""
     trace = error.__traceback__.tb_next
     if trace is None:  # The arguments do not fit the signature: Python names them.
         return False
     while True:
-        package = trace.tb_frame.f_globals.get("__name__", "").partition(".")[0]
-        if package != "jaxanon" and package not in _LIBRARIES:
+        if not _is_ours_or_a_library(trace.tb_frame):
             return False  # A function of the caller.
         if trace.tb_next is None:
             break
         trace = trace.tb_next
+    package = trace.tb_frame.f_globals["__name__"].partition(".")[0]
     code = trace.tb_frame.f_code.co_code
     ours = package == "jaxanon" and code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
     return not ours and not isinstance(error, MemoryError)
@@ -117,7 +136,7 @@ def _explanation(function, args, kwargs, error) -> Exception:
     """Returns an error that names the first argument at fault."""
     given = _arguments(function, args, kwargs)
     finders = _deleted, _not_known, _wrong_kind, _wrong_size, _out_of_range, _path
-    for find in (*finders, _unlike):
+    for find in (*finders, _unlike, _unlike_inside):
         for argument in given:
             if why := find(argument, given, error):
                 return _as(error, f"{argument.name} must {why}.")
@@ -373,27 +392,36 @@ def _unlike(argument, given, error):
     """Finds a value of a type that the docstring does not mention, and quotes it."""
     value, text = argument.value, argument.text
     words = {*re.findall(r"\w+", text.lower())}
-    first = re.split(r"[.;:](?:\s|$)", text)[0].replace("`", "").strip()
-    strings = words & {"name", "names", "path", "folder", "file", "label", "string"}
-    leaves = [*_leaves(value)]
     if value is None:
         odd = "None" not in text
-    elif isinstance(value, str | bytes):
-        odd = not strings and '"' not in text
+    elif isinstance(value, str):
+        odd = not words & _STRINGS and '"' not in text
+    elif isinstance(value, numbers.Number):
+        odd = bool(words & _STRINGS | words & {"tree", "array", "arrays"})
     elif callable(value):
         odd = not words & {"function", "callable", "called"}
-    elif isinstance(value, numbers.Number):
-        odd = bool(words & {"tree", "array", "arrays", "axis", "names", "path", "file"})
+    elif isinstance(value, list | tuple):
+        nested = any(isinstance(each, list | tuple) for each in value)
+        odd = not value or (nested and _host(value)[0] is None)
     else:
-        odd = not leaves or any(
-            leaf is None or (isinstance(leaf, str | bytes) and not strings)
-            for leaf in leaves
-        )
-        odd = odd or type(value) is object or _host(value)[0] is None
-    if odd:
-        bound = f"be as documented ({first})" if first else "fit the other arguments"
-        return f"{bound}, got {shown(value)}"
+        odd = isinstance(value, bytes) or type(value) is object
+    return _as_documented(argument) if odd else None
+
+
+def _unlike_inside(argument, given, error):
+    """Finds a container with a value of a type that the docstring does not mention."""
+    if isinstance(argument.value, dict | list | tuple):
+        inside = _leaves(argument.value)
+        parts = (argument._replace(value=leaf) for leaf in inside)
+        if any(_unlike(part, given, error) for part in parts):
+            return _as_documented(argument)
     return None
+
+
+def _as_documented(argument):
+    first = re.split(r"[.;:](?:\s|$)", argument.text)[0].replace("`", "").strip()
+    bound = f"be as documented ({first})" if first else "fit the other arguments"
+    return f"{bound}, got {shown(argument.value)}"
 
 
 def _path(argument, given, error):
@@ -401,7 +429,7 @@ def _path(argument, given, error):
     value = argument.value
     if not isinstance(error, OSError) or not isinstance(value, str | os.PathLike):
         return None
-    path = os.fspath(value)
-    if error.filename is not None and str(error.filename).startswith(str(path)):
-        return f"be a path that can be used, got {path!r}: {error.strerror}"
+    file = error.filename
+    if file is not None and str(file).startswith(str(os.fspath(value))):
+        return f"be a path that can be used, got {str(file)!r}: {error.strerror}"
     return None
