@@ -7,6 +7,7 @@ docstring and raises an error that names the wrong one, caused by the first erro
 Errors that jaxanon or the caller's own code raises pass unchanged.
 """
 
+import contextlib
 import dis
 import functools
 import inspect
@@ -34,7 +35,7 @@ _KINDS = {"float": "fV", "int": "iu", "uint": "u", "bool": "b"}  # bfloat16 is "
 _JITTED = "lower", "trace", "eval_shape", "clear_cache"  # Methods of ``jax.jit``.
 _STRINGS = {  # Words of docstrings for arguments that are strings.
     *("name", "names", "path", "folder", "file", "label", "labels", "string", "column"),
-    *("columns", "attribute", "attributes", "class", "classes", "channel", "channels"),
+    *("columns", "attribute", "attributes", "class", "classes", "channels"),
 }
 _WORDS = {
     bool: ((bool, np.bool_), "True or False"),
@@ -72,7 +73,7 @@ def explain(package: dict[str, Any]) -> None:
       >>> kernels.dtw(None, [[1.0]])
       Traceback (most recent call last):
       ...
-      TypeError: x must be float[..., time, channels], got None.
+      ValueError: x must be float[pairs, time_x, channels], got None.
     """
     for name in package["__all__"]:
         function = package.get(name)
@@ -92,7 +93,12 @@ def _explained(function):
         except Exception as error:
             if _nested() or not _foreign(error):
                 raise
-            raise _explanation(function, args, kwargs, error) from error
+            explanation = None
+            with contextlib.suppress(Exception):  # Also arguments that do not bind.
+                explanation = _explanation(function, args, kwargs, error)
+            if explanation is None:
+                raise
+            raise explanation from error
 
     for name in _JITTED:
         if hasattr(function, name):
@@ -118,8 +124,8 @@ def _is_ours_or_a_library(frame) -> bool:
 def _foreign(error) -> bool:
     """Returns whether a library or Python itself raised, not a ``raise`` of ours."""
     trace = error.__traceback__.tb_next
-    if trace is None:  # The arguments do not fit the signature: Python names them.
-        return False
+    if trace is None:  # A jitted function, or arguments that do not bind.
+        return True
     while True:
         if not _is_ours_or_a_library(trace.tb_frame):
             return False  # A function of the caller.
