@@ -1,4 +1,4 @@
-"""Commands end with one line and status 2 for files and folders that they cannot use."""
+"""Commands end with one line and status 2 for files that they cannot use."""
 
 import os
 import pwd
@@ -72,12 +72,7 @@ def test_folders_that_hold_no_run(command, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_files_with_other_content(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    contents = {
-        "a.npz": b"PK\x03\x04",
-        "b.npz": b"",
-        "c.csv": b"\xff\x00\n1",
-        "d": b"{",
-    }
+    contents = {"a.npz": b"PK\x03\x04", "b.npz": b"", "c.csv": b"\xff\x00\n1"}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
         words = [name if word == "RUN" else word for word in COMMANDS[command].split()]
