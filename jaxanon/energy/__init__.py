@@ -1,5 +1,6 @@
 """Reinforcement learning that switches off devices in standby at home."""
 
+from jaxanon.argument_errors import explain
 from jaxanon.energy.agent import AgentRecord, summarize_slot
 from jaxanon.energy.config import METHODS, PFDRLConfig
 from jaxanon.energy.forecasting import (
@@ -129,3 +130,5 @@ __all__ = [
     "summarize_slot",
     "variable_price",
 ]
+
+explain(globals())

@@ -1,5 +1,6 @@
 """Evaluation of runs: utility, attacks, distortion and budgets."""
 
+from jaxanon.argument_errors import explain
 from jaxanon.evaluation.anonymizers import (
     evaluate,
     evaluate_each,
@@ -8,3 +9,5 @@ from jaxanon.evaluation.anonymizers import (
 )
 
 __all__ = ["evaluate", "evaluate_each", "evaluate_many", "train_raw_classifiers"]
+
+explain(globals())
