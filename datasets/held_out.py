@@ -1,12 +1,14 @@
 """Test people of a split by subject: their names, and the classes they must have."""
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from jaxanon.datasets.choices import nearest
-from jaxanon.datasets.spec import Data, attributes
+from jaxanon.datasets.spec import Data, Spec, Windows, attributes, take
+from jaxanon.datasets.targets import moments
 
 SHOWN = 12  # Names in a message.
 
@@ -130,3 +132,58 @@ def _others_have_more(data, name):
     _, counts = np.unique(pairs[0], return_counts=True)
     classes = len(np.unique(labels))
     return classes > 1 and (len(counts) > 2 or (len(counts) == 2 and counts.max() > 1))
+
+
+def both_sides(data: Data) -> Windows:
+    """Returns the training windows, then the test windows."""
+    train, test = data.train, data.test
+    join = lambda name: np.concatenate([train.labels[name], test.labels[name]])
+    labels = {name: join(name) for name in train.labels}
+    return Windows(np.concatenate([train.windows, test.windows]), labels)
+
+
+def leave_out(spec: Spec, everyone: Windows, person: int, count: int) -> Data:
+    """Returns data that test on one person and train on all others.
+
+    Windows and targets are shifted and scaled, so that ``standardise`` by ``spec`` has
+    the effect of standardizing by this training side. A method that is built from
+    ``spec`` therefore never sees the statistics of the left-out person.
+
+    Args:
+      spec: spec of the data set.
+      everyone: windows of all people, in order of time for each person.
+      person: index of the left-out person.
+      count: number of training windows, at least those of the others. If they have
+        fewer, evenly spaced ones occur twice or more.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> data = load("smartwatch")
+      >>> fold = leave_out(data.spec, both_sides(data), 3, 4000)
+      >>> len(fold.train.windows), set(fold.test.labels["subject"].tolist())
+      (4000, {3})
+    """
+    own = everyone.labels["subject"] == person
+    test, others = np.flatnonzero(own), np.flatnonzero(~own)
+    fitted = others  # Statistics count each window once.
+    others = others[np.arange(count) * len(others) // count]
+    windows, labels = everyone.windows, dict(everyone.labels)
+    if not spec.tokens:
+        mean = windows[fitted].mean(axis=(0, 1), dtype=np.float64)
+        std = windows[fitted].std(axis=(0, 1), dtype=np.float64)
+        windows = _restated(windows, mean, std, np.array(spec.mean), np.array(spec.std))
+    for name, target in spec.targets.items():
+        mean, std = moments(labels[name][fitted])
+        labels[name] = _restated(labels[name], mean, std, target.mean, target.std)
+    restated = Windows(windows, labels)
+    return Data(
+        dataclasses.replace(spec, split="subject"),
+        take(restated, others),
+        take(restated, test),
+    )
+
+
+def _restated(values, mean, std, new_mean, new_std):
+    """Returns values with another mean and standard deviation; constants stay 0."""
+    scale = np.where(std > 0, new_std / np.where(std > 0, std, 1), 1)
+    return ((values - mean) * scale + new_mean).astype(np.float32)

@@ -17,6 +17,7 @@ def evaluate(
     /,
     *,
     attacks: arguments.Names = None,
+    leave_one_out: bool = False,
     seed: int = 0,
     dataset: arguments.Path = None,
     source: arguments.Path = None,
@@ -36,6 +37,8 @@ def evaluate(
         boosting, logistic, tree, svm) and further attacks (intrusive, released,
         per_class, stream, pairs, self-training, inversion, fingerprint, membership);
         default: mlp forest stream
+      leave_one_out: train the method once without each person, as one program, test it
+        on that person, and write leave_one_out.json; --attacks names attackers only
       seed: random seed of the evaluation
       dataset: current path of the run's data, if it moved
       source: path of the original files; required if training had --source
@@ -47,6 +50,7 @@ def evaluate(
     from jaxanon.report import origin
 
     origin.words.set(arguments.words.get(None))
+    output = "leave_one_out.json" if leave_one_out else "report.json"
     with console.json_only(json):
         if cli_data.of_homes(folder):
             if attacks is not None:
@@ -57,14 +61,37 @@ def evaluate(
                 raise ValueError(
                     "--split-seed applies to windows, and pfdrl has none; omit it."
                 )
+            if leave_one_out:
+                raise ValueError(
+                    "--leave-one-out applies to people, and pfdrl learns from homes; "
+                    "omit it."
+                )
             writing.check_writable(folder / "report.json", overwrite)
             _homes(folder, seed, dataset=dataset, source=source)
         else:
-            writing.check_writable(folder / "report.json", overwrite)
+            writing.check_writable(folder / output, overwrite)
             where = {"dataset": dataset, "source": source, "split_seed": split_seed}
-            _windows(folder, attacks, seed, where)
+            command = _left_out if leave_one_out else _windows
+            command(folder, attacks, seed, where)
     if json:
-        console.json_file(folder / "report.json")
+        console.json_file(folder / output)
+
+
+def _left_out(folder, attacks, seed, where):
+    """Trains and tests with one person left out at a time."""
+    from jaxanon.cli import leave_one_out as tables
+    from jaxanon.evaluation import leave_one_out
+
+    names = None if attacks is None else cli_data.names(attacks, "attacks")
+    run = _one_run(folder)
+    console.unfinished(run)
+    data = cli_data.recall(run, **where)
+    with console.pieces() as progress:
+        report = leave_one_out.leave_one_out(
+            run, data, attackers=names, seed=seed, progress=progress
+        )
+    tables.show(report)
+    console.say(f"The scores: {(folder / leave_one_out.FILE).absolute()}")
 
 
 def _windows(folder, attacks, seed, where):

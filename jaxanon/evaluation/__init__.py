@@ -6,5 +6,12 @@ from jaxanon.evaluation.anonymizers import (
     evaluate_many,
     train_raw_classifiers,
 )
+from jaxanon.evaluation.leave_one_out import leave_one_out
 
-__all__ = ["evaluate", "evaluate_each", "evaluate_many", "train_raw_classifiers"]
+__all__ = [
+    "evaluate",
+    "evaluate_each",
+    "evaluate_many",
+    "leave_one_out",
+    "train_raw_classifiers",
+]
