@@ -29,8 +29,8 @@ def show(report: dict) -> None:
                 )
     if report["repeated_fraction"] > 0:
         console.say(
-            f"At most {100 * report['repeated_fraction']:.1f} % of a training's windows "
-            "are repeated, so that all trainings have one size."
+            f"At most {100 * report['repeated_fraction']:.1f} % of the windows "
+            "of a training are repeated, so that all trainings have one size."
         )
 
 

@@ -111,8 +111,8 @@ def leave_one_out(
             UserWarning,
             stacklevel=3,
         )
-    groups = sweeps_folds.groups(folds, layout)
     compiled = program.num_compiled()
+    groups = sweeps_folds.groups(folds, layout)
     rows: dict[int, dict] = {}
     for number, group in enumerate(groups):
         told = ", ".join(run.spec.classes["subject"][p] for p in dict.fromkeys(group))
