@@ -107,6 +107,7 @@ def _windows(folder, attacks, seed, where):
         run, data = _online(folder, seed, where)
     else:
         run = run_folder.open_run(folder)
+        console.unfinished(run)
         data = cli_data.recall(run, **where)
     with console.pieces() as progress:
         report = anonymizers.evaluate(
@@ -217,6 +218,7 @@ def _homes(folder, seed, **where):
     from jaxanon.training import run_folder
 
     run = run_folder.open_run(folder)
+    console.unfinished(run, "days")
     homes = cli_data.recall_homes(run, **where)
     with console.pieces() as progress:
         report = energy.evaluate(run, homes, seed=seed, progress=progress)
@@ -284,15 +286,15 @@ def _over_budgets(run, data, epsilons, attacker, seed):
     options = {"attacker": attacker, "seed": seed, "output_dir": run.folder}
     with console.pieces() as progress:
         rows = budgets.curve(run, data, epsilons, progress=progress, **options)
-    table = Table(title=f"Balanced accuracy of {attacker} in %")
+    table = Table(title=f"Balanced accuracy of {attacker} in % {console.INTERVAL}")
     table.add_column("epsilon of a window", justify="right")
     for name in rows[0]["scores"]:
         role = "useful" if name in rows[0]["useful"] else "sensitive"
         table.add_column(f"{name} ({role})", justify="right")
     for row in rows:
         epsilon = "raw windows" if row["epsilon"] is None else f"{row['epsilon']:g}"
-        scores = (score["balanced_accuracy"] for score in row["scores"].values())
-        table.add_row(epsilon, *(f"{100 * value:.1f}" for value in scores))
+        scores = row["scores"].values()
+        table.add_row(epsilon, *map(console.scored, scores))
     console.table(table)
     console.say(f"The curve: {(run.folder / 'budget.html').absolute()}")
 
@@ -300,7 +302,7 @@ def _over_budgets(run, data, epsilons, attacker, seed):
 def _show_further(attacks: dict) -> None:
     """Prints a table for each further attack."""
     for name, rows in attacks.items():
-        table = Table(title=f"{name}, in %")
+        table = Table(title=f"{name}, in % {console.INTERVAL}")
         for column in ("attribute", "attacker", "variant"):
             table.add_column(column)
         for column in ("balanced accuracy", "AUC", "chance level"):
@@ -318,5 +320,5 @@ def _figures(row):
         return (", ".join(figures) or "not measured", "", "")
     if scores.get("not_measured"):
         return ("not measured", "", "")
-    figures = (scores["balanced_accuracy"], scores["auc"], scores["chance"])
-    return tuple("" if x is None else f"{100 * x:.1f}" for x in figures)
+    cells = (console.scored(scores, name) for name in ("balanced_accuracy", "auc"))
+    return (*cells, f"{100 * scores['chance']:.1f}")
