@@ -63,7 +63,7 @@ MAY_IMPORT = {
         "jax numpy scipy",
     ),
     # It trains as sweeps do; the import is lazy, because sweeps evaluate.
-    "evaluation.leave_one_out": Row(
+    "evaluation.left_out": Row(
         "core training attacks metrics datasets sweeps", "jax numpy"
     ),
     "sweeps": Row(

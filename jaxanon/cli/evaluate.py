@@ -80,18 +80,18 @@ def evaluate(
 def _left_out(folder, attacks, seed, where):
     """Trains and tests with one person left out at a time."""
     from jaxanon.cli import leave_one_out as tables
-    from jaxanon.evaluation import leave_one_out
+    from jaxanon.evaluation import left_out
 
     names = None if attacks is None else cli_data.names(attacks, "attacks")
     run = _one_run(folder)
     console.unfinished(run)
     data = cli_data.recall(run, **where)
     with console.pieces() as progress:
-        report = leave_one_out.leave_one_out(
+        report = left_out.leave_one_out(
             run, data, attackers=names, seed=seed, progress=progress
         )
     tables.show(report)
-    console.say(f"The scores: {(folder / leave_one_out.FILE).absolute()}")
+    console.say(f"The scores: {(folder / left_out.FILE).absolute()}")
 
 
 def _windows(folder, attacks, seed, where):

@@ -6,7 +6,7 @@ from jaxanon.evaluation.anonymizers import (
     evaluate_many,
     train_raw_classifiers,
 )
-from jaxanon.evaluation.leave_one_out import leave_one_out
+from jaxanon.evaluation.left_out import leave_one_out
 
 __all__ = [
     "evaluate",

@@ -43,7 +43,8 @@ def curve(
 
     Returns:
       Rows, raw windows first: ``epsilon`` (None for raw windows); ``scores``, by
-      attribute, useful ones first, from ``protocol.score``; and ``useful``, the names of the useful ones.
+      attribute, useful ones first, from ``protocol.score``; and
+      ``useful``, the names of the useful ones.
 
     Raises:
       ValueError: if the run has no ε, ``epsilons`` is empty or holds a value <= 0, or
