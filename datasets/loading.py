@@ -2,11 +2,11 @@
 
 import os
 
-from jaxanon.datasets import registry, store
+from jaxanon.datasets import held_out, registry, store
 from jaxanon.datasets.choices import choose
 from jaxanon.datasets.custom import load_file
 from jaxanon.datasets.pipeline import cut_and_split
-from jaxanon.datasets.spec import Data, Spec
+from jaxanon.datasets.spec import Data, Spec, attributes
 from jaxanon.datasets.targets import Target, moments
 
 
@@ -20,6 +20,7 @@ def load(
     source=None,
     data_dir=None,
     seed: int = 0,
+    test_people=None,
 ) -> Data:
     """Loads a data set as windows, split into training and test windows.
 
@@ -41,6 +42,8 @@ def load(
         ``~/.cache/jaxanon``. The first call fills it; later calls take about a second.
       seed: random seed for the test subjects of ``split="subject"``, the test windows
         of ``"official"``, and the clients of CIFAR-10.
+      test_people: names of the people to test on, instead of drawn ones; the others
+        train. It implies ``split="subject"``.
 
     Returns:
       ``Data(spec, train, test)``: ``float32[N, time, channels]`` in physical units,
@@ -48,8 +51,9 @@ def load(
       computed on the training rows.
 
     Raises:
-      ValueError: if a name, attribute, preset or split is unknown, or the data is
-        invalid.
+      ValueError: if a name, attribute, preset, split or person is unknown, or the data
+        is invalid. Also if test people have one class of an attribute (see
+        ``held_out.check_test_classes``).
       FileNotFoundError: if the original files are not found.
 
     Example:
@@ -60,14 +64,47 @@ def load(
     name = os.fspath(name_or_npz)
     private = (private,) if isinstance(private, str) else private
     private = None if private is None else tuple(private)
+    data = _load(
+        name,
+        public=public,
+        private=private,
+        preset=preset,
+        split=_implied_split(split, test_people),
+        source=source,
+        data_dir=data_dir,
+        seed=seed,
+        test_people=test_people,
+    )
+    chosen = {public, *(private or ())}
+    if test_people is not None or name.endswith(".npz"):
+        chosen = {*attributes(data.spec)}
+    held_out.check_test_classes(data, chosen)
+    return data
+
+
+def _implied_split(split, test_people):
+    """Returns the split in the spelling of ``Spec``; named people imply one."""
     split = None if split is None else split.replace(" ", "_").replace("-", "_")
+    if test_people is None or split == "subject":
+        return split
+    if split is not None:
+        raise ValueError(
+            f"split (--split) must be 'subject' with test_people, got {split!r}; omit "
+            "one of them."
+        )
+    return "subject"
+
+
+def _load(name, *, public, private, preset, split, source, data_dir, seed, test_people):
+    """Implements ``load`` without the check of the test windows."""
     if name.endswith(".npz"):
         for argument, value in {"preset": preset, "source": source}.items():
             if value is not None:
                 raise ValueError(
                     f"{argument} must be None for an .npz file, got {value!r}; omit it."
                 )
-        return load_file(name, public=public, private=private, split=split, seed=seed)
+        chosen_split = {"split": split, "seed": seed, "test_people": test_people}
+        return load_file(name, public=public, private=private, **chosen_split)
     dataset = registry.find(name)
     split = choose("split", split or dataset.splits[0], dataset.splits)
     preset = choose("preset", preset or next(iter(dataset.presets)), dataset.presets)
@@ -78,7 +115,9 @@ def load(
         choose("private", attribute, dataset.attributes)
     chosen = dataset.presets[preset]
     parts = store.read(chosen.origin or dataset, source, data_dir)
-    classes, mean, std, train, test = cut_and_split(dataset, chosen, parts, split, seed)
+    classes, mean, std, train, test = cut_and_split(
+        dataset, chosen, parts, split, seed, test_people
+    )
     if chosen.tokens:  # Tokens have no mean.
         mean, std = (0.0,), (1.0,)
     spec = Spec(

@@ -64,6 +64,10 @@ MAY_IMPORT = {
         "report datasets",
         "jax numpy scipy",
     ),
+    # It trains as sweeps do; the import is lazy, because sweeps evaluate.
+    "evaluation.left_out": Row(
+        "core training attacks metrics datasets sweeps", "jax numpy"
+    ),
     "sweeps": Row(
         "kernels core training evaluation methods.dysan attacks energy federated "
         "privacy report datasets",
