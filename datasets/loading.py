@@ -2,12 +2,12 @@
 
 import os
 
-from jaxanon.datasets import registry, store
+from jaxanon.datasets import held_out, registry, store
 from jaxanon.datasets.choices import choose
 from jaxanon.datasets.custom import build_data, load_file
 from jaxanon.datasets.importing.convert import windows_of
 from jaxanon.datasets.pipeline import cut_and_split
-from jaxanon.datasets.spec import Data, Spec
+from jaxanon.datasets.spec import Data, Spec, attributes
 from jaxanon.datasets.targets import Target, moments
 
 
@@ -21,6 +21,7 @@ def load(
     source=None,
     data_dir=None,
     seed: int = 0,
+    test_people=None,
     **recordings,
 ) -> Data:
     """Loads a data set as windows, split into training and test windows.
@@ -47,6 +48,8 @@ def load(
         ``~/.cache/jaxanon``. The first call fills it; later calls take about a second.
       seed: random seed for the test subjects of ``split="subject"``, the test windows
         of ``"official"``, and the clients of CIFAR-10.
+      test_people: names of the people to test on, instead of drawn ones; the others
+        train. It implies ``split="subject"``.
       **recordings: settings of recordings, as for ``import_recordings``: ``channels``,
         ``labels``, ``time``, ``length`` and so on.
 
@@ -56,8 +59,9 @@ def load(
       computed on the training rows.
 
     Raises:
-      ValueError: if a name, attribute, preset or split is unknown, or the data is
-        invalid.
+      ValueError: if a name, attribute, preset, split or person is unknown, or the data
+        is invalid. Also if test people have one class of an attribute (see
+        ``held_out.check_test_classes``).
       FileNotFoundError: if the original files are not found.
 
     Example:
@@ -72,14 +76,63 @@ def load(
     """
     private = (private,) if isinstance(private, str) else private
     private = None if private is None else tuple(private)
+    data = _load(
+        name_or_npz,
+        public=public,
+        private=private,
+        preset=preset,
+        split=_implied_split(split, test_people),
+        source=source,
+        data_dir=data_dir,
+        seed=seed,
+        test_people=test_people,
+        recordings=recordings,
+    )
+    chosen = {public, *(private or ())}
+    from_file = _is_recordings(name_or_npz, recordings)
+    from_file = from_file or os.fspath(name_or_npz).endswith(".npz")
+    if test_people is not None or from_file:
+        chosen = {*attributes(data.spec)}
+    held_out.check_test_classes(data, chosen)
+    return data
+
+
+def _implied_split(split, test_people):
+    """Returns the split in the spelling of ``Spec``; named people imply one."""
     split = None if split is None else split.replace(" ", "_").replace("-", "_")
+    if test_people is None or split == "subject":
+        return split
+    if split is not None:
+        raise ValueError(
+            f"split (--split) must be 'subject' with test_people, got {split!r}; omit "
+            "one of them."
+        )
+    return "subject"
+
+
+def _load(
+    name_or_npz,
+    *,
+    public,
+    private,
+    preset,
+    split,
+    source,
+    data_dir,
+    seed,
+    test_people,
+    recordings,
+):
+    """Implements ``load`` without the check of the test windows."""
     if _is_recordings(name_or_npz, recordings):
         if source is not None:
             raise ValueError(f"source must be None for recordings, got {source!r}.")
         is_many = isinstance(name_or_npz, list | tuple)
         sources = name_or_npz if is_many else [name_or_npz]
         arrays = windows_of(sources, preset=preset, **recordings)
-        return build_data(arrays, "recordings", public, private, split, seed)
+        return build_data(
+            arrays, "recordings", public, private, split, seed, test_people
+        )
     name = os.fspath(name_or_npz)
     if name.endswith(".npz"):
         for argument, value in {"preset": preset, "source": source}.items():
@@ -87,7 +140,8 @@ def load(
                 raise ValueError(
                     f"{argument} must be None for an .npz file, got {value!r}; omit it."
                 )
-        return load_file(name, public=public, private=private, split=split, seed=seed)
+        chosen_split = {"split": split, "seed": seed, "test_people": test_people}
+        return load_file(name, public=public, private=private, **chosen_split)
     dataset = registry.find(name)
     split = choose("split", split or dataset.splits[0], dataset.splits)
     preset = choose("preset", preset or next(iter(dataset.presets)), dataset.presets)
@@ -98,7 +152,9 @@ def load(
         choose("private", attribute, dataset.attributes)
     chosen = dataset.presets[preset]
     parts = store.read(chosen.origin or dataset, source, data_dir)
-    classes, mean, std, train, test = cut_and_split(dataset, chosen, parts, split, seed)
+    classes, mean, std, train, test = cut_and_split(
+        dataset, chosen, parts, split, seed, test_people
+    )
     if chosen.tokens:  # Tokens have no mean.
         mean, std = (0.0,), (1.0,)
     spec = Spec(

@@ -210,7 +210,9 @@ class _Converter:
         }
         tally.files.append(file)
         if len(recording.seconds) < options.length or not own:
-            tally.lose("short stretch", len(recording.seconds), table.source)
+            short = own or len(recording.seconds) < 2
+            cause = "short stretch" if short else "time that does not increase"
+            tally.lose(cause, len(recording.seconds), table.source)
             return
         self.rated.append(Rated(table.source, own))
         if self.to_hz is None:
