@@ -41,7 +41,12 @@ from jaxanon.datasets.custom_arrays import (
     tokens_of,
     windows_of,
 )
-from jaxanon.datasets.custom_split import by_subject, by_time_block, given
+from jaxanon.datasets.custom_split import (
+    by_people,
+    by_subject,
+    by_time_block,
+    given,
+)
 from jaxanon.datasets.sources import naming
 from jaxanon.datasets.spec import Data, Spec, Windows, take
 from jaxanon.datasets.targets import Target, moments
@@ -81,20 +86,30 @@ def read_arrays(path: Path) -> Arrays:
     return arrays
 
 
-def load_file(path, *, public, private, split, seed: int) -> Data:
+def load_file(path, *, public, private, split, seed: int, test_people=None) -> Data:
     """Implements ``load`` for a file."""
     path = Path(path)
     arrays = read_arrays(path)
     with naming(repr(str(path))):
-        return _build_data(arrays, path, public, private, split, seed)
+        return build_data(arrays, path.stem, public, private, split, seed, test_people)
 
 
-def _build_data(arrays, path, public, private, split, seed):
+def build_data(
+    arrays: Arrays, name: str, public, private, split, seed, test_people=None
+) -> Data:
+    """Returns the data set that the arrays of a file describe.
+
+    Raises:
+      ValueError: if an array, an attribute or the split is invalid.
+    """
     windows = windows_of(arrays)
     numbers = targets_of(arrays)
     classes, labels = classes_of(arrays)
     split = split or ("given" if "split" in arrays else "time_block")
-    side = SIDES[choose("split", split, SIDES)](arrays, windows, labels, seed)
+    if test_people is None:
+        side = SIDES[choose("split", split, SIDES)](arrays, windows, labels, seed)
+    else:
+        side = by_people(classes["subject"], labels, test_people)
     tokens = tokens_of(arrays, windows)
     both = Windows(windows, labels | numbers)
     train, test = (take(both, side == number) for number in (0, 1))
@@ -106,7 +121,7 @@ def _build_data(arrays, path, public, private, split, seed):
                 "array split."
             )
     spec = Spec(
-        **_description(arrays, windows, path.stem),
+        **_description(arrays, windows, name),
         **(TOKEN_STATISTICS if tokens else _statistics(arrays, train, split)),
         **_choose_attributes(arrays, classes, [*numbers], public, private),
         time=windows.shape[1],

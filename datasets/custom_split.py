@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jaxanon.datasets import held_out
 from jaxanon.datasets.custom_arrays import integers
 from jaxanon.datasets.splits import TEST_FRACTION, draw_test_subjects
 
@@ -29,6 +30,12 @@ def by_subject(arrays, windows, labels, seed):
     subject = labels["subject"]
     test_subjects = draw_test_subjects(subject, TEST_FRACTION, seed)
     return np.where(np.isin(subject, test_subjects), TEST, TRAIN)
+
+
+def by_people(people, labels, test_people):
+    """Assigns the windows of the people named ``test_people`` to the test side."""
+    subjects = held_out.select(test_people, people)
+    return np.where(np.isin(labels["subject"], subjects), TEST, TRAIN)
 
 
 def by_time_block(arrays, windows, labels, seed):

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from jaxanon.datasets import recordings, splits
+from jaxanon.datasets import held_out, recordings, splits
 from jaxanon.datasets.description import Dataset, Preset
 from jaxanon.datasets.partition import deal_to_clients
 from jaxanon.datasets.spec import Windows
@@ -45,10 +45,12 @@ def separate_new(dataset: Dataset, preset: Preset, parts, classes):
     return [part for part in parts if name(part) not in preset.new], new
 
 
-def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
+def divide(
+    dataset: Dataset, preset: Preset, parts, split: str, seed: int, test_subjects=None
+):
     """Returns the training recordings and the test recordings."""
     if split == "subject":
-        return splits.by_subject(parts, seed, dataset.test_fraction)
+        return splits.by_subject(parts, seed, dataset.test_fraction, test_subjects)
     if split in ("trial", "given"):
         return splits.by_trial(parts, dataset.last_train_trial)
     if dataset.whole_days:
@@ -106,7 +108,9 @@ def check_subjects(name: str, classes, train: Windows, test: Windows) -> None:
         )
 
 
-def cut_and_split(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
+def cut_and_split(
+    dataset: Dataset, preset: Preset, parts, split: str, seed: int, test_people=None
+):
     """Returns ``(classes, mean, std, train, test)``, the parts of ``load``'s result."""
     if preset.clients:
         parts = deal_to_clients(
@@ -124,7 +128,10 @@ def cut_and_split(dataset: Dataset, preset: Preset, parts, split: str, seed: int
         train_windows, test_windows = splits.as_released(windows, seed)
     else:
         known, new = separate_new(dataset, preset, parts, classes)
-        train, test = divide(dataset, preset, known, split, seed)
+        named = None
+        if test_people is not None:
+            named = held_out.select(test_people, classes["subject"])
+        train, test = divide(dataset, preset, known, split, seed, named)
         test = [*test, *new]
         train_windows, remaining = cut_side(dataset, preset, train, classes, "training")
         test_windows, _ = cut_side(dataset, preset, test, classes, "test")

@@ -35,11 +35,15 @@ def draw_test_subjects(subjects, fraction: float, seed: int) -> np.ndarray:
 
 
 def by_subject(
-    recordings: Sequence[Recording], seed: int, fraction: float = TEST_FRACTION
+    recordings: Sequence[Recording],
+    seed: int,
+    fraction: float = TEST_FRACTION,
+    test_subjects: np.ndarray | None = None,
 ):
-    """Tests on ``fraction`` of the subjects, drawn by ``seed``."""
+    """Tests on the given subjects, or on ``fraction`` of them, drawn by ``seed``."""
     subjects = [r.labels["subject"] for r in recordings]
-    test_subjects = draw_test_subjects(subjects, fraction, seed)
+    if test_subjects is None:
+        test_subjects = draw_test_subjects(subjects, fraction, seed)
     test = [r for r in recordings if r.labels["subject"] in test_subjects]
     return [r for r in recordings if r.labels["subject"] not in test_subjects], test
 

@@ -267,7 +267,7 @@ def _first_reset(times, newer, high, patience):
     rows = np.flatnonzero(behind | newer)  # Repeats of the last time do not count.
     ends = newer[rows].copy()
     late = times[rows]
-    ends[1:] |= late[1:] < late[:-1]  # A step back begins anew.
+    ends[1:] |= late[1:] < late[:-1]  # A step back restarts it.
     again = np.concatenate([[False], late[1:] == late[:-1]])
     counted = ~newer[rows] & ~(again & ~ends)
     number = np.cumsum(counted)

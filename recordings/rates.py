@@ -83,15 +83,20 @@ def estimate(seconds: np.ndarray, expected_hz: float | None = None) -> Rate:
         packets = shared or filled < FEW or misfit > 0.45 or bursts
         packets = resolution >= mean if coarse else packets
         if packets:
-            # From the end of the first packet to that of the last, which may be cut.
+            # Whole packets only: the first and last may be cut, others lost.
             each = steps[inside]
-            long = np.flatnonzero(each > mean)
-            if len(long) > 1:
-                between = each[long[0] + 1 : long[-1] + 1]
-                mean = float(between.mean())
+            ends = np.flatnonzero(each > mean)
+            if len(ends) > 1:
+                spans = np.diff(np.cumsum(each)[ends])
+                whole = spans <= 1.5 * np.median(spans)
+                mean = float(spans[whole].sum() / np.diff(ends)[whole].sum())
         kind = "packets" if packets else "rounded" if coarse else "regular"
         return Rate(1 / mean, kind, resolution)
-    rounded = resolution > 1e-4 * unit
+    # A period of whole digits is not changed by rounding.
+    digits = round(unit / resolution) if resolution else 0
+    rounded = resolution > 1e-4 * unit and not (
+        digits and abs(digits * resolution / unit - 1) < 1e-6
+    )
     return Rate(1 / unit, "rounded" if rounded else "regular", resolution)
 
 
@@ -233,18 +238,34 @@ def _spread(seconds, rate):
     ends = np.flatnonzero(steps > pause) + 1
     even = np.empty(len(seconds))
     for begin, end in zip([0, *ends], [*ends, len(seconds)], strict=True):
-        piece, index = seconds[begin:end], np.arange(end - begin)
+        piece = seconds[begin:end]
+        index = np.arange(end - begin) + _lost_before(piece, rate)
         late = piece - index / rate.rate_hz
         largest = float(np.diff(piece).max(initial=0.0))
         if late.max() - late.min() <= 2 * largest:
             even[begin:end] = index / hz + late.min()
             continue
-        # Packets are lost, or the rate drifts: even over ten seconds at a time.
+        # The rate drifts: even over ten seconds at a time.
         size = max(2, round(10 * rate.rate_hz))
-        starts = np.arange(0, len(piece), size)
+        starts = np.arange(max(1, len(piece) // size)) * size
         counts = np.diff(starts, append=len(piece))
         means = np.add.reduceat(piece, starts) / counts
-        centers = starts + (counts - 1) / 2
+        centers = np.add.reduceat(index, starts) / counts
         beyond = np.minimum(index - centers[0], 0) + np.maximum(index - centers[-1], 0)
         even[begin:end] = np.interp(index, centers, means) + beyond / rate.rate_hz
     return even
+
+
+def _lost_before(seconds, rate):
+    """Returns the rows in lost packets before each row."""
+    steps = np.diff(seconds)
+    begins = np.append(0, np.flatnonzero(steps > 1 / rate.rate_hz) + 1)
+    lost = np.zeros(len(seconds), np.int64)
+    if len(begins) < 4:
+        return lost
+    spans = np.diff(seconds[begins])
+    usual = float(np.median(spans))
+    # A delay of up to 0.7 packets is no loss.
+    packets = np.maximum(np.floor(spans / usual + 0.3) - 1, 0).astype(np.int64)
+    lost[begins[1:]] = packets * round(usual * rate.rate_hz)
+    return np.cumsum(lost)

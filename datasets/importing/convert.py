@@ -1,7 +1,9 @@
 """Recordings in files, cut into windows of one rate in an ``.npz`` file."""
 
 import collections
+import concurrent.futures
 import contextlib
+import inspect
 import math
 import os
 import tempfile
@@ -187,7 +189,9 @@ class _Converter:
 
     def _see(self, name, names, codes):
         """Counts the rows of each class."""
-        counts = np.bincount(codes[codes >= 0], minlength=len(names))
+        if len(codes) and codes.min() < 0:
+            codes = codes[codes >= 0]
+        counts = np.bincount(codes, minlength=len(names))
         seen = self._seen.setdefault(name, collections.Counter())
         for each, count in zip(names, counts.tolist(), strict=True):
             if count:
@@ -206,7 +210,9 @@ class _Converter:
         }
         tally.files.append(file)
         if len(recording.seconds) < options.length or not own:
-            tally.lose("short stretch", len(recording.seconds), table.source)
+            short = own or len(recording.seconds) < 2
+            cause = "short stretch" if short else "time that does not increase"
+            tally.lose(cause, len(recording.seconds), table.source)
             return
         self.rated.append(Rated(table.source, own))
         if self.to_hz is None:
@@ -350,24 +356,37 @@ def _check_same(table, channels, units):
 
 
 class _Writer:
-    """Windows in a temporary file, then members of an ``.npz`` file."""
+    """Windows in a temporary file, then members of an ``.npz`` file.
 
-    def __init__(self, raw):
-        self._raw, self._shape = raw, None
+    A thread writes the windows while the next ones are cut.
+
+    Args:
+      raw: temporary file.
+      thread: executor with one thread.
+    """
+
+    def __init__(self, raw, thread):
+        self._raw, self._thread, self._shape = raw, thread, None
+        self._written = None
 
     def add(self, windows: np.ndarray) -> None:
         """Appends windows; 0 windows delete all."""
+        if self._written is not None:
+            self._written.result()  # Raises if the disk is full.
         if not len(windows):
+            self._written, self._shape = None, None
             self._raw.seek(0)
             self._raw.truncate()
-            self._shape = None
             return
         count = self._shape[0] if self._shape else 0
         self._shape = (count + len(windows), *windows.shape[1:])
-        self._raw.write(memoryview(windows).cast("B"))
+        block = memoryview(windows).cast("B")
+        self._written = self._thread.submit(self._raw.write, block)
 
     def write(self, file, arrays: dict[str, np.ndarray], about: dict) -> None:
         """Writes the members; the copy of the windows needs constant memory."""
+        if self._written is not None:
+            self._written.result()
         with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
             with archive.open("windows.npy", "w", force_zip64=True) as member:
                 header = {
@@ -398,7 +417,8 @@ def write_windows(
     output.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         raw = stack.enter_context(tempfile.TemporaryFile(dir=output.parent))
-        writer = _Writer(raw)
+        thread = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
+        writer = _Writer(raw, thread)
         arrays, about = to_windows(tables, options, people, writer.add)
         file = stack.enter_context(writing.replacing(output))
         writer.write(file, arrays, about)
@@ -524,17 +544,49 @@ def import_recordings(
 
 def run(paths, output, *, people, overwrite, **settings) -> dict:
     """Implements ``import_recordings``; returns the summary and warns of nothing."""
+    output = Path(output)
+    tables, options, people = _prepare(paths, output, people, settings, overwrite)
+    return write_windows(tables, output, options, people)
+
+
+def windows_of(sources, **settings) -> dict[str, np.ndarray]:
+    """Returns the arrays of a custom file from recordings, for ``load``.
+
+    Args:
+      sources: paths, or tables in memory.
+      settings: arguments of ``import_recordings``, with the same defaults.
+
+    Raises:
+      TypeError: if a setting is unknown.
+      ValueError: as ``import_recordings``.
+    """
+    parameters = inspect.signature(import_recordings).parameters.values()
+    known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    del known["overwrite"]
+    if unknown := sorted(set(settings) - set(known)):
+        raise TypeError(
+            f"settings of recordings must be of {sorted(known)}, got {unknown}."
+        )
+    settings = known | settings
+    people = settings.pop("people")
+    tables, options, people = _prepare(sources, None, people, settings)
+    arrays, about = to_windows(tables, options, people)
+    if line := summary.loss_line(about):
+        warnings.warn(line, UserWarning, stacklevel=4)
+    return arrays
+
+
+def _prepare(paths, output, people, settings, overwrite=False):
+    """Returns a function that reads the tables, the options, and people as a dict."""
     from jaxanon.datasets.importing import reading
 
-    output = Path(output)
     columns, options = check(paths, output, **settings)
-    writing.check_writable(output, overwrite)
+    if output is not None:
+        writing.check_writable(output, overwrite)
     where = "people"
     if isinstance(people, (str, os.PathLike)):
         where, people = str(people), read_people(Path(people))
     names = attributes(people, (*columns.channels, *columns.labels), where)
     binning.check_bins(options.bins, (*columns.labels, *names))
     skip = [] if where == "people" else [where]
-    return write_windows(
-        lambda: reading.tables(paths, columns, skip), output, options, people
-    )
+    return lambda: reading.tables(paths, columns, skip), options, people

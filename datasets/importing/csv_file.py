@@ -5,6 +5,7 @@ quote that does not end, goes line by line through the ``csv`` module. Both coun
 that cannot be read by cause, and never quote them.
 """
 
+import codecs
 import collections
 import csv
 import itertools
@@ -80,6 +81,7 @@ def read(
         body = re.sub(rb"[ \t]+", b" ", body)
         body = re.sub(rb"(?:\A|(?<=[\r\n])) | (?=[\r\n]|\Z)", b"", body)
     plain = b'"' not in body or _quotes_fit(body, dialect.delimiter.encode())
+    plain = plain and (body.isascii() or _is_utf8(body))
     found = _fast(body, dialect, numbers, texts, time) if plain else None
     if found is not None and not found.malformed:
         return found._replace(line_of=lambda row: _line_of(data, dialect, row))
@@ -134,7 +136,7 @@ def _fast(body, dialect, numbers, texts, time):
         except pa.ArrowInvalid:
             continue
         return Read({int(n): table[n] for n in used}, malformed, None, None)
-    return None  # Text that is not UTF-8, for example.
+    return None
 
 
 def _slow(data, dialect, numbers, texts, time, where):
@@ -242,6 +244,18 @@ def _line_of(data, dialect, row):
     """Returns the line number of a row that was read."""
     rows = (line for line, cells in _records(data, dialect) if cells is not None)
     return next(itertools.islice(rows, row, None), dialect.first_line + row)
+
+
+def _is_utf8(body) -> bool:
+    """Returns whether bytes are UTF-8, without a copy of them as text."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, len(body), 1 << 20):
+            decoder.decode(body[start : start + (1 << 20)])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _quotes_fit(body, delimiter) -> bool:

@@ -30,7 +30,7 @@ class Options(NamedTuple):
 
 def check(
     paths,
-    output: Path,
+    output: Path | None,
     *,
     channels,
     labels,
@@ -101,7 +101,7 @@ def check(
 
 
 def _check_paths(output, paths):
-    if output.suffix != ".npz":
+    if output is not None and output.suffix != ".npz":
         raise ValueError(f"output must end in .npz, got {str(output)!r}.")
     if not len(paths):
         raise ValueError("paths must have at least one CSV file, got none.")

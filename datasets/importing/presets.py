@@ -225,7 +225,7 @@ def find(name: str | None) -> Preset:
     plain = re.sub(r"[\s-]+", "_", name.strip().lower())
     if plain not in PRESETS:
         raise ValueError(
-            f"format must be one of {', '.join(PRESETS)}, got {name!r}; omit it for a "
+            f"preset must be one of {', '.join(PRESETS)}, got {name!r}; omit it for a "
             "table with a header."
         )
     return PRESETS[plain]

@@ -90,11 +90,11 @@ def pieces():
         )
 
 
-def unfinished(run) -> None:
-    """Prints a warning if a run was interrupted."""
+def unfinished(run, unit: str = "epochs") -> None:
+    """Prints a warning if a run was interrupted, with its progress in ``unit``."""
     from jaxanon import report
 
-    for line in report.unfinished(run.unfinished):
+    for line in report.unfinished(run.unfinished, unit):
         say(f"Warning: {run.folder}: {line}")
 
 
@@ -158,7 +158,7 @@ def costs(folder) -> None:
 
 def report(report: dict) -> None:
     """Prints an evaluation as a table, and its verdict in sentences."""
-    table = Table(title="Balanced accuracy in %")
+    table = Table(title=f"Balanced accuracy in % {INTERVAL}")
     table.add_column("attribute")
     for column in ("goal", "chance level", "raw", "anonymized", "strongest retrained"):
         table.add_column(column, justify="right")
@@ -178,8 +178,7 @@ def _scores(scores):
     raw, safe = scores["raw"], scores["anonymized"]
     if safe.get("not_measured"):
         return "", "not measured", "not measured"
-    shown = (raw["chance"], raw["balanced_accuracy"], safe["balanced_accuracy"])
-    return tuple(_percent(value) for value in shown)
+    return _percent(raw["chance"]), scored(raw), scored(safe)
 
 
 def _strongest(attacked):
@@ -191,7 +190,28 @@ def _strongest(attacked):
     scores = attacked["attackers"][name]
     if scores.get("not_measured"):
         return "not measured"
-    return f"{_percent(scores['balanced_accuracy'])} ({name})"
+    return f"{scored(scores)} {name}"
+
+
+INTERVAL = "(95 % interval over persons)"
+
+
+def scored(scores: dict, measure: str = "balanced_accuracy") -> str:
+    """Formats a score in percent, with its interval over persons if there is one.
+
+    Example:
+      >>> scored({"auc": 0.5, "interval": {"auc": [0.444, 0.556]}}, "auc")
+      '50.0 (44 to 56)'
+    """
+    value, bounds = scores[measure], (scores.get("interval") or {}).get(measure)
+    if scores.get("not_measured"):
+        return "not measured"
+    if value is None:
+        return ""
+    if bounds is None:
+        return _percent(value)
+    low, high = (f"{100 * bound:.0f}" for bound in bounds)
+    return f"{_percent(value)} ({low} to {high})"
 
 
 def _percent(value):

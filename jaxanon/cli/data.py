@@ -5,7 +5,7 @@ import json
 import pathlib
 import shlex
 from collections.abc import Iterable
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
@@ -27,6 +27,8 @@ class DataOptions:
         "split": "trial, subject, time_block, official or given; default: the data "
         "set's first",
         "split_seed": "random seed of the test subjects of --split subject",
+        "test_people": "people to test on, instead of drawn ones; implies --split "
+        "subject",
         "source": "folder or file of the original data; default: the usual locations",
     }
 
@@ -36,6 +38,7 @@ class DataOptions:
     private: Names = None
     split: Name = None
     split_seed: int = 0
+    test_people: Names = None
     source: Path = None
 
 
@@ -132,26 +135,41 @@ def load(options: DataOptions):
         else tuple(_attribute(options, name) for name in names(private, "private")),
         split=options.split,
         seed=options.split_seed,
+        test_people=_people(options.test_people),
         source=options.source,
     )
+
+
+def _people(words):
+    """Returns the names of test people in the words of the option, or None."""
+    if words is None or isinstance(words, list):  # A run folder lists whole names.
+        return words
+    return names(words, "test-people")
 
 
 def splits(options: DataOptions, number: int):
     """Loads several splits of the data, with ``split_seed`` and the following seeds.
 
-    With few people, several seeds may select the same test subjects. Such seeds are
-    skipped as long as other splits are likely.
+    With few people, several seeds may select the same test subjects, or subjects of one
+    class. Such seeds are skipped as long as other splits are likely.
 
     Returns:
       A list of the options of each split, and a list of ``Data``.
     """
+    from jaxanon.datasets.held_out import OneClass
     from jaxanon.training.run_folder import fingerprint
 
     distinct: dict[str, tuple] = {}
-    repeated = []
+    repeated, reason = [], None
     for seed in range(options.split_seed, options.split_seed + 4 * number):
         seeded = dataclasses.replace(options, split_seed=seed)
-        data = load(seeded)
+        try:
+            data = load(seeded)
+        except OneClass as error:
+            if number == 1:
+                raise
+            reason = error
+            continue
         digest = fingerprint(data)
         if digest in distinct:
             repeated.append((seeded, data))
@@ -161,6 +179,8 @@ def splits(options: DataOptions, number: int):
         if len(distinct) == number or len(distinct) == 1 < len(repeated):
             break
     chosen = [*distinct.values(), *repeated][:number]
+    if reason is not None and len(chosen) < number:
+        raise reason
     return [seeded for seeded, _ in chosen], [data for _, data in chosen]
 
 
@@ -204,6 +224,8 @@ def remember(folder: pathlib.Path, options: DataOptions | HomesOptions) -> None:
     values = dataclasses.asdict(options)
     if values.get("private") is not None:
         values["private"] = ",".join(names(values["private"], "private"))
+    if values.get("test_people") is not None:
+        values["test_people"] = [*(_people(values["test_people"]) or ())]
     if options.dataset.endswith(".npz"):
         values["dataset"] = absolute(options.dataset)
     if options.source is not None:
@@ -221,15 +243,23 @@ def recorded(path: pathlib.Path) -> dict:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         for name, value in record.items():
-            # Optional values may be null; all values but the seed are strings.
-            kinds = int if name == "split_seed" else (str, type(fields[name].default))
-            if not isinstance(value, kinds):
+            # Optional values may be null; the other values are strings.
+            kinds: Any = (str, type(fields[name].default))
+            kinds = {"split_seed": int, "test_people": (list, type(None))}.get(
+                name, kinds
+            )
+            if not isinstance(value, kinds) or not _all_texts(value):
                 raise ValueError(f"{name} is {value!r}")
     except (AttributeError, KeyError, RecursionError, ValueError) as error:
         raise ValueError(
             f"{path} is damaged ({error!r}); delete it, and name the data by --dataset."
         ) from error
     return record
+
+
+def _all_texts(value) -> bool:
+    """Returns whether a list holds only texts; True for other values."""
+    return not isinstance(value, list) or all(isinstance(each, str) for each in value)
 
 
 def _options(values: dict) -> DataOptions:
@@ -300,6 +330,9 @@ def recall(
     record = run.folder / RECORD
     if record.exists():
         wanted = _options(recorded(record))
+    elif split_seed is None and isinstance(known.get("test_people"), list):
+        # A run trained in Python has no record, but its config names the test people.
+        wanted = dataclasses.replace(wanted, test_people=known["test_people"])
     given = {"dataset": dataset, "source": source, "split_seed": split_seed}
     wanted = _options(with_given(dataclasses.asdict(wanted), record, **given))
     if wanted.dataset.endswith(".npz"):

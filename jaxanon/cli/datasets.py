@@ -100,6 +100,7 @@ def export(
     private: arguments.Names = None,
     split_by: arguments.Name = None,
     split_seed: int = 0,
+    test_people: arguments.Names = None,
     source: arguments.Path = None,
     overwrite: bool = False,
 ) -> None:
@@ -116,6 +117,7 @@ def export(
       private: attributes to hide, stored in the file
       split_by: trial, subject, time_block or official; default: the data set's first
       split_seed: random seed of the test subjects of --split-by subject
+      test_people: people to test on; implies --split-by subject
       source: folder or file of the original data; default: the usual locations
       overwrite: replace an existing file
     """
@@ -130,6 +132,7 @@ def export(
         private=private,
         split=split_by,
         split_seed=split_seed,
+        test_people=test_people,
         source=source,
     )
     data = cli_data.load(options)

@@ -17,6 +17,7 @@ def evaluate(
     /,
     *,
     attacks: arguments.Names = None,
+    leave_one_out: bool = False,
     seed: int = 0,
     dataset: arguments.Path = None,
     source: arguments.Path = None,
@@ -36,6 +37,8 @@ def evaluate(
         boosting, logistic, tree, svm) and further attacks (intrusive, released,
         per_class, stream, recordings, pairs, self-training, inversion, fingerprint,
         membership); default: mlp forest stream recordings
+      leave_one_out: train the method once without each person, as one program, test it
+        on that person, and write leave_one_out.json; --attacks names attackers only
       seed: random seed of the evaluation
       dataset: current path of the run's data, if it moved
       source: path of the original files; required if training had --source
@@ -44,9 +47,8 @@ def evaluate(
       json: print the report as JSON on stdout, and messages on stderr
     """
     from jaxanon.datasets import writing
-    from jaxanon.report import origin
 
-    origin.words.set(arguments.words.get(None))
+    output = "leave_one_out.json" if leave_one_out else "report.json"
     with console.json_only(json):
         if cli_data.of_homes(folder):
             if attacks is not None:
@@ -57,14 +59,37 @@ def evaluate(
                 raise ValueError(
                     "--split-seed applies to windows, and pfdrl has none; omit it."
                 )
+            if leave_one_out:
+                raise ValueError(
+                    "--leave-one-out applies to people, and pfdrl learns from homes; "
+                    "omit it."
+                )
             writing.check_writable(folder / "report.json", overwrite)
             _homes(folder, seed, dataset=dataset, source=source)
         else:
-            writing.check_writable(folder / "report.json", overwrite)
+            writing.check_writable(folder / output, overwrite)
             where = {"dataset": dataset, "source": source, "split_seed": split_seed}
-            _windows(folder, attacks, seed, where)
+            command = _left_out if leave_one_out else _windows
+            command(folder, attacks, seed, where)
     if json:
-        console.json_file(folder / "report.json")
+        console.json_file(folder / output)
+
+
+def _left_out(folder, attacks, seed, where):
+    """Trains and tests with one person left out at a time."""
+    from jaxanon.cli import leave_one_out as tables
+    from jaxanon.evaluation import left_out
+
+    names = None if attacks is None else cli_data.names(attacks, "attacks")
+    run = _one_run(folder)
+    console.unfinished(run)
+    data = cli_data.recall(run, **where)
+    with console.pieces() as progress:
+        report = left_out.leave_one_out(
+            run, data, attackers=names, seed=seed, progress=progress
+        )
+    tables.show(report)
+    console.say(f"The scores: {(folder / left_out.FILE).absolute()}")
 
 
 def _windows(folder, attacks, seed, where):
@@ -80,6 +105,7 @@ def _windows(folder, attacks, seed, where):
         run, data = _online(folder, seed, where)
     else:
         run = run_folder.open_run(folder)
+        console.unfinished(run)
         data = cli_data.recall(run, **where)
     with console.pieces() as progress:
         report = anonymizers.evaluate(
@@ -190,6 +216,7 @@ def _homes(folder, seed, **where):
     from jaxanon.training import run_folder
 
     run = run_folder.open_run(folder)
+    console.unfinished(run, "days")
     homes = cli_data.recall_homes(run, **where)
     with console.pieces() as progress:
         report = energy.evaluate(run, homes, seed=seed, progress=progress)
@@ -257,15 +284,15 @@ def _over_budgets(run, data, epsilons, attacker, seed):
     options = {"attacker": attacker, "seed": seed, "output_dir": run.folder}
     with console.pieces() as progress:
         rows = budgets.curve(run, data, epsilons, progress=progress, **options)
-    table = Table(title=f"Balanced accuracy of {attacker} in %")
+    table = Table(title=f"Balanced accuracy of {attacker} in % {console.INTERVAL}")
     table.add_column("epsilon of a window", justify="right")
     for name in rows[0]["scores"]:
         role = "useful" if name in rows[0]["useful"] else "sensitive"
         table.add_column(f"{name} ({role})", justify="right")
     for row in rows:
         epsilon = "raw windows" if row["epsilon"] is None else f"{row['epsilon']:g}"
-        scores = (score["balanced_accuracy"] for score in row["scores"].values())
-        table.add_row(epsilon, *(f"{100 * value:.1f}" for value in scores))
+        scores = row["scores"].values()
+        table.add_row(epsilon, *map(console.scored, scores))
     console.table(table)
     console.say(f"The curve: {(run.folder / 'budget.html').absolute()}")
 
@@ -273,7 +300,7 @@ def _over_budgets(run, data, epsilons, attacker, seed):
 def _show_further(attacks: dict) -> None:
     """Prints a table for each further attack."""
     for name, rows in attacks.items():
-        table = Table(title=f"{name}, in %")
+        table = Table(title=f"{name}, in % {console.INTERVAL}")
         for column in ("attribute", "attacker", "variant"):
             table.add_column(column)
         for column in ("balanced accuracy", "AUC", "chance level"):
@@ -291,5 +318,5 @@ def _figures(row):
         return (", ".join(figures) or "not measured", "", "")
     if scores.get("not_measured"):
         return ("not measured", "", "")
-    figures = (scores["balanced_accuracy"], scores["auc"], scores["chance"])
-    return tuple("" if x is None else f"{100 * x:.1f}" for x in figures)
+    cells = (console.scored(scores, name) for name in ("balanced_accuracy", "auc"))
+    return (*cells, f"{100 * scores['chance']:.1f}")

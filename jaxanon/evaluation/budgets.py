@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from jaxanon import metrics, report
+from jaxanon import report
 from jaxanon.attacks import attackers
 from jaxanon.core import checks, release
 from jaxanon.core.run import Run
 from jaxanon.datasets.spec import standardise
+from jaxanon.evaluation import protocol
 
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 
@@ -42,7 +43,8 @@ def curve(
 
     Returns:
       Rows, raw windows first: ``epsilon`` (None for raw windows); ``scores``, by
-      attribute, useful ones first; and ``useful``, the names of the useful ones.
+      attribute, useful ones first, from ``protocol.score``; and
+      ``useful``, the names of the useful ones.
 
     Raises:
       ValueError: if the run has no ε, ``epsilons`` is empty or holds a value <= 0, or
@@ -67,8 +69,7 @@ def curve(
             classes, labels = data.spec.classes[name], data.train.labels[name]
             fit_key = jax.random.fold_in(key, 2 + index)
             predict = kind.fit(fit_key, train, labels, len(classes))
-            predicted = predict(test).argmax(axis=1)
-            scores[name] = metrics.scores(data.test.labels[name], predicted, classes)
+            scores[name] = protocol.score(data, name, predict(test))
         rows.append({"epsilon": epsilon, "scores": scores, "useful": useful(run)})
     if output_dir is not None:
         report.write_budget(output_dir, _title(run), _about(run, data, attacker), rows)

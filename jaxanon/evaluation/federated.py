@@ -145,8 +145,9 @@ def _of_clients(data, score_fn):
     fresh = [row[names[0]] for row in rows if row["new"]]
     first = each[names[0]]
     interval = None
-    if names[0] == "accuracy" and len(first) >= intervals.MIN_PERSONS:
-        interval = intervals.student(first.mean(), first)
+    if len(first) >= intervals.MIN_PERSONS:
+        bounds = (0.0 if names[0] == "accuracy" else -np.inf, 1.0)
+        interval = intervals.student(first.mean(), first, bounds=bounds)
     return {
         "clients": rows,
         "mean": {name: float(values.mean()) for name, values in each.items()},
@@ -238,7 +239,7 @@ def evaluate(
 
     Returns:
       A dict for strict JSON. ``clients`` holds windows and scores by subject;
-      ``mean``, ``std``, ``median`` and ``interval`` (95 %, of the mean accuracy) are
+      ``mean``, ``std``, ``median`` and ``interval`` (95 %, of mean accuracy or R²) are
       over clients with training windows, or over all if none has any. The client with
       the lowest score is ``worst``. ``new_clients`` is the mean accuracy of the other
       clients or None, and ``pooled`` the scores of all windows. ``traffic`` is in bytes
@@ -335,6 +336,5 @@ def traffic(run) -> dict:
         return {"up": last["bytes_up"], "down": last["bytes_down"]}
     if run.method.name.startswith("centralized"):
         return {"up": 0.0, "down": 0.0}
-    server = getattr(run.state, "server", None)
-    size = float(layout.num_bytes((run.state.params, server)))
+    size = float(layout.num_bytes((run.state.params, run.state.server)))
     return {"up": 0.0 if new else size, "down": size}

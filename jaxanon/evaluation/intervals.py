@@ -157,14 +157,15 @@ def _jackknife(values):
     return student(whole, without, scale=len(without) - 1)
 
 
-def student(mean, values, *, scale=None) -> list[float]:
-    """Returns the 95 % t-interval of a mean in [0, 1].
+def student(mean, values, *, scale=None, bounds=(0.0, 1.0)) -> list[float]:
+    """Returns the 95 % t-interval of a mean, clipped to bounds.
 
     Args:
       mean: centre of the interval.
       values: ``float[n]``, one per person, n at least 2.
       scale: ratio of the squared standard error to the mean squared deviation of
         ``values``. None is ``1 / (n - 1)``, that of a mean of independent values.
+      bounds: smallest and largest value of the score.
 
     Example:
       >>> [round(x, 4) for x in student(0.5, np.array([0.4, 0.5, 0.6]))]
@@ -174,4 +175,4 @@ def student(mean, values, *, scale=None) -> list[float]:
     scale = 1 / (count - 1) if scale is None else scale
     error = np.sqrt(scale * np.mean((values - np.mean(values)) ** 2))
     reach = special.stdtrit(count - 1, (1 + LEVEL) / 2) * error
-    return [float(max(0.0, mean - reach)), float(min(1.0, mean + reach))]
+    return [float(max(bounds[0], mean - reach)), float(min(bounds[1], mean + reach))]

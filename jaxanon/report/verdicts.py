@@ -385,7 +385,8 @@ def _next_step(utility, private, warnings, not_tested):
         if row["status"] == NOT_MEASURED:
             return (
                 f"Test {row['attribute']} on more persons and classes "
-                f"({row['reason']}); evaluate again."
+                f"({row['reason']}): train with --split subject and other "
+                "--test-people, or run jaxanon evaluate DIR --leave-one-out."
             )
     exposed = [row["attribute"] for row in private if row["status"] != GREEN]
     if exposed:

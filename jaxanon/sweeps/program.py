@@ -143,10 +143,19 @@ def chunk_size(shared: Program, count: int, like) -> int:
         many = size * shared.splits
         seeds = jax.ShapeDtypeStruct((many,), jnp.int32)
         wide = lambda leaf: jax.ShapeDtypeStruct((many, *leaf.shape), leaf.dtype)
-        compiled = _compiled(shared, seeds, jax.tree.map(wide, like))
-        return memory_needed(compiled, shared.data)
+        return compiled_memory(shared, seeds, jax.tree.map(wide, like))
 
     return fit_chunk(need, count, budget)
+
+
+def compiled_memory(shared: Program, seeds, states) -> int:
+    """Compiles a program and returns its bytes without the data.
+
+    Args:
+      shared: program of the members.
+      seeds, states: arrays of ``run_members``, or their shapes.
+    """
+    return memory_needed(_compiled(shared, seeds, states), shared.data)
 
 
 def run_members(shared: Program, seeds, states, *, first: int, last: int, show_row):

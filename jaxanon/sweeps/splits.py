@@ -129,12 +129,22 @@ def pad_clients(clients):
     if len({len(each.mask) for each in clients}) > 1:
         return clients
     longest = max(each.mask.shape[1] for each in clients)
+    return [pad_to(each, longest) for each in clients]
+
+
+def pad_to(clients, longest: int):
+    """Pads stacked clients to ``longest`` windows, with mask False.
+
+    Args:
+      clients: ``datasets.Clients``.
+      longest: number of windows, at least that of ``clients``.
+    """
 
     def pad(array):
         widths = [(0, 0), (0, longest - array.shape[1])]
         return np.pad(array, widths + [(0, 0)] * (array.ndim - 2))
 
-    return [jax.tree.map(pad, each) for each in clients]
+    return jax.tree.map(pad, clients)
 
 
 def program_digest(method, data) -> str:

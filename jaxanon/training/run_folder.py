@@ -11,7 +11,7 @@ from jaxanon import __version__
 from jaxanon.core import aliases, registry
 from jaxanon.core.method import Method
 from jaxanon.core.run import Run
-from jaxanon.datasets import writing
+from jaxanon.datasets import held_out, writing
 from jaxanon.datasets.sources import naming
 from jaxanon.training import checkpoint, metrics_log
 
@@ -71,6 +71,9 @@ _MISSING = object()
 def _check_same(folder, old, new):
     # ``epochs`` may grow; ``recipe`` only names settings that are compared.
     free = ("epochs", "recipe")
+    if "test_people" not in old.get("data", {}):  # The run of an older version.
+        about_data = {k: v for k, v in new["data"].items() if k != "test_people"}
+        new = new | {"data": about_data}
     changed = [key for key in new if key not in free and old.get(key) != new[key]]
     if changed:
         key = changed[0]
@@ -232,6 +235,8 @@ def _describe_windows(method, data):
         "private": spec.private,
         "split": spec.split,
     }
+    if spec.split == "subject":  # Enough to load the same split again.
+        about_data["test_people"] = held_out.tested_people(data)
     unseen = _unseen(method, data)
     return about_data | {"unseen": unseen} if unseen else about_data
 

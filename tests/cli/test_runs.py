@@ -303,6 +303,9 @@ def test_a_sweep_leaves_runs_a_table_and_its_front(
 def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     file, tmp_path, capsys, refused
 ):
+    arrays = dict(np.load(file))
+    file = tmp_path / "both.npz"  # Everybody has windows of both genders.
+    np.savez(file, **arrays | {"gender": np.arange(72) // 2 % 2})
     out = tmp_path / "splits"
     words = ["sweep", "orf", "--dataset", str(file), "--public", "activity"]
     words += ["--private", "gender", "--output-dir", str(out), "--epochs", "1"]
@@ -325,9 +328,15 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
         run = run_folder.open_run(out / f"member-000{index}")
         tested.append(set(cli_data.recall(run).test.labels["subject"].tolist()))
     assert len(tested[0] & tested[1]) == 0
-    # Python's runs remember no seed of their split.
+    # Python's runs remember their test people, but no seed of their split.
     seed = json.loads((run.folder / cli_data.RECORD).read_text())["split_seed"]
     (run.folder / cli_data.RECORD).unlink()
+    found = cli_data.recall(run, dataset=str(file))
+    assert set(found.test.labels["subject"].tolist()) == tested[1]
+    config = json.loads((run.folder / "config.json").read_text())
+    assert len(config["data"].pop("test_people")) == 1  # Older runs have none.
+    (run.folder / "config.json").write_text(json.dumps(config))
+    run = run_folder.open_run(run.folder)
     moved = ["export", str(run.folder), "--output", str(tmp_path / "orf.onnx")]
     moved += ["--dataset", str(file)]
     assert "or --split-seed with the seed of jaxanon.load." in refused(*moved)

@@ -137,6 +137,7 @@ def test_the_other_presets(homes):
     assert data.spec.classes["activity"][-1] == "other"
 
 
+@pytest.mark.filterwarnings("ignore:the test windows must have at least two")
 def test_homes_may_be_split(homes, zipped, tmp_path):
     packed = zipped(homes, tmp_path / "all.zip")
     data = load("casas", source=packed, split="subject", preset="events200")

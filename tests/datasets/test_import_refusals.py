@@ -118,7 +118,7 @@ def test_files_are_looked_for_and_never_replaced_unasked(folder):
             "subject,gender\n,male\n",
             "people.csv, line 2: a line must have a new person",
         ),
-        ("subject\nann\n", "people.csv, line 2: a line must have a new person"),
+        ("subject\nann\n", "people.csv must have one column 'subject' and at least"),
         ("subject,gender\n", "people.csv must have at least one person"),
         ("subject,split\nann,1\n", "people.csv must not use reserved .* got 'split'"),
         (

@@ -52,6 +52,7 @@ def stretches(folder, subject):
                 yield ACTIVITIES.index(label), [rows[index] for index in group]
 
 
+@pytest.mark.filterwarnings("ignore:the test windows must have at least two")
 def test_raw6_cuts_stretches_of_one_activity_and_drops_the_others(mobi_act_folder):
     data = load("mobi_act", source=mobi_act_folder, split="subject")
     assert (data.spec.preset, data.spec.rate_hz, data.spec.time) == ("raw6", 200.0, 128)

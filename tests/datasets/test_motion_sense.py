@@ -99,6 +99,7 @@ def test_acc10_is_the_total_acceleration_five_rows_a_sample(motion_sense_folder)
     np.testing.assert_allclose(data.test.windows[1], total, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:the test windows must have at least two")
 @pytest.mark.parametrize("split", ["subject", "time_block"])
 def test_other_splits(motion_sense_folder, split):
     data = load("motion_sense", source=motion_sense_folder, split=split)

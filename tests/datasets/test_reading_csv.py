@@ -26,7 +26,8 @@ def read(path, columns=COLUMNS):
 def written(tmp_path, data, name="a.csv"):
     """Writes a file; returns its path."""
     path = tmp_path / name
-    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    text = data.encode(errors="surrogateescape") if isinstance(data, str) else data
+    path.write_bytes(text)
     return path
 
 
@@ -135,6 +136,7 @@ DAMAGE = {
     "an underscore": ("0.9,1_0,2,sit", "cell that is not a number"),
     "digits of another script": ("0.9,١,2,sit", "cell that is not a number"),
     "hexadecimal": ("0.9,0x1,2,sit", "cell that is not a number"),
+    "bytes that are no text": ("\udca1", "malformed row"),
     "infinity": ("0.9,inf,2,sit", "cell that is not a number"),
     "more than float32": ("0.9,1e39,2,sit", "cell that is not a number"),
     "no time": ("yesterday,1,2,sit", "cell that is not a number"),

@@ -327,7 +327,7 @@ def test_motion_sense_takes_label_and_person_from_the_path(tmp_path):
 
 def test_formats_have_titles_and_unknown_ones_are_named():
     assert all(preset.title for preset in presets.PRESETS.values())
-    with pytest.raises(ValueError, match="format must be one of .*phyphox.* got 'x'"):
+    with pytest.raises(ValueError, match="preset must be one of .*phyphox.* got 'x'"):
         presets.find("x")
 
 

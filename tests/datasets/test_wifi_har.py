@@ -96,6 +96,7 @@ def test_released_draws_windows_and_takes_statistics_of_everything(wifi_har_fold
     assert len(first) == 96
 
 
+@pytest.mark.filterwarnings("ignore:the test windows must have at least two")
 def test_people_may_be_split(wifi_har_folder):
     data = load("wifi_har", source=wifi_har_folder, split="subject")
     train, test = ({*side.labels["subject"].tolist()} for side in data[1:])

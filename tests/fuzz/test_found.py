@@ -122,7 +122,10 @@ def test_a_sweep_s_file_must_hold_an_object(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("dataset", 3), ("split_seed", "x"), ("preset", 1.5), ("other", "x")],
+    [
+        *(("dataset", 3), ("split_seed", "x"), ("preset", 1.5), ("other", "x")),
+        *(("test_people", "ann"), ("test_people", [3])),
+    ],
 )
 def test_a_damaged_record_of_the_data_is_refused(name, value, tmp_path):
     from jaxanon.cli import data as of_commands

@@ -102,3 +102,13 @@ def test_a_long_recording_is_examined_in_blocks():
     seconds = np.arange(rates.BLOCK * (rates.MAX_BLOCKS + 1)) / 80
     seconds[::10_001] = np.nan
     assert rate_of(np.round(seconds, 3)) == 80
+
+
+def test_lost_packets_leave_a_gap_of_their_rows():
+    packet = INDEX // 10
+    kept = INDEX[np.random.default_rng(0).random(packet[-1] + 1)[packet] > 0.05]
+    seconds = kept // 10 / 5
+    rate = rates.estimate(seconds)
+    assert rates.nominal(rate.rate_hz) == 50
+    even = rates.steady(seconds, rate)
+    np.testing.assert_allclose(even - even[0], (kept - kept[0]) / 50, atol=1e-9)
