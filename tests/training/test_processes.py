@@ -444,7 +444,7 @@ def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):
     several[1][0].kill()
     status, said = ended(*several[0])
     assert status != 0
-    assert "another process of 2 was lost after round" in said
+    assert "another of the 2 processes was lost after round" in said
     assert "--resume" in said
     done = max(int(p.name) for p in kept.iterdir() if p.name.isdigit())
     run = run_folder.open_run(folder)
