@@ -114,8 +114,8 @@ def a_round(data, steps, settings):
 
 def operations(steps):
     """Returns operations per round; classifiers train on fresh sanitized batches."""
-    judges = 3 * (PREDICTOR + DISCRIMINATOR)
-    return 256 * (3 * SANITIZER + judges + steps * (SANITIZER + judges))
+    classifiers = 3 * (PREDICTOR + DISCRIMINATOR)
+    return 256 * (3 * SANITIZER + classifiers + steps * (SANITIZER + classifiers))
 
 
 def choice(report, smoke):
@@ -174,7 +174,7 @@ def quality(report, smoke, folder, settings):
       settings: settings of the method without its schedule.
     """
     data = load(smoke)
-    judges = functools.cache(lambda: anonymizers.train_raw_classifiers(data))
+    raw_classifiers = functools.cache(lambda: anonymizers.train_raw_classifiers(data))
     for name, schedule in (SCHEDULES_SMOKE if smoke else SCHEDULES).items():
         steps, checks = schedule
         method = methods.dysan(data.spec, inner_steps=steps, **settings)
@@ -187,7 +187,9 @@ def quality(report, smoke, folder, settings):
                 if before is not None and not out.exists():
                     _copy(before, out)
                 run = ja.train(method, data, epochs=epochs, output_dir=out, resume=True)
-                found = scores(anonymizers.evaluate(run, data, judges=judges()))
+                found = scores(
+                    anonymizers.evaluate(run, data, raw_classifiers=raw_classifiers())
+                )
                 told = {"rounds": run.history[-1]["round"], "scores": found}
                 answer.write_text(json.dumps(told))
             before = out

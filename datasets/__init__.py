@@ -1,5 +1,6 @@
 """Data sets of sensor windows, by name or from a file, split and stacked by client."""
 
+from jaxanon.argument_errors import explain
 from jaxanon.datasets.clients import Clients, by_client
 from jaxanon.datasets.custom_csv import import_csv
 from jaxanon.datasets.experiments import hold_out_subjects, imbalance
@@ -23,3 +24,5 @@ __all__ = [
     "load",
     "names",
 ]
+
+explain(globals())

@@ -1,10 +1,12 @@
 """Base of the TFDS builders, which store a data set as recordings."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import tensorflow_datasets as tfds
+from etils import epath
 
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.recordings import Recording
@@ -17,8 +19,11 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
     """TFDS builder that stores ``rows``, ``trial`` and labels of each recording.
 
     A subclass sets ``dataset`` and ``num_channels``. Its ``recordings(source)`` yields
-    ``(rows, trial, labels)`` in a fixed order. README.md, CITATIONS.bib and TAGS.txt in
-    its folder describe the data set.
+    ``(rows, trial, labels)`` in a fixed order; ``source`` holds the paths that
+    ``Dataset.locate`` returns. Labels are class indices, or text for an attribute
+    without class names. ``name`` is the folder of the prepared data, by default the
+    data set's name. Optional files README.md, CITATIONS.bib and TAGS.txt next to the
+    subclass's module describe the data set.
     """
 
     VERSION = tfds.core.Version("1.0.0")
@@ -27,6 +32,17 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
     dataset: Dataset
     num_channels: int
     dtype: type = np.float32  # Type of the stored rows.
+
+    def __init_subclass__(cls, **kwargs):
+        """Sets the name and the paths that TFDS otherwise derives from a package."""
+        if "name" not in vars(cls):
+            cls.name = cls.dataset.name
+        # TFDS's names are global, and would clash with those of other packages.
+        options = {"skip_registration": True} | kwargs
+        super().__init_subclass__(**options)  # pyrefly: ignore
+        module = sys.modules[cls.__module__]
+        cls.code_path = epath.Path(getattr(module, "__file__", None) or "notebook")
+        cls.pkg_dir_path = cls.code_path.parent
 
     def __init__(self, *, source: tuple[Path, ...] = (), **kwargs):
         self._source = source

@@ -50,7 +50,7 @@ def read(path, channels, labels, subject, time) -> Table:
             f"{path}: dropped {complete.count(False)} of {len(complete)} rows with a "
             f"missing number or label, first in line {first}; no window spans them.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     rows = np.array(numbers, np.float64).reshape(len(row_labels), len(columns))
     order = np.arange(len(row_labels))

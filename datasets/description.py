@@ -52,6 +52,7 @@ class Forecast:
 class Origin:
     """Source of recordings: the corresponding fields of ``Dataset``."""
 
+    name: str
     builder: str
     locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
     files: str = ""

@@ -11,6 +11,21 @@ from pathlib import Path
 from typing import Any
 
 
+def expanded(name: str, path) -> Path:
+    """Returns a path with the home folder instead of ``~``.
+
+    Raises:
+      ValueError: if the system knows no home folder; names the argument or variable.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:  # Without $HOME, for a user without an account.
+        raise ValueError(
+            f"{name} must be a path without ~, because the home folder is unknown, got "
+            f"{str(path)!r}; set {name} to a full path, or set HOME."
+        ) from error
+
+
 def find(name: str, source, pattern: str) -> Path | None:
     """Finds the folder or zip archive with files whose names match ``pattern``.
 
@@ -22,10 +37,10 @@ def find(name: str, source, pattern: str) -> Path | None:
       FileNotFoundError: if ``source`` is given and holds no matching file.
     """
     if source is not None:
-        path = _with_match(Path(source).expanduser(), pattern)
+        given = expanded("source", source)
+        path = _with_match(given, pattern)
         if path is None:
-            exists = Path(source).expanduser().exists()
-            why = "" if exists else ", because it does not exist"
+            why = "" if given.exists() else ", because it does not exist"
             raise FileNotFoundError(
                 f"source {str(source)!r} has no file of {name}{why}; pass the folder "
                 "or zip archive with the original layout, see the data set's README.md."
@@ -33,7 +48,7 @@ def find(name: str, source, pattern: str) -> Path | None:
         return path
     roots = [Path(__file__).parents[1].parent / "shared/data", Path("../shared/data")]
     if os.environ.get("JAXANON_DATA"):
-        roots.insert(0, Path(os.environ["JAXANON_DATA"]).expanduser())
+        roots.insert(0, expanded("JAXANON_DATA", os.environ["JAXANON_DATA"]))
     paths = (_with_match(root / name, pattern) for root in roots)
     return next((path for path in paths if path is not None), None)
 

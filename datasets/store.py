@@ -8,13 +8,13 @@ from pathlib import Path
 
 from jaxanon.datasets.description import Dataset, Origin
 from jaxanon.datasets.recordings import Recording
-from jaxanon.datasets.sources import digest, naming
+from jaxanon.datasets.sources import digest, expanded, naming
 
 
 def cache_folder(data_dir=None) -> Path:
     """Returns ``data_dir``, else ``$JAXANON_CACHE``, else ``~/.cache/jaxanon``."""
     folder = data_dir or os.environ.get("JAXANON_CACHE") or "~/.cache/jaxanon"
-    return Path(folder).expanduser()
+    return expanded("JAXANON_CACHE", folder)
 
 
 def read(dataset: Dataset | Origin, source=None, data_dir=None) -> list[Recording]:
@@ -50,8 +50,7 @@ def locate(dataset: Dataset | Origin, source, cache: Path):
       FileNotFoundError: if there are no such files.
       ValueError: if they are too damaged to list their content.
     """
-    name = dataset.builder.split(".")[-2]
-    with naming(f"{name}, searched in {source or 'the default folders'}"):
+    with naming(f"{dataset.name}, searched in {source or 'the default folders'}"):
         files = dataset.locate(source, cache)
         return files, digest(files, dataset.files)
 

@@ -1,5 +1,6 @@
 """Array functions for privacy and federated learning, usable in any JAX program."""
 
+from jaxanon.argument_errors import explain
 from jaxanon.kernels.aggregation import (
     coordinate_median,
     fixed_point_decode,
@@ -239,3 +240,5 @@ __all__ = [
     "weighted_sum",
     "window_statistics",
 ]
+
+explain(globals())

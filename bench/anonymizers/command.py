@@ -99,7 +99,7 @@ class Bench:
         self.case, self.data, self.smoke = case, data, smoke
         self.folder = folder / plain(case.name)
         self.models = folder / plain(case.trained_on or case.name) / "trained"
-        self._judges = None
+        self._raw_classifiers = None
 
     def run(self, entry, stage, seed, end):
         """Evaluates one system with one seed at one stage, unless it is saved."""
@@ -124,7 +124,7 @@ class Bench:
                 attacks=attacks,
                 seed=seed,
                 share=self.case.share if stage in tried.FURTHER else 0.2,
-                judges=self.judges(),
+                raw_classifiers=self.raw_classifiers(),
                 output_dir=path.parent / "report"
                 if stage == "seeds" and not seed
                 else None,
@@ -195,11 +195,11 @@ class Bench:
             return run
         return releases.by(run, settings)
 
-    def judges(self):
+    def raw_classifiers(self):
         """Classifiers of raw windows, shared by all rows of the case."""
-        if self._judges is None:
-            self._judges = anonymizers.train_raw_classifiers(self.data)
-        return self._judges
+        if self._raw_classifiers is None:
+            self._raw_classifiers = anonymizers.train_raw_classifiers(self.data)
+        return self._raw_classifiers
 
     def tell(self, entry, variant, stage, seed, seconds):
         """Prints a result when it is ready."""

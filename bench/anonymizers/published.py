@@ -38,9 +38,11 @@ MAG4 = "Published of mag4, standardised by four activities; ours is of mag5."
 FEWER = "Trained for {epochs} epochs, where Blinder's released program takes 20 or 30."
 GRADED = (
     "The published judge is GEN's own estimator, which the guardian learned to please; "
-    "ours are judges that it never met."
+    "ours are classifiers that it never met."
 )
-RETRAINED = "DySan's judges are trained anew on sanitized windows, ours on raw ones"
+RETRAINED = (
+    "DySan's classifiers are trained anew on sanitized windows, ours on raw ones"
+)
 # Notes on rows without published results.
 NOTES = {
     ("MotionSense", "MSDA", ""): (

@@ -148,7 +148,7 @@ ENTRIES = {
             *("Atlas, no noise, no last fit", "atlas"),
             tuned_as="Atlas, no noise",
             epsilon=0.0,
-            own_steps=0,
+            finetune_steps=0,
         ),
         # Other learners may fine-tune locally as well as Atlas.
         *(
@@ -165,7 +165,7 @@ ENTRIES = {
             *("Atlas, no noise, fast masks, no last fit", "atlas"),
             tuned_as="Atlas, no noise",
             epsilon=0.0,
-            own_steps=0,
+            finetune_steps=0,
             mask_learning_rate=10.0,
         ),
         entry(

@@ -189,7 +189,7 @@ def _privatehub(canaries):
     )
     nets = networks.networks(spec, config)
     guarantee = guarantee_of(config)
-    player = dp_sgd.learning(nets, guarantee.lots)
+    component = dp_sgd.learning(nets, guarantee.lots)
     numbers = np.arange(canaries)
     windows = np.zeros((canaries, spec.time, 1), np.float32)
     windows[:, 0, 0] = numbers
@@ -199,7 +199,7 @@ def _privatehub(canaries):
 
     params = jax.eval_shape(nets.init, jax.random.key(0))
     zeros = lambda leaf: jnp.zeros(leaf.shape, leaf.dtype)
-    moving = {group: jax.tree.map(zeros, params[group]) for group in player.groups}
+    moving = {group: jax.tree.map(zeros, params[group]) for group in component.groups}
 
     def losses(nets, moving, example):
         return FAR * ravel_pytree(moving)[0][_numbers(example[4], canaries)]
@@ -217,7 +217,7 @@ def _privatehub(canaries):
             real=batch.real & inside[_numbers(batch.windows, canaries)]
         )
         with mock.patch.object(dp_sgd, "_losses", losses):
-            seen, _ = player.gradient_fn(key, moving, hyper, batch)
+            seen, _ = component.gradient_fn(key, moving, hyper, batch)
         share = 1 / guarantee.lots.expected_batch_size
         told = jax.tree.map(lambda x: _told(x, share), seen)
         return ravel_pytree(told)[0][:canaries]

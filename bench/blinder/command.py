@@ -74,22 +74,31 @@ def table(report, epochs, seeds, smoke, variants):
     """Evaluates variants on the same data with the same attackers."""
     data = load(smoke)
     print(PUBLISHED)
-    judges = anonymizers.train_raw_classifiers(data)
+    raw_classifiers = anonymizers.train_raw_classifiers(data)
     for variant in variants:
         settings = VARIANTS[variant]
         name = f"Blinder, {variant}"
-        compare(report, name, data, settings, epochs, seeds, smoke, judges)
+        compare(report, name, data, settings, epochs, seeds, smoke, raw_classifiers)
 
 
 def attributes(report, epochs, seeds, smoke):
     """Hides two private attributes together: side and wearer."""
     data = ja.load("smartwatch", private=["side", "subject"])
     data = thin(data) if smoke else data
-    judges = anonymizers.train_raw_classifiers(data)
+    raw_classifiers = anonymizers.train_raw_classifiers(data)
     # The demo's inner learning rate for these data. With 1e-4 the loss of seed 2 spiked
     # to a million in round 774 and to 130,000 in round 1,198.
     settings = VARIANTS["guided"] | {"inner_learning_rate": 3e-5}
-    compare(report, "side and subject", data, settings, epochs, seeds, smoke, judges)
+    compare(
+        report,
+        "side and subject",
+        data,
+        settings,
+        epochs,
+        seeds,
+        smoke,
+        raw_classifiers,
+    )
 
 
 def imbalance(report, epochs, seeds, smoke):
@@ -99,13 +108,13 @@ def imbalance(report, epochs, seeds, smoke):
     ratio. A larger ratio costs variety among the windows of the rarer classes.
     """
     data = load(smoke)
-    judges = anonymizers.train_raw_classifiers(data)
+    raw_classifiers = anonymizers.train_raw_classifiers(data)
     for ratio in (1, 9) if smoke else (1, 3, 9):
         skewed = datasets.imbalance(data.train, data.spec.public, ratio, seed=0)
         settings = VARIANTS["guided"]
         own = data._replace(train=skewed)
         name = f"R_D {ratio}"
-        compare(report, name, own, settings, epochs, seeds, smoke, judges)
+        compare(report, name, own, settings, epochs, seeds, smoke, raw_classifiers)
 
 
 def unseen(report, epochs, seeds, smoke):
@@ -113,14 +122,16 @@ def unseen(report, epochs, seeds, smoke):
     data = load(smoke)
     for share in (0.5,) if smoke else (0.9, 0.5):
         held = datasets.hold_out_subjects(data, 1 - share, seed=0)
-        judges = anonymizers.train_raw_classifiers(held)
+        raw_classifiers = anonymizers.train_raw_classifiers(held)
         settings = VARIANTS["guided"]
         name = f"R_U {share}"
-        found = compare(report, name, held, settings, epochs, seeds, smoke, judges)
-        personal(report, f"{name}, personalised", found.run(0), held, judges)
+        found = compare(
+            report, name, held, settings, epochs, seeds, smoke, raw_classifiers
+        )
+        personal(report, f"{name}, personalised", found.run(0), held, raw_classifiers)
 
 
-def personal(report, name, run, data, judges):
+def personal(report, name, run, data, raw_classifiers):
     """Adapts the anonymizer to each unseen subject with 5 % of each of its classes."""
     subjects, public = data.test.labels["subject"], data.test.labels[data.spec.public]
     few, rest = [], []
@@ -144,7 +155,7 @@ def personal(report, name, run, data, judges):
                 key, windows.windows
             )
             standard = (safe - np.float32(run.spec.mean)) / np.float32(run.spec.std)
-            for attribute, read in judges.infer.items():
+            for attribute, read in raw_classifiers.infer.items():
                 told = read(standard).argmax(axis=1)
                 hit = np.mean(told == windows.labels[attribute])
                 hits.setdefault((attribute, when), []).append(float(hit))
@@ -178,17 +189,19 @@ def divide(windows, classes):
 def communication(report, epochs, seeds, smoke):
     """Varies windows per round at a constant epoch, with one local step per round."""
     data = load(smoke)
-    judges = anonymizers.train_raw_classifiers(data)
+    raw_classifiers = anonymizers.train_raw_classifiers(data)
     for size in (16,) if smoke else (16, 64, 256):
         settings = VARIANTS["published"] | {
             "support": size // 16,
             "query": size - size // 16,
             "local_steps": 1,
         }
-        compare(report, f"b = {size}", data, settings, epochs, seeds, smoke, judges)
+        compare(
+            report, f"b = {size}", data, settings, epochs, seeds, smoke, raw_classifiers
+        )
 
 
-def compare(report, name, data, settings, epochs, seeds, smoke, judges):
+def compare(report, name, data, settings, epochs, seeds, smoke, raw_classifiers):
     """Trains all seeds in one program, evaluates each, adds rows; returns the sweep."""
     settings = settings | (SMOKE if smoke else {})
     start = time.monotonic()
@@ -206,7 +219,11 @@ def compare(report, name, data, settings, epochs, seeds, smoke, judges):
     attacks = ATTACKERS[1:] if smoke else ATTACKERS
     reports = [
         anonymizers.evaluate(
-            found.run(seed), data, seed=seed, judges=judges, attacks=attacks
+            found.run(seed),
+            data,
+            seed=seed,
+            raw_classifiers=raw_classifiers,
+            attacks=attacks,
         )
         for seed in range(seeds)
     ]

@@ -49,10 +49,10 @@ def main():
     run = ja.train(
         method, data, epochs=epochs, seed=0, output_dir=args.folder, resume=True
     )
-    judges = anonymizers.train_raw_classifiers(data)
+    raw_classifiers = anonymizers.train_raw_classifiers(data)
     shares = SHARES[:1] if smoke else SHARES
     for share in shares:
-        told = read_of_training(flipping(run, share), data, judges)
+        told = read_of_training(flipping(run, share), data, raw_classifiers)
         for name, value in told.items():
             report.add(f"flip {share:g}, training windows: {name}", value, "%", "raw")
     how = {"preset": data.spec.preset, "command": COMMAND, **report.about}
@@ -62,7 +62,7 @@ def main():
             flipping(run, share),
             data,
             attacks=ATTACKERS[1:] if smoke else ATTACKERS,
-            judges=judges,
+            raw_classifiers=raw_classifiers,
         )
         tried = {name: settings[name] for name in WEIGHTS}
         tried |= {"epochs": epochs, "flip_probability": share}
@@ -81,13 +81,15 @@ def flipping(run, share):
     return dataclasses.replace(run, method=method, folder=None)
 
 
-def read_of_training(run, data, judges) -> dict[str, float]:
+def read_of_training(run, data, raw_classifiers) -> dict[str, float]:
     """Returns balanced accuracies in percent on anonymized training windows."""
     spec, part = data.spec, jax.tree.map(lambda rows: rows[::THIN], data.train)
     safe = run.anonymize(protocol.root(0), part.windows)
     found = {}
     for name in (spec.public, *spec.private):
-        told = judges.infer[name](datasets_spec.standardise(spec, safe)).argmax(axis=1)
+        told = raw_classifiers.infer[name](
+            datasets_spec.standardise(spec, safe)
+        ).argmax(axis=1)
         matrix = confusion_matrix(part.labels[name], told, spec.num_classes(name))
         found[name] = 100 * float(balanced_accuracy(matrix))
     return found

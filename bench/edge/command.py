@@ -73,16 +73,16 @@ def main():
 
 def windows(report, data, folder, smoke):
     """Measures each method with each format of weights."""
-    judges = _judges(data, "tree" if smoke else "mlp")
+    raw_classifiers = _raw_classifiers(data, "tree" if smoke else "mlp")
     for name, epochs in METHODS.items():
         settings = TINY | TINY_OWN[name] if smoke else FULL[name]
         method = getattr(methods, name)(data.spec, **settings)
         epochs = 1 if smoke else epochs
         run = ja.train(method, data, epochs=epochs, seed=0, progress=False)
-        _one_method(report, run, data, judges, folder, smoke)
+        _one_method(report, run, data, raw_classifiers, folder, smoke)
 
 
-def _one_method(report, run, data, judges, folder, smoke):
+def _one_method(report, run, data, raw_classifiers, folder, smoke):
     name, count = run.method.name, 20 if smoke else 1000
     rows = np.linspace(0, len(data.test.windows) - 1, count).astype(int)
     shown = data.test.windows[rows]
@@ -104,7 +104,7 @@ def _one_method(report, run, data, judges, folder, smoke):
         report.add(f"{label}, file", told.size / 1e6, "MB", "")
         near, agree = 100 * told.share, f"{told.windows} windows, 0.001 deviations"
         report.add(f"{label}, windows that agree with JAX", near, "%", agree)
-        kept = read(data, judges, path, rows)
+        kept = read(data, raw_classifiers, path, rows)
         for attribute, accuracy in kept.items():
             report.add(f"{label}, {attribute} read", accuracy, "% balanced", "")
         whole = whole or (took["median"], told.size, kept)
@@ -125,7 +125,7 @@ def _one_method(report, run, data, judges, folder, smoke):
     )
 
 
-def _judges(data, attacker):
+def _raw_classifiers(data, attacker):
     """Trains raw-data classifiers of both attributes."""
     spec = data.spec
     flat = lambda part: datasets_spec.standardise(spec, part.windows)
@@ -137,7 +137,7 @@ def _judges(data, attacker):
     )
 
 
-def read(data, judges, path, which):
+def read(data, raw_classifiers, path, which):
     """Returns balanced accuracies in % on test windows from an exported file."""
     spec = data.spec
     facts = edge.load(path).metadata
@@ -151,7 +151,7 @@ def read(data, judges, path, which):
     found = {}
     for name in (spec.public, *spec.private):
         truth = np.asarray(data.test.labels[name])[which]
-        right = judges.infer[name](made).argmax(axis=1) == truth
+        right = raw_classifiers.infer[name](made).argmax(axis=1) == truth
         found[name] = 100 * np.mean(
             [right[truth == c].mean() for c in np.unique(truth)]
         )

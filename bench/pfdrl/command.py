@@ -28,8 +28,8 @@ import numpy as np
 from harness import results, timing
 from harness.results import file_name
 from jaxanon import energy
-from jaxanon.energy import neighbourhood
 from jaxanon.energy.guarantee import DELTA
+from jaxanon.energy.neighborhood import count_neighbors
 from pfdrl import homes as bench_homes
 from pfdrl import jobs as work
 from pfdrl import newcomers, page, runs, speed
@@ -83,7 +83,7 @@ def answer(folder, place, job, seed, smoke):
     neighborhood = bench_homes.neighborhood(
         place, bench_homes.graph(job.graph, place.homes, seed)
     )
-    hearing = neighbourhood.count_neighbors(neighborhood)
+    hearing = count_neighbors(neighborhood)
     config, hyper = work.config(job, smoke), work.hyper(job, smoke)
     if job.question == "joining":
         found = newcomers.joining(place, config, hyper, seed)

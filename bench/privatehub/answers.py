@@ -162,7 +162,7 @@ def synthesis(own: Asked) -> dict:
         made = known.windows
     else:
         made = runs.asked(run, place, known.labels[PUBLIC], own.seed)
-    net = runs.judge(place, own.seed, own.smoke)
+    net = runs.train_classifier(place, own.seed, own.smoke)
     side = known._replace(windows=made)
     return told | quality.likeness(place, known, side, net, own.seed, own.smoke)
 

@@ -16,7 +16,14 @@ from jaxanon.datasets.spec import Data, take
 from jaxanon.models.fit import FittedClassifier, fit_classifier, predict_logits
 from privatehub import jobs as work
 
-KEYS = {"judge": 1, "rewrite": 2, "train side": 3, "ask": 4, "attack": 5, "measure": 6}
+KEYS = {
+    "classifier": 1,
+    "rewrite": 2,
+    "train side": 3,
+    "ask": 4,
+    "attack": 5,
+    "measure": 6,
+}
 MOST = 1500  # Maximum number of windows to generate, attack with or compare.
 ATTACKERS = ("mlp", "forest")  # Trained on anonymized windows.
 PUBLIC = "activity"
@@ -85,13 +92,13 @@ def standard(place, windows):
 _JUDGES: dict[tuple, FittedClassifier] = {}
 
 
-def judge(place, seed, smoke) -> FittedClassifier:
+def train_classifier(place, seed, smoke) -> FittedClassifier:
     """Trains a dense classifier on raw windows, unlike any generator; cached."""
     train = place.data.train
     at = place.name, len(train.windows), seed, smoke
     if at not in _JUDGES:
         _JUDGES[at] = fit_classifier(
-            key_of(seed, "judge"),
+            key_of(seed, "classifier"),
             standard(place, train.windows),
             train.labels[PUBLIC],
             place.data.spec.num_classes(PUBLIC),
@@ -102,7 +109,9 @@ def judge(place, seed, smoke) -> FittedClassifier:
 
 def evidence(place, seed, smoke, windows):
     """Returns ``float32[N, classes]`` logits for windows in physical units."""
-    return predict_logits(judge(place, seed, smoke), standard(place, windows))
+    return predict_logits(
+        train_classifier(place, seed, smoke), standard(place, windows)
+    )
 
 
 def few(side, most=MOST):

@@ -65,8 +65,10 @@ def main():
 def smoke(recipe):
     """Returns a row of a short training that only tests the code."""
     data = shared.thin(ja.load("smartwatch", preset="acc10", private=["side"]), 10)
-    judges = anonymizers.train_raw_classifiers(data)
-    found = measure.measure(data, judges, 0, recipe, epochs=1, settings=shared.SMOKE)
+    raw_classifiers = anonymizers.train_raw_classifiers(data)
+    found = measure.measure(
+        data, raw_classifiers, 0, recipe, epochs=1, settings=shared.SMOKE
+    )
     return {"case": "smartwatch", "recipe": recipe} | found
 
 
@@ -83,11 +85,11 @@ def run_case(name, case, args, recipe, rows):
     except OSError as error:
         print(f"Skipping {name}, data not available: {error}")
         return
-    judges = anonymizers.train_raw_classifiers(data)
+    raw_classifiers = anonymizers.train_raw_classifiers(data)
     for seed in seeds:
         if time.monotonic() > args.end:
             return
-        found = measure.measure(data, judges, seed, recipe)
+        found = measure.measure(data, raw_classifiers, seed, recipe)
         rows.append({"case": name, "recipe": recipe, **found})
         told = {name: round(found[name], 2) for name in FIGURES if found.get(name)}
         print(name, seed, told, flush=True)

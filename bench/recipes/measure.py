@@ -64,12 +64,14 @@ CASES = {
 }
 
 
-def measure(data, judges, seed: int, recipe: str, epochs=None, settings=None) -> dict:
+def measure(
+    data, raw_classifiers, seed: int, recipe: str, epochs=None, settings=None
+) -> dict:
     """Returns figures of one training, in percent unless their name says otherwise.
 
     Args:
       data: result of ``jaxanon.load``.
-      judges: raw-data classifiers, from ``train_raw_classifiers``.
+      raw_classifiers: raw-data classifiers, from ``train_raw_classifiers``.
       seed: random seed of training and evaluation.
       recipe: name of one of Blinder's recipes.
       epochs, settings: values that override the recipe's.
@@ -87,7 +89,7 @@ def measure(data, judges, seed: int, recipe: str, epochs=None, settings=None) ->
     trial = protocol.prepare_evaluation(
         run, seed, data, ATTACKERS, SHARE, lambda what: None
     )
-    scores = protocol.judge(trial, judges)
+    scores = protocol.score_classifiers(trial, raw_classifiers)
     (private,) = data.spec.private
     kept = scores[data.spec.public]
     found["raw"] = 100 * kept["raw"]["accuracy"]

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.casas.activities import TASKS, Event, sequences
@@ -23,8 +22,6 @@ class Builder(RecordingsBuilder):
     """Reads ``<home>/data``, for Kyoto1 also ``p<person>.t<task>``."""
 
     name = "casas"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = 1
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow_datasets as tfds
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.cifar10.description import CLASSES, DATASET, SIDE
@@ -23,8 +22,6 @@ class Builder(RecordingsBuilder):
     """Reads TFDS's array_record files, or ``*_batch*.bin`` in a tar, zip or folder."""
 
     name = "cifar10"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = 3
     dtype = np.uint8

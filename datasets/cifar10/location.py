@@ -26,8 +26,8 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
     """Finds or downloads the archive, its content, or TFDS's prepared folder."""
     path = sources.find("cifar10", source, FILES)
     if path is None:
-        prepared = Path(os.environ.get("TFDS_DATA_DIR", "~/tensorflow_datasets"))
-        prepared = prepared.expanduser() / "cifar10"
+        prepared = os.environ.get("TFDS_DATA_DIR", "~/tensorflow_datasets")
+        prepared = Path(os.path.expanduser(prepared)) / "cifar10"
         if prepared.is_dir() and sources.listing([prepared], PREPARED):
             path = prepared
         else:

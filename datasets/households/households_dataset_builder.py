@@ -6,7 +6,6 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets import energy
 from jaxanon.datasets.builder import RecordingsBuilder
@@ -21,8 +20,6 @@ class Builder(RecordingsBuilder):
     """Reads ``<SURVEY>_House<number>_<month>.gzip``."""
 
     name = "households"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = 1 + len(COLUMNS)
 

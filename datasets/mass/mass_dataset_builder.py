@@ -4,8 +4,6 @@ import re
 import warnings
 from pathlib import Path
 
-from etils import epath
-
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.mass.description import CHANNELS, DATASET, EPOCH_S, RATE_HZ
 from jaxanon.datasets.mass.location import SIGNALS, STAGES
@@ -16,8 +14,6 @@ class Builder(RecordingsBuilder):
     """Reads ``<subject> PSG.edf`` and ``<subject> Base.edf`` or ``Annotations.edf``."""
 
     name = "mass"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = len(CHANNELS)
 

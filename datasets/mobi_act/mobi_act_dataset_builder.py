@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.mobi_act.description import (
@@ -38,8 +37,6 @@ class Builder(RecordingsBuilder):
     """Reads ``<ACT>_<subject>_1_annotated.csv`` and ``Readme.txt``."""
 
     name = "mobi_act"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = len(CHANNELS)
 

@@ -5,7 +5,6 @@ import io
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.motion_sense.description import (
@@ -22,8 +21,6 @@ class Builder(RecordingsBuilder):
     """Reads ``<act>_<trial>/sub_<n>.csv`` and ``data_subjects_info.csv``."""
 
     name = "motion_sense"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = len(CHANNELS)
 

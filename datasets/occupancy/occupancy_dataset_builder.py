@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.occupancy.description import COLUMNS, DATASET, PEOPLE
@@ -31,8 +30,6 @@ class Builder(RecordingsBuilder):
     """Reads ``Occupancy_Estimation.csv``."""
 
     name = "occupancy"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = len(COLUMNS)
 

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets import energy, sources
 from jaxanon.datasets.builder import RecordingsBuilder
@@ -25,8 +24,6 @@ class Builder(RecordingsBuilder):
     """Reads ``1minute_data_<region>.csv`` and, if present, ``metadata.csv``."""
 
     name = "pecan_street"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = 2 + len(CIRCUITS)
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.recordings import runs
@@ -28,8 +27,6 @@ class Builder(RecordingsBuilder):
     """Reads ``room_climate-location_<room>-measurement<number>.csv``."""
 
     name = "room_climate"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = len(CHANNELS)
 

@@ -19,7 +19,7 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
     """Finds the ``.npz`` files, one per night or one for all nights."""
     del cache
     if source is not None and Path(source).suffix == ".npz":
-        file = Path(source).expanduser()
+        file = sources.expanded("source", source)
         if not file.is_file():
             raise FileNotFoundError(f"source {str(file)!r} is not a file; {REMEDY}")
         return (file,)

@@ -5,7 +5,6 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.recordings import runs
@@ -23,8 +22,6 @@ class Builder(RecordingsBuilder):
     """Reads ``<night>.npz`` with X and y, or one file with ``<night>_X`` etc."""
 
     name = "sleep_edf"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = len(CHANNELS)
 

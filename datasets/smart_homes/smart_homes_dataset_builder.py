@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.smart_homes import minutes
@@ -25,8 +24,6 @@ class Builder(RecordingsBuilder):
     """Reads ``house?.*`` of homes A to E and ``Ordonez?_*.txt`` of homes A and B."""
 
     name = "smart_homes"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = len(CHANNELS)
 

@@ -5,7 +5,6 @@ import io
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.smartwatch.description import DATASET, EXERCISES
@@ -19,8 +18,6 @@ class Builder(RecordingsBuilder):
     """Reads ``watch_dataset.npy`` of the package seglearn."""
 
     name = "smartwatch"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = 6
 

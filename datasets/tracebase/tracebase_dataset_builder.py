@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets import energy
 from jaxanon.datasets.builder import RecordingsBuilder
@@ -22,8 +21,6 @@ class Builder(RecordingsBuilder):
     """Reads ``tracebase_1min.parquet``."""
 
     name = "tracebase"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = 1
 

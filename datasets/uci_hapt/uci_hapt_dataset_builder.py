@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.sources import read_each
@@ -15,8 +14,6 @@ class Builder(RecordingsBuilder):
     """Reads ``RawData/{acc,gyro}_expNN_userMM.txt`` and ``RawData/labels.txt``."""
 
     name = "uci_hapt"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = 6
 

@@ -4,7 +4,6 @@ import itertools
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.sources import read_each
@@ -19,8 +18,6 @@ class Builder(RecordingsBuilder):
     """Reads ``{train,test}/Inertial Signals/*.txt``, ``subject_*`` and ``y_*.txt``."""
 
     name = "uci_har"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = len(CHANNELS)
 

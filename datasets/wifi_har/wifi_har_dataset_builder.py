@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.sources import read_each
@@ -23,8 +22,6 @@ class Builder(RecordingsBuilder):
     """Reads ``E2_S<subject>_C<experiment>_A<activity>_T<trial>.csv`` and people.csv."""
 
     name = "wifi_har"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = len(CHANNELS)
 

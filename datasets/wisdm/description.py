@@ -41,7 +41,10 @@ DATASET = Dataset(
             units=("m/s^2",) * 3,
             keep=("walking", "jogging", "stairs", "sitting", "standing", "kicking"),
             origin=Origin(
-                builder=f"{BUILDERS}:AccelBuilder", locate=locate_accel, files=ACCEL
+                name="wisdm",
+                builder=f"{BUILDERS}:AccelBuilder",
+                locate=locate_accel,
+                files=ACCEL,
             ),
             **CUTTING,
         ),

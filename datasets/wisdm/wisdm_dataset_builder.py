@@ -3,8 +3,6 @@
 import warnings
 from pathlib import Path
 
-from etils import epath
-
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.sources import read_each
 from jaxanon.datasets.wisdm.description import ACTIVITIES, DATASET, EATING, TASKS
@@ -18,8 +16,6 @@ class Builder(RecordingsBuilder):
     """Reads ``raw/watch/{accel,gyro}/data_<user>_{accel,gyro}_watch.txt``."""
 
     name = "wisdm"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = 6
 
@@ -52,8 +48,6 @@ class AccelBuilder(RecordingsBuilder):
     """Reads ``data_<user>_accel_watch.txt``, with or without times."""
 
     name = "wisdm_accel"
-    pkg_dir_path = epath.Path(__file__).parent
-    code_path = epath.Path(__file__)
     dataset = DATASET
     num_channels = 3
 

@@ -26,6 +26,9 @@ class State(NamedTuple):
     hyper: dict[str, jax.Array]  # float[] each; varied by sweeps
     average: Any = None  # running mean of params, if an algorithm has one
 
+    own = None  # no personal state of clients
+    server = None  # no further state of the server
+
 
 def hyper_arrays(defaults: dict, values: dict) -> dict[str, jax.Array]:
     """Returns ``State.hyper``: the defaults updated by ``values``, ``float[]`` each.
@@ -56,7 +59,7 @@ class RoundStages(NamedTuple):
     - ``finish(state) -> state`` ends the round.
 
     ``at`` holds the positions of ``ids`` in ``clients``; None means ``ids``. With
-    ``at``, ``state.own`` (if present) holds the entries of ``ids`` in order. After
+    ``at``, ``state.own`` (unless None) holds the entries of ``ids`` in order. After
     stage 0, the same cohort runs ``more_stages`` further stages 1, 2, ... without
     ``info``. For the other fields see ``exchange.Exchange``.
     """
@@ -75,6 +78,7 @@ class FederatedAlgorithm(NamedTuple):
     """A federated algorithm as a tuple of pure functions.
 
     ``init(key, ...) -> state`` and ``update(key, state, clients) -> (state, info)``.
+    States have the attributes of ``State``; ``own`` is None without personal state.
     ``update`` is one round and can be jitted, scanned and vmapped. It takes the run's
     key and derives ``fold_in(key, state.round)``. The other fields are optional:
 

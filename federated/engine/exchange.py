@@ -89,7 +89,7 @@ def _exchange(stages, first, num):
     """Returns the exchange of ``num`` stages starting at ``first``."""
 
     def reply(key, state, step, client, data, own):
-        if hasattr(state, "own"):
+        if own is not None:
             state = state._replace(own=jax.tree.map(lambda leaf: leaf[None], own))
         ids, counted = jnp.asarray(client)[None], jnp.ones(1, bool)
         # The data holds only this client, at position 0.
@@ -99,8 +99,8 @@ def _exchange(stages, first, num):
         return layouts.divide(total, weight), weight, kept
 
     def merge(state, ids, total, weight):
-        if not hasattr(state, "own"):
-            return stages.merge(state, ids, (total, weight), (), first)
+        if state.own is None:
+            return stages.merge(state, ids, (total, weight), None, first)
         try:
             bare = state._replace(own=None)
             after, info = stages.merge(bare, ids, (total, weight), None, first)
@@ -152,7 +152,7 @@ def initial_own(state) -> Any:
       >>> initial_own(PersonalState(0, {}, {"w": jnp.zeros((3, 2))}, None, {}))
       {'w': Array([0., 0.], dtype=float32)}
     """
-    if getattr(state, "own", None) is None:
+    if state.own is None:
         return None
     return jax.tree.map(lambda leaf: leaf[0], state.own)
 

@@ -316,7 +316,7 @@ def shared(
 
 
 def partly_shared(
-    init_fn, train_fn, *, own_layers: tuple[str, ...], num_clients, rounds
+    init_fn, train_fn, *, personal_layers: tuple[str, ...], num_clients, rounds
 ) -> FederatedAlgorithm:
     """Builds an algorithm with shared and personal layers.
 
@@ -325,7 +325,7 @@ def partly_shared(
     Args:
       init_fn: ``key -> params``, a dict of layers.
       train_fn: ``Client -> (params, info)``, all layers after local training.
-      own_layers: names of the personal layers.
+      personal_layers: names of the personal layers.
       num_clients: see ``personal``.
       rounds: ``CohortConfig``; None is the default.
 
@@ -338,7 +338,7 @@ def partly_shared(
       >>> said = lambda c: ({"w": c.rows[0], "v": 2 * c.rows[0]}, {})
       >>> algorithm = partly_shared(
       ...     lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}, said,
-      ...     own_layers=("v",), num_clients=2, rounds=None)
+      ...     personal_layers=("v",), num_clients=2, rounds=None)
       >>> state = algorithm.init(jax.random.key(0))
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
@@ -347,12 +347,12 @@ def partly_shared(
     """
 
     def init(key):
-        params, own = split_layers(init_fn(key), own_layers)
+        params, own = split_layers(init_fn(key), personal_layers)
         return params, own, None
 
     def client_fn(client: Client) -> Reply:
         trained, info = train_fn(client)
-        return Reply(*split_layers(trained, own_layers), info)
+        return Reply(*split_layers(trained, personal_layers), info)
 
     return personal(
         init,

@@ -150,7 +150,7 @@ def shard_work(work, placed: ShardedClients):
         if not placed.copies:
             if num < placed.num_clients:  # Otherwise all clients are in place.
                 members = jax.tree.map(take, members)
-            kept = jax.tree.map(take, getattr(state, "own", None))
+            kept = jax.tree.map(take, state.own)
             if kept is not None:
                 state = state._replace(own=None)  # Other clients' state stays in place.
 

@@ -206,7 +206,7 @@ def _programs(stages, prepare_fn):
     @jax.jit
     def add(key, state, total, population, ids, counted, *stage):
         data = population if prepare_fn is None else prepare_fn(population)
-        if getattr(state, "own", None) is not None:
+        if state.own is not None:
             own = jax.tree.map(lambda leaf: leaf[ids], state.own)
             state = state._replace(own=own)
         at = jnp.arange(len(ids))

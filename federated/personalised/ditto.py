@@ -18,7 +18,7 @@ def ditto(
     loss_fn,
     steps: Steps,
     *,
-    own_steps: Steps,
+    personal_steps: Steps,
     num_clients,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
@@ -34,7 +34,7 @@ def ditto(
       init_fn: ``key -> params``, the start of shared and personal models.
       loss_fn: see ``fedprox``.
       steps: ``Steps`` of the shared model.
-      own_steps: ``Steps`` of the personal model.
+      personal_steps: ``Steps`` of the personal model.
       num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
@@ -50,7 +50,7 @@ def ditto(
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = ditto(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1),
-      ...     own_steps=Steps(num_steps=2), num_clients=2)
+      ...     personal_steps=Steps(num_steps=2), num_clients=2)
       >>> state = algorithm.init(
       ...     jax.random.key(0), learning_rate=0.5, proximal_weight=1.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
@@ -75,7 +75,7 @@ def ditto(
             client,
             loss_fn,
             client.own,
-            own_steps,
+            personal_steps,
             key=own_key,
             direction_fn=lambda v, g: jax.tree.map(hold, v, g, client.params),
         )

@@ -11,7 +11,7 @@ def fedper(
     loss_fn,
     steps: Steps,
     *,
-    own_layers: tuple[str, ...],
+    personal_layers: tuple[str, ...],
     num_clients,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
@@ -24,7 +24,7 @@ def fedper(
       init_fn: ``key -> params``, a dict of layers.
       loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
-      own_layers: names of the personal layers.
+      personal_layers: names of the personal layers.
       num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
@@ -43,7 +43,7 @@ def fedper(
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
       >>> algorithm = fedper(
-      ...     zeros, loss, Steps(num_steps=1), own_layers=("v",), num_clients=2)
+      ...     zeros, loss, Steps(num_steps=1), personal_layers=("v",), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
@@ -62,7 +62,7 @@ def fedper(
     return partly_shared(
         init_fn,
         train_fn,
-        own_layers=own_layers,
+        personal_layers=personal_layers,
         num_clients=num_clients,
         rounds=rounds,
     )

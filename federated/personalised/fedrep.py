@@ -12,8 +12,8 @@ def fedrep(
     loss_fn,
     steps: Steps,
     *,
-    own_layers: tuple[str, ...],
-    own_steps: Steps,
+    personal_layers: tuple[str, ...],
+    personal_steps: Steps,
     num_clients,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
@@ -26,8 +26,8 @@ def fedrep(
       init_fn: ``key -> params``, a dict of layers.
       loss_fn: see ``fedprox``.
       steps: ``Steps`` of the shared layers.
-      own_layers: names of the personal layers.
-      own_steps: ``Steps`` of the personal layers.
+      personal_layers: names of the personal layers.
+      personal_steps: ``Steps`` of the personal layers.
       num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
@@ -45,8 +45,8 @@ def fedrep(
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
       >>> algorithm = fedrep(
-      ...     zeros, loss, Steps(num_steps=1), own_layers=("v",),
-      ...     own_steps=Steps(num_steps=1), num_clients=1)
+      ...     zeros, loss, Steps(num_steps=1), personal_layers=("v",),
+      ...     personal_steps=Steps(num_steps=1), num_clients=1)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, _ = algorithm.update(
       ...     jax.random.key(1), state, stack([jnp.array([4.0])]))
@@ -64,7 +64,7 @@ def fedrep(
             client,
             lambda own, batch, key: loss_fn(client.params | own, batch, key),
             client.own,
-            own_steps,
+            personal_steps,
             key=own_key,
         )
         shared, losses = train(
@@ -80,7 +80,7 @@ def fedrep(
     return partly_shared(
         init_fn,
         train_fn,
-        own_layers=own_layers,
+        personal_layers=personal_layers,
         num_clients=num_clients,
         rounds=rounds,
     )

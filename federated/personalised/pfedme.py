@@ -20,25 +20,26 @@ def pfedme(
     loss_fn,
     steps: Steps,
     *,
-    own_steps: int,
+    personal_steps: int,
     num_clients,
     rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Builds pFedMe: personal models near a local copy of the shared model.
 
-    In each of ``steps``, the personal model takes ``own_steps`` steps on one batch, on
-    the loss plus ``pull / 2`` times its squared distance from the client's copy of the
-    shared model. The copy then moves by ``server_learning_rate * pull`` of the distance
-    to the personal model. ``init(key, learning_rate=0.1, server_learning_rate=0.05,
-    proximal_weight=1.0, mix=1.0)``: ``proximal_weight`` is λ, ``server_learning_rate``
-    is η, and ``mix`` is β, the weight of the clients' mean in the server's update.
-    ``info["loss"]`` is the mean loss of personal models before a step.
+    In each of ``steps``, the personal model takes ``personal_steps`` steps on one
+    batch, on the loss plus ``proximal_weight / 2`` times its squared distance from the
+    client's copy of the shared model. The copy then moves by ``server_learning_rate *
+    proximal_weight`` of the distance to the personal model. ``init(key,
+    learning_rate=0.1, server_learning_rate=0.05, proximal_weight=1.0, mix=1.0)``:
+    ``proximal_weight`` is λ, ``server_learning_rate`` is η, and ``mix`` is β, the
+    weight of the clients' mean in the server's update. ``info["loss"]`` is the mean
+    loss of personal models before a step.
 
     Args:
       init_fn: ``key -> params``.
       loss_fn: see ``fedprox``.
       steps: ``Steps``, R outer steps.
-      own_steps: K >= 1, inner steps of the personal model in each outer step.
+      personal_steps: K >= 1, inner steps of the personal model in each outer step.
       num_clients: number of clients in the population.
       rounds: ``CohortConfig``; None is the default.
 
@@ -47,15 +48,15 @@ def pfedme(
       Clients without rows predict with the shared model.
 
     Raises:
-      TypeError: for ``own_steps`` that is not an integer.
-      ValueError: for ``own_steps`` below 1; also the conditions of ``Steps``,
+      TypeError: for ``personal_steps`` that is not an integer.
+      ValueError: for ``personal_steps`` below 1; also the conditions of ``Steps``,
         ``CohortConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = pfedme(
-      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), own_steps=1,
+      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), personal_steps=1,
       ...     num_clients=1)
       >>> state = algorithm.init(
       ...     jax.random.key(0), learning_rate=0.5,
@@ -69,7 +70,7 @@ def pfedme(
       Dinh, Tran and Nguyen, Personalized federated learning with Moreau envelopes,
       NeurIPS 2020, algorithm 1.
     """
-    whole("own_steps", own_steps, least=1)
+    whole("personal_steps", personal_steps, least=1)
 
     def init(key):
         params = init_fn(key)
@@ -95,7 +96,7 @@ def pfedme(
                 direction = jax.tree.map(hold, own, grads, copy)
                 return scaled_step(own, hyper["learning_rate"], direction), loss
 
-            own, losses = jax.lax.scan(inner, copy, jnp.arange(own_steps))
+            own, losses = jax.lax.scan(inner, copy, jnp.arange(personal_steps))
             apart = jax.tree.map(jnp.subtract, copy, own)
             length = hyper["server_learning_rate"] * hyper["proximal_weight"]
             return (scaled_step(copy, length, apart), own), jnp.mean(losses)

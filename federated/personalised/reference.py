@@ -168,7 +168,7 @@ def pfedme(
     server_learning_rate,
     proximal_weight,
     mix,
-    own_steps,
+    personal_steps,
 ):
     """Runs pFedMe with inner steps on personal models and outer steps on copies."""
     own = [params] * len(clients.mask)
@@ -181,7 +181,7 @@ def pfedme(
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
                 step_key = jax.random.fold_in(loss_key, step)
                 mine = copy
-                for k in range(own_steps):
+                for k in range(personal_steps):
                     grads = jax.grad(mean_loss, argnums=1)(
                         loss_fn, mine, batch, jax.random.fold_in(step_key, k)
                     )

@@ -1,5 +1,6 @@
 """Attacks on anonymized windows and on the messages of federated clients."""
 
+from jaxanon.argument_errors import explain
 from jaxanon.attacks.attacker_data import halves
 from jaxanon.attacks.attackers import ATTACKERS, Attacker, features
 from jaxanon.attacks.auditing import Canaries, guess_canaries, one_run
@@ -87,3 +88,5 @@ __all__ = [
     "train_raw_classifiers",
     "uniqueness",
 ]
+
+explain(globals())

@@ -14,7 +14,6 @@ import tyro
 from jaxanon import __version__
 from jaxanon.cli import (
     anonymize,
-    arguments,
     cards,
     commands,
     datasets,
@@ -27,6 +26,7 @@ from jaxanon.cli import (
     sweep,
     train,
 )
+from jaxanon.core import command_line
 
 ABOUT = f"""Makes sensor data safe to share (jaxanon {__version__}).
 
@@ -66,18 +66,24 @@ def main(argv: Sequence[str] | None = None) -> int:
       0
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    return contextvars.copy_context().run(_main, argv)
+    try:
+        return contextvars.copy_context().run(_main, argv)
+    finally:
+        _drop_unwritten()
 
 
 def _main(argv):
-    arguments.words.set(argv)  # Other processes load the plugins again.
+    command_line.words.set(argv)  # Other processes load the plugins again.
     if argv[:1] == ["--version"]:
         print(f"jaxanon {__version__}")
         return 0
     try:
+        if sys.stdout is None:
+            raise ValueError("standard output must be open; redirect it to a file.")
         with _warnings_in_a_line():
             call = _parse(_load_plugins(argv))
             call()
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print(f"\njaxanon: interrupted. {_continue_with(argv)}", file=sys.stderr)
         return 130
@@ -98,6 +104,15 @@ def _warnings_in_a_line():
         yield
     finally:
         warnings.formatwarning = before
+
+
+def _drop_unwritten() -> None:
+    """Drops output that cannot be written; Python would try again at exit."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _load_plugins(argv) -> list[str]:
@@ -228,6 +243,11 @@ def _in_a_line(error):
             f"no permission for {os.fspath(error.filename)!r}; choose another path, or "
             "change its permissions."
         )
+    if isinstance(error, OSError) and error.strerror:  # Omits Python's errno.
+        if isinstance(error, BrokenPipeError):
+            return "the output pipe was closed."
+        files = [f for f in (error.filename, error.filename2) if f is not None]
+        error = ": ".join([*map(str, files), f"{error.strerror}."])
     # The text of a KeyError is the repr of its message.
     message = error.args[0] if isinstance(error, KeyError) and error.args else error
     return " ".join(str(message).split()) or type(error).__name__

@@ -1,7 +1,6 @@
 """Types of options, and the words of ``--grid``."""
 
 import ast
-import contextvars
 import dataclasses
 import decimal
 import pathlib
@@ -34,8 +33,6 @@ Real = Annotated[float | None, optional("FLOAT")]
 File = Annotated[pathlib.Path | None, optional("FILE")]
 
 Folder = Annotated[pathlib.Path | None, optional("DIR")]
-
-words: contextvars.ContextVar[list[str]] = contextvars.ContextVar("words")
 
 _AXES = re.compile(r",(?=[A-Za-z_]\w*=)")  # Commas between axes, not between values.
 

@@ -94,8 +94,8 @@ def about(entry) -> str:
 
     Example:
       >>> from jaxanon.core import registry
-      >>> print(about(registry.entry("fedavg")).splitlines()[-1][:26])
-      Source: McMahan et al., Co
+      >>> "Source: McMahan et al." in about(registry.entry("fedavg"))
+      True
     """
     text = textwrap.fill(" ".join(sentences(entry)[:2]), 88)
     source = references(entry) or (

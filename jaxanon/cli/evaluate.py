@@ -47,9 +47,7 @@ def evaluate(
       json: print the report as JSON on stdout, and messages on stderr
     """
     from jaxanon.datasets import writing
-    from jaxanon.report import origin
 
-    origin.words.set(arguments.words.get(None))
     output = "leave_one_out.json" if leave_one_out else "report.json"
     with console.json_only(json):
         if cli_data.of_homes(folder):

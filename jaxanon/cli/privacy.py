@@ -358,14 +358,14 @@ def _with(guarantee, learner, given):
     from jaxanon.kernels.bounds import finite
 
     for name, value in given.items():
-        if getattr(guarantee, name, None) is None:
+        if guarantee._asdict().get(name) is None:
             raise ValueError(
                 f"{learner} has no {name} with these settings; omit "
                 f"--{name.replace('_', '-')}."
             )
         finite(zero=False, **{name: value})
     both = {"noise_multiplier", "score_multiplier"}
-    if getattr(guarantee, "score_multiplier", None) is not None and set(given) != both:
+    if guarantee.score_multiplier is not None and set(given) != both:
         raise ValueError(
             "released scores have separate noise; pass both --noise-multiplier and "
             "--score-multiplier."
@@ -389,7 +389,7 @@ def show(learner: str, config, guarantee) -> None:
         table.add_row("each weight in each round", f"{guarantee.weight_epsilon:.4g}")
     else:
         table.add_row("all releases of a step", f"{guarantee.noise_multiplier:.4g}")
-    if getattr(guarantee, "score_multiplier", None) is not None:
+    if guarantee.score_multiplier is not None:
         table.add_row("scores, once per round", f"{guarantee.score_multiplier:.4g}")
     if learner == "dp_fedavg":
         _counts(table, config, guarantee)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.cli import arguments
+from jaxanon.core import command_line
 
 DEFAULT = "recommended"  # ``registry.RECOMMENDED``, without importing JAX.
 
@@ -27,7 +27,7 @@ def chosen(words: Sequence[str] | None = None) -> str:
       >>> chosen(["train", "blinder"])
       'recommended'
     """
-    words = arguments.words.get([]) if words is None else words
+    words = command_line.words.get() or [] if words is None else words
     recipe = DEFAULT
     for word, following in zip(words, [*words[1:], ""], strict=True):
         name, equals, value = word.partition("=")

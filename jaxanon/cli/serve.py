@@ -8,7 +8,7 @@ import tyro
 from jaxanon.cli import arguments, console, files, recipes
 from jaxanon.cli import data as cli_data
 from jaxanon.cli.data import DataOptions
-from jaxanon.cli.train import fields_of, settings_of
+from jaxanon.cli.train import evaluation, fields_of, settings_of
 
 Pem = Annotated[pathlib.Path | None, arguments.optional("PEM")]
 
@@ -121,7 +121,8 @@ def _serve(method, options, built, serving, start, epochs, seed, output_dir, res
         on_claim=lambda: cli_data.remember(output_dir, options),
     )
     console.losses(run)
-    console.say(f"The run is in {output_dir}. Next: jaxanon evaluate {output_dir}")
+    command = evaluation(output_dir, options.source)
+    console.say(f"The run is in {output_dir}. Next: {command}")
 
 
 Address = Annotated[str, tyro.conf.arg(metavar="HOST:PORT")]

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import re
+import shlex
 from typing import Annotated, Any
 
 import tyro
@@ -10,6 +11,7 @@ import tyro
 from jaxanon.cli import arguments, cards, commands, console, files, recipes
 from jaxanon.cli import data as cli_data
 from jaxanon.cli.data import DataOptions, HomesOptions
+from jaxanon.core import command_line
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,9 +138,24 @@ def _of_homes(method: str):
                 f"{100 * last['switched_off_share']:.1f} % of the minutes in use."
             )
         console.spent(run)
-        console.say(f"The run is in {folder}. Next: jaxanon evaluate {folder}")
+        console.say(f"The run is in {folder}. Next: {evaluation(folder, data.source)}")
 
     return train
+
+
+def evaluation(folder, source) -> str:
+    """Returns the command that evaluates the run in ``folder``.
+
+    Args:
+      folder: folder of the run.
+      source: ``--source`` of the run's data, or None.
+    """
+    from jaxanon.core import registry
+
+    words = ["jaxanon", "evaluate", str(folder)]
+    for module in registry.plugins():
+        words += ["--plugin", module]
+    return shlex.join(words if source is None else [*words, "--source", str(source)])
 
 
 def command(method: str | None):
@@ -201,7 +218,7 @@ def command(method: str | None):
         more |= {"profile": profile, "num_devices": num_devices}
         train_run(method, data, settings, output_dir=folder, resume=resume, **more)
         if (process_id or 0) == 0:
-            console.say(f"Next: jaxanon evaluate {folder}")
+            console.say(f"Next: {evaluation(folder, data.source)}")
 
     return train
 
@@ -211,9 +228,8 @@ def joined(num_processes, process_id, coordinator_address, num_devices):
     from jaxanon.training import processes
 
     if process_id is None and coordinator_address is None:
-        raise SystemExit(
-            processes.launch(arguments.words.get(), num_processes, num_devices)
-        )
+        words = list(command_line.words.get() or ())
+        raise SystemExit(processes.launch(words, num_processes, num_devices))
     if process_id is None or coordinator_address is None:
         raise ValueError(
             "--process-id requires --coordinator-address and vice versa; omit both to "

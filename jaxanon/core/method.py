@@ -122,10 +122,12 @@ class Method(NamedTuple):
     ``predict``, a controller ``own_data``.
 
     The state is a tree of arrays with ``round`` (``int32[]``, completed rounds),
-    ``params``, ``average`` (running mean of ``params``, or None) and ``hyper`` (dict of
-    ``float[]``). ``init`` and ``update`` can be vmapped over keys and hyper-parameters,
-    so that one program trains a grid of seeds. Export requires that ``anonymize`` draws
-    by ``jaxanon.kernels.portable``. Registered methods can be pickled.
+    ``params``, ``average`` (running mean of ``params``, or None), ``own`` (personal
+    parameters of clients, or None) and ``hyper`` (dict of ``float[]``), such as
+    ``jaxanon.federated.State`` or ``PersonalState``. ``init`` and ``update`` can be
+    vmapped over keys and hyper-parameters, so that one program trains a grid of seeds.
+    Export requires that ``anonymize`` draws by ``jaxanon.kernels.portable``. Registered
+    methods can be pickled.
     """
 
     name: str
@@ -245,7 +247,7 @@ def warn_of_epochs(method, epochs: int, rounds: int | None = None) -> None:
             f"ends before its last phase begins, after epoch {least - 1}; raise epochs "
             f"or shorten the earlier phases ({names}).",
             UserWarning,
-            stacklevel=4,  # The caller of ``train``, behind ``single``.
+            stacklevel=5,  # The caller of ``train``, behind ``single`` and ``explain``.
         )
 
 

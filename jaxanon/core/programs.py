@@ -53,8 +53,7 @@ def state_is_finite(state):
       >>> [bool(state_is_finite(state)) for state in states]
       [True, False]
     """
-    personal = getattr(state, "own", None)  # Models that clients do not share.
-    leaves = jax.tree.leaves((state.params, state.average, personal))
+    leaves = jax.tree.leaves((state.params, state.average, state.own))
     leaves = [x for x in leaves if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
     return _all_finite([jnp.sum(jnp.square(x)) for x in leaves])
 

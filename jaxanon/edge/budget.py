@@ -47,7 +47,7 @@ def as_text(contents: dict) -> str:
 
 
 def parsed(written: str) -> dict:
-    """Parses the text of ``as_text``.
+    """Parses the text of ``as_text``, also of version 0.1.
 
     Raises:
       ValueError: if the checksum or the contents are invalid.
@@ -75,7 +75,15 @@ def parsed(written: str) -> dict:
             raise ValueError("the numbers are not those of a budget")
     except DAMAGE as error:
         raise ValueError(str(error) or type(error).__name__) from error
-    return found
+    return found | {"neighbours": _current_text(found["neighbours"])}
+
+
+def _current_text(neighbours: str) -> str:
+    """Returns how this version describes the neighbours of a budget of 0.1."""
+    named = neighbours.removeprefix("windows that differ along what tells ")
+    if named == neighbours:
+        return neighbours
+    return f"windows that differ only in predictors of {named}"
 
 
 def _digest(contents):
@@ -155,7 +163,7 @@ class Budget:
             if not self.path.exists():
                 if was_there or epsilon is None:
                     raise self._missing(was_there)
-                hidden = ANY if neighbours is None else neighbours
+                hidden = ANY if neighbours is None else _current_text(neighbours)
                 self._write(body(epsilon, hidden, {}, unit))
             contents = self._read()
             if not was_there:
@@ -174,7 +182,7 @@ class Budget:
 
     def check_neighbours(self, neighbours: str) -> None:
         """Raises ValueError if releases protect other windows than the budget's."""
-        if neighbours != self.neighbours:
+        if _current_text(neighbours) != self.neighbours:
             raise ValueError(
                 f"releases from {self.path} must hide {self.neighbours}, got "
                 f"{neighbours}: their epsilons do not add up. Use another file."

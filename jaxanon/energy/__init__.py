@@ -1,5 +1,6 @@
 """Reinforcement learning that switches off devices in standby at home."""
 
+from jaxanon.argument_errors import explain
 from jaxanon.energy.agent import AgentRecord, summarize_slot
 from jaxanon.energy.config import METHODS, PFDRLConfig
 from jaxanon.energy.forecasting import (
@@ -28,7 +29,7 @@ from jaxanon.energy.mdp import (
 )
 from jaxanon.energy.method import HomesState, pfdrl_method
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, classify_mode, find_levels
-from jaxanon.energy.neighbourhood import Neighborhood, build_neighborhood
+from jaxanon.energy.neighborhood import Neighborhood, build_neighborhood
 from jaxanon.energy.newcomers import LearningTime, add_home, days_to_reach
 from jaxanon.energy.placement import (
     collect_state,
@@ -129,3 +130,5 @@ __all__ = [
     "summarize_slot",
     "variable_price",
 ]
+
+explain(globals())

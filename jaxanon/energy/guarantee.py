@@ -205,6 +205,9 @@ class BroadcastGuarantee(NamedTuple):
 
     rests_on = "noise_multiplier"
     rounds = None  # The noise is set directly, not derived from a budget.
+    rounds_per_epoch = 1
+    setting = "days"
+    score_multiplier = None
     holds = True
     most_windows = None
 

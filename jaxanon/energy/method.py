@@ -17,11 +17,12 @@ from jaxanon.core.method import (
     Schedule,
     StateByLeaves,
 )
-from jaxanon.energy import neighbourhood, placement, saving
+from jaxanon.energy import placement, saving
 from jaxanon.energy import settings as energy_settings
 from jaxanon.energy.guarantee import BroadcastGuarantee
 from jaxanon.energy.homes import Homes, HomesSpec, take
 from jaxanon.energy.modes import Levels
+from jaxanon.energy.neighborhood import Neighborhood
 from jaxanon.energy.saving import DAY
 from jaxanon.energy.system import SystemState, finite, pfdrl
 
@@ -39,6 +40,8 @@ class HomesState(StateByLeaves):
     slots: int  # of a day
 
     average = None
+    own = None  # The agents' parameters are ``params``.
+    server = None
 
     @property
     def round(self) -> jax.Array:
@@ -210,7 +213,7 @@ def pfdrl_method(spec: HomesSpec, **settings) -> Method:
     return _build(spec, **settings)
 
 
-def build_new_neighborhood(settings, homes: Homes) -> neighbourhood.Neighborhood:
+def build_new_neighborhood(settings, homes: Homes) -> Neighborhood:
     """Returns the neighborhood of the joining homes, which all exchange broadcasts.
 
     Args:
@@ -243,7 +246,7 @@ def arrays_of(homes: Homes) -> list[np.ndarray]:
 def _blank(agents):
     """Returns a neighborhood with only the shapes that the initial state needs."""
     zeros = jnp.zeros(agents)
-    return neighbourhood.Neighborhood(
+    return Neighborhood(
         power=jnp.zeros((agents, 1)),
         scale=zeros,
         levels=Levels(*[zeros] * len(Levels._fields)),

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import federated
-from jaxanon.energy.neighbourhood import Neighborhood
+from jaxanon.energy.neighborhood import Neighborhood
 from jaxanon.energy.saving import safe_divide
 from jaxanon.energy.system import PFDRLSystem, SystemState
 from jaxanon.kernels.checks import whole

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.energy.neighbourhood import Neighborhood
+from jaxanon.energy.neighborhood import Neighborhood
 from jaxanon.energy.system import PFDRLSystem, SystemState, simulate
 from jaxanon.kernels.checks import whole
 

@@ -11,7 +11,7 @@ from jaxanon.energy.agent import AgentRecord
 from jaxanon.energy.homes import Homes
 from jaxanon.energy.mdp import optimal_actions
 from jaxanon.energy.modes import ON
-from jaxanon.energy.neighbourhood import Neighborhood
+from jaxanon.energy.neighborhood import Neighborhood
 from jaxanon.energy.saving import (
     DAY,
     FIXED_CENTS,

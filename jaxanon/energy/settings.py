@@ -9,7 +9,7 @@ from jaxanon.energy.config import METHODS, PFDRLConfig
 from jaxanon.energy.forecasting import KINDS, ForecastConfig
 from jaxanon.energy.homes import Homes, device_names
 from jaxanon.energy.mdp import OBSERVED
-from jaxanon.energy.neighbourhood import Neighborhood, build_neighborhood
+from jaxanon.energy.neighborhood import Neighborhood, build_neighborhood
 from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.saving import DAY, FIXED_CENTS
 from jaxanon.federated import ChannelConfig

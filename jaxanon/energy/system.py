@@ -13,7 +13,7 @@ from jaxanon.energy import config as energy_config
 from jaxanon.energy.config import HYPER, METHODS, PFDRLConfig, check_hyper
 from jaxanon.energy.forecasting import FitState, begin_fit, fit_step, forecaster
 from jaxanon.energy.mdp import NUM_ACTIONS, OBSERVED, Series, environment
-from jaxanon.energy.neighbourhood import Neighborhood
+from jaxanon.energy.neighborhood import Neighborhood
 from jaxanon.energy.q_learning import HYPER as DQN_HYPER
 from jaxanon.energy.q_learning import AgentState, dqn
 from jaxanon.federated.engine.layout import Layout

@@ -64,7 +64,7 @@ def evaluate(
     attacks: Sequence[str] | None = None,
     seed: int = 0,
     share: float | None = None,
-    judges: RawClassifiers | None = None,
+    raw_classifiers: RawClassifiers | None = None,
     output_dir: str | os.PathLike | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict:
@@ -104,7 +104,7 @@ def evaluate(
       seed: random seed of the evaluation.
       share: fraction of each class's training windows that attackers train on, in
         (0, 1]. None is 0.2.
-      judges: result of ``train_raw_classifiers``. None trains them.
+      raw_classifiers: result of ``train_raw_classifiers``. None trains them.
       output_dir: folder for ``report.json``, ``report.html`` and figures. Older files
         are replaced. None is ``run.folder``; without a folder nothing is written.
       progress: callback ``progress(done, total, what)``, called before each step.
@@ -121,15 +121,15 @@ def evaluate(
       TypeError: if ``run`` cannot anonymize or ``seed`` is not an integer.
       ValueError: if ``data`` is malformed, has too few windows or is not the split of
         the run. Other causes are windows that are not finite, an unknown or unsupported
-        attack, a ``share`` that leaves a class fewer than two windows, and ``judges``
-        that lack an attribute.
+        attack, a ``share`` that leaves a class fewer than two windows, and
+        ``raw_classifiers`` that lack an attribute.
     """
     has_homes = isinstance(run, Run) and run.method.own_data is not None
     if has_homes or (isinstance(run, Run) and run.method.predict is not None):
-        if any(option is not None for option in (attacks, share, judges)):
+        if any(option is not None for option in (attacks, share, raw_classifiers)):
             raise ValueError(
-                f"attacks, share and judges must be None for {run.method.name}, which "
-                "does not anonymize windows; omit them."
+                "attacks, share and raw_classifiers must be None for "
+                f"{run.method.name}, which does not anonymize windows; omit them."
             )
         if has_homes:
             homes: Any = data
@@ -140,23 +140,25 @@ def evaluate(
             run, data, seed=seed, output_dir=output_dir, progress=progress
         )
     share = SHARE if share is None else share
-    options = {"attacks": attacks, "share": share, "judges": judges}
+    options = {"attacks": attacks, "share": share, "raw_classifiers": raw_classifiers}
     return _evaluate(
         [run], data, [seed], output_dir=output_dir, progress=progress, **options
     )[0]
 
 
 @single
-def _evaluate(runs, data, seeds, *, attacks, share, judges, output_dir, progress):
+def _evaluate(
+    runs, data, seeds, *, attacks, share, raw_classifiers, output_dir, progress
+):
     """Reports of several runs, whose attackers train together."""
     began = time.monotonic()
     evaluation_checks.check_runs(runs, seeds, data)
     chosen = attackers.choose(attacks)
-    _check(runs, data, chosen, share, judges)
+    _check(runs, data, chosen, share, raw_classifiers)
     unseen = protocol.has_unseen_subjects(data) and protocol.linkable(data)
     names = protocol.attacked(data)
     trainings = len(chosen.attackers) * (bool(names) + unseen) + unseen
-    steps = 4 * len(runs) + trainings + len(chosen.attacks) + (judges is None)
+    steps = 4 * len(runs) + trainings + len(chosen.attacks) + (raw_classifiers is None)
     step = _counted(progress, steps)
 
     evaluations = [
@@ -165,8 +167,10 @@ def _evaluate(runs, data, seeds, *, attacks, share, judges, output_dir, progress
     ]
     evidence = attackers.reidentify(evaluations, names)
     linkage = attackers.linkage(evaluations, evidence, unseen)
-    judges = judges or protocol.train_raw_classifiers(evaluations[0].key, data, step)
-    context = EvaluationContext(evaluations, evidence, judges)
+    raw_classifiers = raw_classifiers or protocol.train_raw_classifiers(
+        evaluations[0].key, data, step
+    )
+    context = EvaluationContext(evaluations, evidence, raw_classifiers)
     further = {}
     for name in chosen.attacks:
         step(f"attack: {name}")
@@ -174,7 +178,9 @@ def _evaluate(runs, data, seeds, *, attacks, share, judges, output_dir, progress
     reports = []
     for index, one in enumerate(evaluations):
         rows = {name: by_run[index] for name, by_run in further.items()}
-        reports.append(_report(one, evidence[index], linkage[index], judges, rows))
+        reports.append(
+            _report(one, evidence[index], linkage[index], raw_classifiers, rows)
+        )
         step("writing the report")
         folder = (
             output_dir if output_dir is not None else getattr(one.run, "folder", None)
@@ -186,8 +192,10 @@ def _evaluate(runs, data, seeds, *, attacks, share, judges, output_dir, progress
     return reports
 
 
-def _check(runs, data, chosen, share, judges):
-    evaluation_checks.check_judges(judges, protocol.judged(data))
+def _check(runs, data, chosen, share, raw_classifiers):
+    evaluation_checks.check_raw_classifiers(
+        raw_classifiers, protocol.evaluated_attributes(data)
+    )
     evaluation_checks.check_shares(data, protocol.attacked(data), share)
     attacked, overlap = protocol.attacked(data), protocol.overlap(data.test)
     evaluation_checks.check_attacks(
@@ -195,9 +203,11 @@ def _check(runs, data, chosen, share, judges):
     )
 
 
-def _report(one: protocol.Evaluation, evidence, linkage, judges, further) -> dict:
+def _report(
+    one: protocol.Evaluation, evidence, linkage, raw_classifiers, further
+) -> dict:
     spec = one.data.spec
-    scores = protocol.judge(one, judges)
+    scores = protocol.score_classifiers(one, raw_classifiers)
     retrained = {
         attribute: {
             name: protocol.score(one.data, attribute, outputs)
@@ -245,7 +255,7 @@ def evaluate_each(
     *,
     attacks: Sequence[str] | None = None,
     share: float = SHARE,
-    judges: RawClassifiers | None = None,
+    raw_classifiers: RawClassifiers | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[dict]:
     """Evaluates several anonymizers, each with its own seed.
@@ -257,7 +267,7 @@ def evaluate_each(
     Args:
       runs: runs of anonymizers, at least one.
       seeds: seed of each run. The first also trains the raw-data classifiers.
-      data, attacks, share, judges, progress: arguments of ``evaluate``.
+      data, attacks, share, raw_classifiers, progress: arguments of ``evaluate``.
 
     Returns:
       One report per run.
@@ -272,7 +282,7 @@ def evaluate_each(
         raise ValueError(
             f"seeds must hold one seed for each of {len(runs)} runs, got {seeds}."
         )
-    options = {"attacks": attacks, "share": share, "judges": judges}
+    options = {"attacks": attacks, "share": share, "raw_classifiers": raw_classifiers}
     return _evaluate(runs, data, seeds, output_dir=None, progress=progress, **options)
 
 
@@ -283,7 +293,7 @@ def evaluate_many(
     attacks: Sequence[str] | None = None,
     seed: int = 0,
     share: float = SHARE,
-    judges: RawClassifiers | None = None,
+    raw_classifiers: RawClassifiers | None = None,
     output_dir: None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict:
@@ -295,7 +305,7 @@ def evaluate_many(
       runs: runs of anonymizers, at least one.
       seed: seed of the first run and of the raw-data classifiers.
       output_dir: None. Each report is written to the folder of its run.
-      data, attacks, share, judges, progress: arguments of ``evaluate``.
+      data, attacks, share, raw_classifiers, progress: arguments of ``evaluate``.
 
     Returns:
       ``{"reports": [...], "summary": summary.of_runs(reports)}``.
@@ -309,7 +319,7 @@ def evaluate_many(
             "run.folder."
         )
     seeds = [seed + index for index in range(len(runs))]
-    options = {"attacks": attacks, "share": share, "judges": judges}
+    options = {"attacks": attacks, "share": share, "raw_classifiers": raw_classifiers}
     reports = evaluate_each(runs, data, seeds, progress=progress, **options)
     return {"reports": reports, "summary": of_runs(reports)}
 

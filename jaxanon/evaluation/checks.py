@@ -100,12 +100,14 @@ def check_safe(safe, windows) -> None:
     _finite("run.anonymize's output", safe, "train with a smaller learning rate")
 
 
-def check_judges(judges, attributes) -> None:
+def check_raw_classifiers(raw_classifiers, attributes) -> None:
     """Raises ValueError if raw-data classifiers lack an attribute."""
-    lacking = set(attributes) - set(judges.infer if judges else attributes)
+    lacking = set(attributes) - set(
+        raw_classifiers.infer if raw_classifiers else attributes
+    )
     if lacking:
         raise ValueError(
-            f"judges must include {sorted(lacking)}; create them with "
+            f"raw_classifiers must include {sorted(lacking)}; create them with "
             "train_raw_classifiers on this data."
         )
 

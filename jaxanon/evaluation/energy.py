@@ -14,7 +14,7 @@ from jaxanon import __version__, energy, report
 from jaxanon.core import checks
 from jaxanon.core.programs import single
 from jaxanon.core.run import Run
-from jaxanon.energy import method, neighbourhood, scores, settings
+from jaxanon.energy import method, neighborhood, scores, settings
 from jaxanon.energy.homes import Homes, device_names, take
 from jaxanon.energy.newcomers import LAST_DAYS
 from jaxanon.energy.saving import DAY
@@ -104,7 +104,7 @@ def evaluate(
         "training": [row["losses"] | {"day": row["round"]} for row in run.history],
         "untold": scores.find_unknown_standby(street, names),
         "newcomers": newcomers,
-        "hearing": neighbourhood.count_neighbors(street)
+        "hearing": neighborhood.count_neighbors(street)
         if chosen.sharing == "pfdrl"
         else None,
         # From the state, because rows of metrics may be lost.
@@ -178,7 +178,7 @@ def joined(run: Run, homes: Homes, *, seed: int = 0) -> dict:
     }
     slots = DAY // chosen.slot_min
     result: dict = {"homes": list(homes.names[count:])}
-    result["known"] = neighbourhood.count_known_devices(street, new)
+    result["known"] = neighborhood.count_known_devices(street, new)
     result["devices"] = int(new.present.sum())
     for name, state in states.items():
         _, info = energy.simulate(system, keys[_LIFE], state, new, slots * chosen.days)

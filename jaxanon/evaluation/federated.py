@@ -336,6 +336,5 @@ def traffic(run) -> dict:
         return {"up": last["bytes_up"], "down": last["bytes_down"]}
     if run.method.name.startswith("centralized"):
         return {"up": 0.0, "down": 0.0}
-    server = getattr(run.state, "server", None)
-    size = float(layout.num_bytes((run.state.params, server)))
+    size = float(layout.num_bytes((run.state.params, run.state.server)))
     return {"up": 0.0 if new else size, "down": size}

@@ -62,7 +62,7 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
     subjects = {"subject": data.spec.classes["subject"]}
     spec = dataclasses.replace(run.spec, classes=run.spec.classes | subjects)
     init_key, _ = jax.random.split(jax.random.key(run.config["seed"]))
-    initial = getattr(run.method.init(init_key), "own", None)
+    initial = run.method.init(init_key).own
     personal = jax.tree.map(lambda leaf: leaf[0], initial)
 
     def model(key, state, population, client):

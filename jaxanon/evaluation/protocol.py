@@ -14,7 +14,7 @@ from jaxanon.evaluation import intervals
 from jaxanon.evaluation.checks import check_safe
 
 # Numbers that the evaluation's key is folded with, one per purpose.
-TEST, JUDGES, INFORMATION, REIDENTIFY = 0, 1, 2, 3
+TEST, RAW_CLASSIFIERS, INFORMATION, REIDENTIFY = 0, 1, 2, 3
 
 ROOT = 0x6576616C  # "eval"; training folds in small numbers only.
 
@@ -73,7 +73,7 @@ def linkable(data: Data) -> bool:
     return len(np.unique(subjects)) > 1
 
 
-def judged(data: Data) -> tuple[str, ...]:
+def evaluated_attributes(data: Data) -> tuple[str, ...]:
     """Returns the attributes of raw-data classifiers.
 
     The subject is one of them if all test subjects occur in training.
@@ -86,19 +86,21 @@ def judged(data: Data) -> tuple[str, ...]:
 
 def attacked(data: Data) -> tuple[str, ...]:
     """Returns the attributes of retrained attackers: all but the public one."""
-    return tuple(name for name in judged(data) if name != data.spec.public)
+    return tuple(
+        name for name in evaluated_attributes(data) if name != data.spec.public
+    )
 
 
 def train_raw_classifiers(
     key, data: Data, step, attacker: str = "mlp"
 ) -> attacks.RawClassifiers:
-    """Trains raw-data classifiers for the attributes of ``judged``."""
+    """Trains raw-data classifiers for the attributes of ``evaluated_attributes``."""
     spec, train, test = data
     return attacks.train_raw_classifiers(
-        jax.random.fold_in(key, JUDGES),
+        jax.random.fold_in(key, RAW_CLASSIFIERS),
         standardise(spec, train.windows),
         train.labels,
-        {name: spec.num_classes(name) for name in judged(data)},
+        {name: spec.num_classes(name) for name in evaluated_attributes(data)},
         standardise(spec, test.windows),
         attacker=attacker,
         progress=step,
@@ -148,18 +150,20 @@ def score(
     return found | {"interval": interval, "not_measured": reason}
 
 
-def judge(evaluation: Evaluation, judges: attacks.RawClassifiers) -> dict:
+def score_classifiers(
+    evaluation: Evaluation, raw_classifiers: attacks.RawClassifiers
+) -> dict:
     """Returns raw and anonymized scores of raw-data classifiers, by attribute."""
     return {
         attribute: {
-            "raw": score(evaluation.data, attribute, judges.raw[attribute]),
+            "raw": score(evaluation.data, attribute, raw_classifiers.raw[attribute]),
             "anonymized": score(
                 evaluation.data,
                 attribute,
-                judges.infer[attribute](evaluation.safe),
+                raw_classifiers.infer[attribute](evaluation.safe),
             ),
         }
-        for attribute in judged(evaluation.data)
+        for attribute in evaluated_attributes(evaluation.data)
     }
 
 
@@ -215,7 +219,7 @@ class EvaluationContext(NamedTuple):
 
     evaluations: Sequence[Evaluation]
     evidence: list[dict]  # of ``attackers.reidentify``
-    judges: attacks.RawClassifiers
+    raw_classifiers: attacks.RawClassifiers
 
 
 def row(attribute, attacker, variant, scores=None, *, reason=None, **figures) -> dict:

@@ -220,7 +220,7 @@ def _check(run, path, format, weights, calibration):
     if run.method.anonymize is None:
         raise TypeError(
             f"{run.method.name} predicts {run.spec.public} but rewrites no windows; "
-            "export a method of jaxanon.methods."
+            "export an anonymizer, such as blinder."
         )
     choose("weights", weights, WEIGHTS)
     if weights == "int8" and format != "onnx":

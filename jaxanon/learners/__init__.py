@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jaxanon.argument_errors import explain
 from jaxanon.core import registry
 from jaxanon.core.method import Method
 from jaxanon.learners import atlas, averaging, clustered, personalised, private
@@ -16,8 +17,8 @@ from jaxanon.learners.clustered import (
 from jaxanon.learners.learner import LearnerConfig
 from jaxanon.learners.personalised import (
     DittoConfig,
-    OwnLayersConfig,
     PerFedAvgConfig,
+    PersonalLayersConfig,
     PFedMeConfig,
 )
 from jaxanon.learners.private import DPFedAvgConfig, LdpFlConfig, PrivateConfig
@@ -32,9 +33,9 @@ _BUILDERS = {
     "fedavg": (averaging.fedavg, LearnerConfig),
     "feddl": (clustered.feddl, FedDLConfig),
     "fedmask": (clustered.fedmask, FedMaskConfig),
-    "fedper": (personalised.fedper, OwnLayersConfig),
+    "fedper": (personalised.fedper, PersonalLayersConfig),
     "fedprox": (averaging.fedprox, FedProxConfig),
-    "fedrep": (personalised.fedrep, OwnLayersConfig),
+    "fedrep": (personalised.fedrep, PersonalLayersConfig),
     "fedsgd_ldp": (private.fedsgd_ldp, PrivateConfig),
     "ldp_fl": (private.ldp_fl, LdpFlConfig),
     "localized": (averaging.localized, LearnerConfig),
@@ -118,3 +119,6 @@ def build(name: str, spec, **settings) -> Method:
     """
     registry.entry(name, "learner")
     return registry.build(name, spec, **settings)
+
+
+explain(globals())

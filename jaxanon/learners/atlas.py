@@ -65,6 +65,8 @@ class AtlasGuarantee(NamedTuple):
     public: bool = False  # whether scores are public settings
 
     rests_on = "noise_multiplier"
+    rounds_per_epoch = 1
+    setting = "max_rounds"
 
     @property
     def most_windows(self) -> int | None:
@@ -258,7 +260,10 @@ def atlas(spec, config) -> Method:
     )
     names = (*STEP, "mask_learning_rate", "threshold", "first_score", "clip_norm")
     names += ("finetune_learning_rate", "score_norm")
-    multiplier = 0.0 if guarantee is None else guarantee.noise_multiplier
+    noise = {"noise_multiplier": 0.0, "score_multiplier": 0.0}
+    if guarantee is not None:
+        noise["noise_multiplier"] = guarantee.noise_multiplier
+        noise["score_multiplier"] = guarantee.score_multiplier or 0.0
     method = learner(
         "atlas",
         spec,
@@ -267,10 +272,7 @@ def atlas(spec, config) -> Method:
         network,
         names,
         guarantee=guarantee,
-        hyper_values={
-            "noise_multiplier": multiplier,
-            "score_multiplier": getattr(guarantee, "score_multiplier", None) or 0.0,
-        },
+        hyper_values=noise,
     )
 
     def init(key, **values):

@@ -16,20 +16,20 @@ from jaxanon.learners.learner import (
 
 def fedper(spec, config) -> Method:
     """Builds FedPer; see ``jaxanon.federated.personalised.fedper``."""
-    more = {"own_layers": _personal_layers(spec, config)}
+    more = {"personal_layers": _personal_layers(spec, config)}
     return personal_learner("fedper", spec, config, federated.fedper, STEP, **more)
 
 
 def fedrep(spec, config) -> Method:
     """Builds FedRep; see ``jaxanon.federated.personalised.fedrep``."""
     layers = _personal_layers(spec, config)
-    more = {"own_layers": layers, "own_steps": steps_of(config)}
+    more = {"personal_layers": layers, "personal_steps": steps_of(config)}
     return personal_learner("fedrep", spec, config, federated.fedrep, STEP, **more)
 
 
 def ditto(spec, config) -> Method:
     """Builds Ditto; see ``jaxanon.federated.personalised.ditto``."""
-    more = {"own_steps": steps_of(config)}
+    more = {"personal_steps": steps_of(config)}
     return personal_learner(
         "ditto", spec, config, federated.ditto, (*STEP, "proximal_weight"), **more
     )
@@ -38,7 +38,7 @@ def ditto(spec, config) -> Method:
 def pfedme(spec, config) -> Method:
     """Builds pFedMe; see ``jaxanon.federated.personalised.pfedme``."""
     names = (*STEP, "server_learning_rate", "proximal_weight", "mix")
-    more = {"own_steps": config.personal_steps, "weighting": "clients"}
+    more = {"personal_steps": config.personal_steps, "weighting": "clients"}
     return personal_learner("pfedme", spec, config, federated.pfedme, names, **more)
 
 
@@ -63,7 +63,7 @@ def _personal_layers(spec, config):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OwnLayersConfig(LearnerConfig):
+class PersonalLayersConfig(LearnerConfig):
     """Settings of FedPer and FedRep."""
 
     shared_layers: int = setting(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jaxanon.argument_errors import explain
 from jaxanon.core import registry
 from jaxanon.core.method import Method
 from jaxanon.methods.blinder.blinder import BlinderConfig, blinder
@@ -145,3 +146,6 @@ def recipes(name: str) -> dict[str, registry.Recipe]:
       0.2
     """
     return dict(registry.entry(name, "anonymizer").recipes)
+
+
+explain(globals())

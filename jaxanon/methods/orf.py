@@ -106,7 +106,7 @@ def orf(spec, config) -> Method:
         spec,
         source,
         init_fn=init_fn,
-        players=(),
+        components=(),
         hyper={},
         anonymize_fn=anonymize_fn,
         finish_fn=add,

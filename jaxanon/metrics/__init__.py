@@ -1,5 +1,6 @@
 """Metrics of utility, privacy and distortion."""
 
+from jaxanon.argument_errors import explain
 from jaxanon.metrics.classification import (
     accuracy,
     balanced_accuracy,
@@ -96,3 +97,5 @@ __all__ = [
     "true_positive_rate",
     "warping_distances",
 ]
+
+explain(globals())

@@ -64,6 +64,21 @@ def _ratio(part, whole):
     return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
 
 
+def _counts(confusion):
+    """Returns a confusion matrix as an array."""
+    try:
+        confusion = np.asarray(confusion)
+    except ValueError:  # Rows of unequal lengths.
+        confusion = np.zeros(0)
+    square = confusion.ndim == 2 and confusion.shape[0] == confusion.shape[1] > 0
+    if not square or confusion.dtype.kind not in "fiu":
+        raise ValueError(
+            "confusion must be int[classes, classes], got "
+            f"{confusion.dtype}{list(confusion.shape)}; use confusion_matrix."
+        )
+    return confusion
+
+
 def accuracy(confusion) -> float:
     """Returns the fraction of windows that were predicted correctly.
 
@@ -71,6 +86,7 @@ def accuracy(confusion) -> float:
       >>> accuracy([[3, 1], [2, 2]])
       0.625
     """
+    confusion = _counts(confusion)
     return float(np.trace(confusion) / np.sum(confusion))
 
 
@@ -81,6 +97,7 @@ def recall(confusion) -> np.ndarray:
       >>> recall([[3, 1, 0], [2, 2, 0], [0, 0, 0]])
       array([0.75, 0.5 ,  nan])
     """
+    confusion = _counts(confusion)
     return _ratio(np.diag(confusion), np.sum(confusion, 1))
 
 
@@ -91,6 +108,7 @@ def precision(confusion) -> np.ndarray:
       >>> precision([[3, 2, 0], [1, 2, 0], [0, 4, 0]])
       array([0.75, 0.25,  nan])
     """
+    confusion = _counts(confusion)
     return _ratio(np.diag(confusion), np.sum(confusion, 0))
 
 
@@ -104,6 +122,7 @@ def f1(confusion) -> np.ndarray:
       >>> f1([[4, 4, 0], [4, 0, 0], [0, 0, 0]])
       array([0.5, 0. , nan])
     """
+    confusion = _counts(confusion)
     whole = np.sum(confusion, 0) + np.sum(confusion, 1)
     return _ratio(2 * np.diag(confusion), whole)
 
@@ -137,7 +156,7 @@ def chance(confusion) -> float:
       >>> chance([[3, 1, 0], [2, 2, 0], [0, 0, 0]])
       0.5
     """
-    return float(1 / np.count_nonzero(np.sum(confusion, 1)))
+    return float(1 / np.count_nonzero(np.sum(_counts(confusion), 1)))
 
 
 def majority(confusion) -> float:

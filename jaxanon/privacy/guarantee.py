@@ -26,6 +26,9 @@ class PerWeight(NamedTuple):
     most_windows: int | None = None
 
     rests_on = "weight_epsilon"
+    rounds_per_epoch = 1
+    setting = "max_rounds"
+    score_multiplier = None
 
     def trained_with(self, state) -> "PerWeight":
         """Returns the guarantee for the ε in a state's ``hyper``."""
@@ -75,8 +78,9 @@ NOT_COVERED = (SEED, DIGEST, LOSSES, SCALES)
 class Guarantee(NamedTuple):
     """Guarantee of Gaussian noise with a constant multiplier at every step.
 
-    ``PerWeight`` has the same interface: ``rounds``, ``holds``, ``most_windows``,
-    ``rests_on`` (the hyper-parameter that must not change), ``trained_with``,
+    ``PerWeight`` has the same interface: ``rounds``, ``rounds_per_epoch``, ``setting``,
+    ``holds``, ``most_windows``, ``score_multiplier`` (of separately released scores, or
+    None), ``rests_on`` (the hyper-parameter that must not change), ``trained_with``,
     ``epsilon`` and ``report``.
     """
 
@@ -94,6 +98,7 @@ class Guarantee(NamedTuple):
     not_covered: tuple[str, ...] = NOT_COVERED
 
     rests_on = "noise_multiplier"
+    score_multiplier = None
     holds = True
 
     def trained_with(self, state) -> "Guarantee":
@@ -248,14 +253,13 @@ def epochs_within_budget(method, epochs: int, *, stacklevel: int = 2) -> int:
     guarantee = method.guarantee
     if guarantee is None or guarantee.rounds is None:
         return epochs
-    most = guarantee.rounds // getattr(guarantee, "rounds_per_epoch", 1)
+    most = guarantee.rounds // guarantee.rounds_per_epoch
     if epochs <= most:
         return epochs
-    setting = getattr(guarantee, "setting", "max_rounds")
     warnings.warn(
         f"epochs should be at most {most}, the number within the privacy budget, got "
-        f"{epochs}; training stops after {most}. Set {setting}={epochs} to train for "
-        "all of them with more noise.",
+        f"{epochs}; training stops after {most}. Set {guarantee.setting}={epochs} to "
+        "train for all of them with more noise.",
         UserWarning,
         stacklevel=stacklevel + 1,
     )

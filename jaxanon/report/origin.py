@@ -1,14 +1,10 @@
 """Footer of a report: version, date, command and duration."""
 
-import contextvars
 import datetime
-import shlex
 from typing import NamedTuple
 
 from jaxanon import __version__
-
-# Words after ``jaxanon`` of the running command; None outside the command line.
-words: contextvars.ContextVar = contextvars.ContextVar("words", default=None)
+from jaxanon.core import command_line
 
 
 class Footer(NamedTuple):
@@ -34,10 +30,7 @@ def footer(duration_s: float | None = None, *, now=None) -> Footer:
     """
     now = datetime.datetime.now(datetime.UTC) if now is None else now
     date = now.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    command = "jaxanon in Python"
-    if words.get() is not None:
-        command = shlex.join(["jaxanon", *map(str, words.get())])
-    return Footer(__version__, date, command, duration_s)
+    return Footer(__version__, date, command_line.command(), duration_s)
 
 
 def duration(seconds: float) -> str:

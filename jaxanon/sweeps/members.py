@@ -77,7 +77,7 @@ def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
                 data,
                 [members[index].seed for index in group],
                 attacks=attacks,
-                judges=job.cache["classifiers", split],
+                raw_classifiers=job.cache["classifiers", split],
             )
             yield from zip(group, reports, strict=True)
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.checks import known, typed_key
 from jaxanon.kernels.clipping import factors
-from jaxanon.kernels.clipping import groups as grouping
+from jaxanon.kernels.clipping import layer_groups as grouping
 from jaxanon.kernels.clipping.api import unit_weights
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.clipping import factors
-from jaxanon.kernels.clipping import groups as grouping
+from jaxanon.kernels.clipping import layer_groups as grouping
 from jaxanon.kernels.clipping.bounded import BoundedSum
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.clipping import groups as grouping
+from jaxanon.kernels.clipping import layer_groups as grouping
 
 
 @functools.partial(

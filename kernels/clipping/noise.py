@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.checks import typed_key
 from jaxanon.kernels.clipping import factors
-from jaxanon.kernels.clipping import groups as grouping
+from jaxanon.kernels.clipping import layer_groups as grouping
 from jaxanon.kernels.clipping.bounded import BoundedSum, noise_stddevs
 from jaxanon.kernels.precision import wide
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.checks import floating, whole
-from jaxanon.kernels.dependence import neighbours
+from jaxanon.kernels.dependence import neighbors
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
@@ -66,10 +66,10 @@ def mutual_information(x, labels, mask=None, *, num_neighbors=3, block=256):
     if max_k == 0:
         m = counts
     elif x.shape[1] == 1:
-        m = neighbours.nearer_on_a_line(clean[:, 0], labels, kept, k, max_k)
+        m = neighbors.nearer_on_a_line(clean[:, 0], labels, kept, k, max_k)
     else:
         block = min(block, len(x))
-        m = neighbours.nearer_in_space(clean, labels, kept, k, max_k, block)
+        m = neighbors.nearer_in_space(clean, labels, kept, k, max_k, block)
     digamma = jax.scipy.special.digamma
     psi = lambda count: digamma(jnp.maximum(count, 1).astype(x.dtype))
     total = jnp.sum(kept)

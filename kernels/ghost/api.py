@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.clipping import groups as grouping
+from jaxanon.kernels.clipping import layer_groups as grouping
 from jaxanon.kernels.clipping.bounded import BoundedSum
 from jaxanon.kernels.ghost import clip, examples
 from jaxanon.kernels.varying import spread

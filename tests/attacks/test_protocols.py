@@ -64,13 +64,13 @@ def test_a_flip_fools_the_judge_that_reidentification_is_not():
     windows, labels = sides(400, 0)
     test, truth = sides(400, 1)
     told = []
-    judges = attacks.train_raw_classifiers(
+    raw_classifiers = attacks.train_raw_classifiers(
         jax.random.key(0), windows, {"side": labels}, {"side": 2}, test,
         attacker="logistic", progress=told.append,
     )  # fmt: skip
     assert told == ["training classifiers of side on raw windows"]
-    assert np.mean(judges.raw["side"].argmax(1) == truth) > 0.97
-    assert np.mean(judges.infer["side"](-test).argmax(1) == truth) < 0.03
+    assert np.mean(raw_classifiers.raw["side"].argmax(1) == truth) > 0.97
+    assert np.mean(raw_classifiers.infer["side"](-test).argmax(1) == truth) < 0.03
 
 
 @pytest.mark.slow

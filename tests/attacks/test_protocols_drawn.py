@@ -215,20 +215,24 @@ def test_judges_know_raw_windows_of_every_attribute(seed, labels, swap):
     sizes = {"other": 6, "one": 4} if swap else {"one": 4, "other": 5}
     level = labels["one"] + 10 * labels["other"]
     raw, test, told = windows_of(level), windows_of(level, 0.1), []
-    judges = attacks.train_raw_classifiers(
+    raw_classifiers = attacks.train_raw_classifiers(
         jax.random.key(seed), raw, labels, sizes, test,
         attacker="tree", progress=told.append,
     )  # fmt: skip
-    assert len(told) == 1 and list(judges.infer) == list(judges.raw) == list(sizes)
+    assert len(told) == 1 and list(raw_classifiers.infer) == list(
+        raw_classifiers.raw
+    ) == list(sizes)
     for name, size in sizes.items():
-        say_what_was_not_so(judges.raw[name], size, labels[name])
-        np.testing.assert_array_equal(judges.infer[name](test), judges.raw[name])
-        assert judges.infer[name](test[:0]).shape == (0, size)
+        say_what_was_not_so(raw_classifiers.raw[name], size, labels[name])
+        np.testing.assert_array_equal(
+            raw_classifiers.infer[name](test), raw_classifiers.raw[name]
+        )
+        assert raw_classifiers.infer[name](test[:0]).shape == (0, size)
     alone, *_ = sizes
     found = attacks.train_raw_classifiers(
         jax.random.key(seed), raw, labels, {alone: sizes[alone]}, test, attacker="tree"
     )
-    np.testing.assert_array_equal(found.raw[alone], judges.raw[alone])
+    np.testing.assert_array_equal(found.raw[alone], raw_classifiers.raw[alone])
 
 
 @pytest.mark.slow

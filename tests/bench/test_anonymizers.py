@@ -267,7 +267,7 @@ def test_an_entry_s_own_attacks_are_tried_with_the_others(bench, monkeypatch, tm
     one, asked = module.Bench(case, None, tmp_path, True), []
     monkeypatch.setattr(one, "train", lambda entry, seed: ("run", 0.0))
     monkeypatch.setattr(one, "as_variant", lambda entry, run, settings: run)
-    monkeypatch.setattr(one, "judges", lambda: None)
+    monkeypatch.setattr(one, "raw_classifiers", lambda: None)
     monkeypatch.setattr(one, "tell", lambda *args: None)
 
     def evaluate(run, data, *, attacks, **options):

@@ -39,8 +39,10 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
         asked.update(options, config=method.config)
         return run
 
-    def evaluate(tried, data, *, attacks, judges):
-        evaluated.append((tried.method.config.flip_probability, tried.folder, judges))
+    def evaluate(tried, data, *, attacks, raw_classifiers):
+        evaluated.append(
+            (tried.method.config.flip_probability, tried.folder, raw_classifiers)
+        )
         told = {name: {"balanced_accuracy": 0.5} for name in ("mlp", "forest")}
         return {
             "utility": {"attribute": "activity", "anonymized": {"accuracy": 0.9}},
@@ -52,11 +54,11 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
     monkeypatch.setattr(flip.ja, "train", train)
     monkeypatch.setattr(flip.front, "load", lambda smoke, preset: toy.data())
     monkeypatch.setattr(
-        flip.anonymizers, "train_raw_classifiers", lambda data: "judges"
+        flip.anonymizers, "train_raw_classifiers", lambda data: "raw_classifiers"
     )
     monkeypatch.setattr(flip.anonymizers, "evaluate", evaluate)
     monkeypatch.setattr(
-        flip, "read_of_training", lambda tried, data, judges: {"gender": 50.0}
+        flip, "read_of_training", lambda tried, data, raw_classifiers: {"gender": 50.0}
     )
     monkeypatch.setattr(sys, "argv", ["flip.py", "--json", str(rows)])
     for _ in range(2):  # Rows of the same settings are replaced.
@@ -65,7 +67,7 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
     assert (config.anonymization, config.guided) == ("probabilistic", True)
     assert {name: getattr(config, name) for name in flip.WEIGHTS} == flip.WEIGHTS
     assert (asked["epochs"], asked["seed"], asked["resume"]) == (14, 0, True)
-    assert evaluated == 2 * [(share, None, "judges") for share in flip.SHARES]
+    assert evaluated == 2 * [(share, None, "raw_classifiers") for share in flip.SHARES]
     first, *found = json.loads(rows.read_text())
     assert first == old
     assert [row["settings"]["flip_probability"] for row in found] == list(flip.SHARES)

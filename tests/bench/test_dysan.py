@@ -21,7 +21,7 @@ def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
         history = [{"round": 3 * number} for number in (1, epochs)]
         return types.SimpleNamespace(history=history)
 
-    def evaluate(run, data, *, judges):
+    def evaluate(run, data, *, raw_classifiers):
         judged = {"anonymized": {"accuracy": 0.5, "balanced_accuracy": 0.6}}
         return {
             "utility": {"attribute": "exercise", **judged},

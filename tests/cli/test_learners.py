@@ -137,8 +137,10 @@ def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
     assert "--overwrite" in capsys.readouterr().err
     # The default attackers are refused, too, if they are named.
     assert app.main(["evaluate", out, "--overwrite", "--attacks", "mlp,forest"]) == 2
-    assert "attacks, share and judges must be None" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="attacks, share and judges must be None"):
+    assert "attacks, share and raw_classifiers must be None" in capsys.readouterr().err
+    with pytest.raises(
+        ValueError, match="attacks, share and raw_classifiers must be None"
+    ):
         anonymizers.evaluate(run_folder.open_run(out), None, share=anonymizers.SHARE)
 
 

@@ -61,11 +61,11 @@ def test_help_shows_the_recipe_s_defaults(capsys):
 
 def test_settings_classes_without_defaults_keep_their_checks():
     entry = registry.entry("occupancy_gan")
-    token = recipes.arguments.words.set(["sweep", "--recipe", "paper"])
+    token = recipes.command_line.words.set(["sweep", "--recipe", "paper"])
     try:
         own = recipes.settings_class(entry)
     finally:
-        recipes.arguments.words.reset(token)
+        recipes.command_line.words.reset(token)
     assert own(classes_to_hide=("a",)).privacy_loss == "paper"
     with pytest.raises(ValueError, match="classes_to_hide must name at least one"):
         own()

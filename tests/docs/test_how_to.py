@@ -13,6 +13,7 @@ from jaxanon.evaluation import attackers
 
 FAST = ("hold-out-people", "load-data")  # Pages whose blocks do not train.
 KERNELS = documents.DOCS / "how-to" / "kernels.md"
+MODULES = "plugins"  # Its blocks are modules, which ``test_plugins`` imports.
 
 
 def _pages():
@@ -20,7 +21,8 @@ def _pages():
     return [
         pytest.param(path, marks=marked(path), id=path.stem)
         for path in documents.guides()
-        if any(what == "python" for what, _ in documents.blocks(documents.read(path)))
+        if path.stem != MODULES
+        and any(what == "python" for what, _ in documents.blocks(documents.read(path)))
     ]
 
 

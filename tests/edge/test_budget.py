@@ -297,6 +297,25 @@ def test_files_of_other_versions_are_told_as_such(path):
             edge.Budget(path)
 
 
+def test_a_budget_of_version_0_1_continues(path):
+    """Directions have the same checksum, but 0.1 describes them in other words."""
+    old = "windows that differ along what tells gender, weight (0badf00d)"
+    told = {"format": 2, "epsilon": 2.0, "neighbours": old, "releases": {"0.5": 3}}
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps(told | {"check": digest}, indent=1) + "\n")
+    new = "windows that differ only in predictors of gender, weight (0badf00d)"
+    budget = edge.Budget(path, None, new)
+    assert budget.neighbours == new and budget.left == 0.5
+    assert edge.Budget(path, 2.0, old).charge(0.25) == 0.25
+    assert budget.left == 0.25
+    assert json.loads(path.read_text())["neighbours"] == new
+    for other in ("gender, weight (00000000)", "gender (0badf00d)"):
+        with pytest.raises(ValueError, match="their epsilons do not add up"):
+            edge.Budget(path, 2.0, f"windows that differ only in predictors of {other}")
+    with pytest.raises(edge.Exhausted):
+        edge.Budget(path, 2.0, new).charge(0.5)
+
+
 def test_nonsense_under_a_right_check_is_damage(path):
     edge.Budget(path, 2.0)
     own = json.loads(path.read_text())

@@ -100,7 +100,7 @@ def cases():
 
 
 @pytest.fixture(scope="session")
-def judging():
+def trained():
     """Returns raw-data classifiers of the small data set, and their progress."""
     told = []
     made = train_raw_classifiers(data(), progress=lambda *entry: told.append(entry[:2]))
@@ -108,5 +108,5 @@ def judging():
 
 
 @pytest.fixture(scope="session")
-def judges(judging):
-    return judging[0]
+def raw_classifiers(trained):
+    return trained[0]

@@ -19,11 +19,11 @@ from jaxanon.evaluation.anonymizers import (
 
 
 @pytest.fixture(scope="module")
-def reported(cases, judges):
+def reported(cases, raw_classifiers):
     """Evaluates an anonymizer on the small data, with shared raw-data classifiers."""
 
     def report(anonymize, **options):
-        options = {**cases.QUICK, "judges": judges, **options}
+        options = {**cases.QUICK, "raw_classifiers": raw_classifiers, **options}
         return evaluate(cases.Run(anonymize), cases.data(), **options)
 
     return report
@@ -49,7 +49,7 @@ def linked(cases, new_people, tmp_path_factory):
     report = evaluate(
         cases.Run(cases.identity),
         cases.strangers(("side", "subject")),
-        judges=new_people,
+        raw_classifiers=new_people,
         output_dir=tmp_path_factory.mktemp("strangers"),
         progress=tell,
         **cases.QUICK,
@@ -152,10 +152,13 @@ def test_the_seed_decides(cases, known, reported):
     assert one != known(cases.noise, seed=1)
 
 
-def test_a_private_subject_is_linkage(cases, judges):
+def test_a_private_subject_is_linkage(cases, raw_classifiers):
     run = cases.Run(cases.identity)
     report = evaluate(
-        run, cases.data(("side", "subject")), judges=judges, **cases.QUICK
+        run,
+        cases.data(("side", "subject")),
+        raw_classifiers=raw_classifiers,
+        **cases.QUICK,
     )
     linked = report["linkage"]["attackers"]
     assert report["reidentification"]["subject"]["attackers"] == linked
@@ -189,7 +192,7 @@ def test_one_test_subject_cannot_be_linked(cases, new_people):
     report = evaluate(
         cases.Run(cases.identity),
         full._replace(test=test),
-        judges=new_people._replace(raw=raw),
+        raw_classifiers=new_people._replace(raw=raw),
         **cases.QUICK,
     )
     assert report["linkage"] is None
@@ -232,12 +235,12 @@ def test_progress_counts_to_its_total(alone, linked):
         assert told[-1][2] == "writing the report"
 
 
-def test_judges_count_their_progress(judging):
-    assert judging[1] == [(0, 1)]  # One program for all attributes.
+def test_classifiers_count_their_progress(trained):
+    assert trained[1] == [(0, 1)]  # One program for all attributes.
 
 
 @pytest.mark.slow
-def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
+def test_many_runs_train_their_own_classifiers(cases, known, alone, raw_classifiers):
     """They equal those of ``train_raw_classifiers`` to the bit, every time."""
     reports = [known(cases.identity)]
     assert alone[0] == {
@@ -245,16 +248,16 @@ def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
         "summary": evaluation_summary.of_runs(reports),
     }
     (made,) = alone[2]
-    for attribute, evidence in judges.raw.items():
+    for attribute, evidence in raw_classifiers.raw.items():
         np.testing.assert_array_equal(made.raw[attribute], evidence)
 
 
 @pytest.mark.slow
-def test_many_runs_share_judges(cases, known, judges):
+def test_many_runs_share_classifiers(cases, known, raw_classifiers):
     got = evaluate_many(
         [cases.Run(cases.identity), cases.Run(cases.noise)],
         cases.data(),
-        judges=judges,
+        raw_classifiers=raw_classifiers,
         **cases.QUICK,
     )
     reports, summary = got["reports"], got["summary"]

@@ -15,11 +15,11 @@ from jaxanon.evaluation.anonymizers import evaluate
         ("fingerprint", r"'fingerprint' needs a run with choices\(...\), got 'x'"),
     ],
 )
-def test_an_attack_on_nothing_is_refused(cases, judges, attack, message):
+def test_an_attack_on_nothing_is_refused(cases, raw_classifiers, attack, message):
     run = cases.Run(lambda key, windows: pytest.fail("too late"))
     run.method = SimpleNamespace(name="x", config={})
     with pytest.raises(ValueError, match=message):
-        evaluate(run, cases.data(), judges=judges, attacks=(attack,))
+        evaluate(run, cases.data(), raw_classifiers=raw_classifiers, attacks=(attack,))
 
 
 def relabelled(full, which, changes):
@@ -44,16 +44,16 @@ def relabelled(full, which, changes):
     ],
 )
 def test_what_data_cannot_tell_is_refused_at_the_door(
-    cases, judges, attack, which, changes, message
+    cases, raw_classifiers, attack, which, changes, message
 ):
     own = relabelled(cases.data(), which, changes)
     run = cases.Run(lambda key, windows: pytest.fail("too late"))
     run.choices = lambda key, windows: pytest.fail("too late")
     with pytest.raises(ValueError, match=message):
-        evaluate(run, own, judges=judges, attacks=(attack, "tree"))
+        evaluate(run, own, raw_classifiers=raw_classifiers, attacks=(attack, "tree"))
 
 
-def test_a_class_of_one_window_is_refused_at_the_door(cases, judges):
+def test_a_class_of_one_window_is_refused_at_the_door(cases, raw_classifiers):
     full = cases.data()
     side = np.where(np.arange(96) == 5, 1, 0)
     own = full._replace(
@@ -61,4 +61,6 @@ def test_a_class_of_one_window_is_refused_at_the_door(cases, judges):
     )
     run = cases.Run(lambda key, windows: pytest.fail("too late"))
     with pytest.raises(ValueError, match="side class 1 has one training window"):
-        evaluate(run, own, judges=judges, attacks=("tree",), share=1.0)
+        evaluate(
+            run, own, raw_classifiers=raw_classifiers, attacks=("tree",), share=1.0
+        )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxanon import attacks
-from jaxanon.evaluation import attackers, leakage, protocol
+from jaxanon.evaluation import attackers, leakage, protocol, streams
 from jaxanon.evaluation.anonymizers import evaluate, evaluate_many
 from jaxanon.evaluation.protocol import EvaluationContext
 
@@ -41,14 +41,14 @@ def invert(key, loss_fn, params, sent, window_shape, label_shape):
 
 
 @pytest.fixture(scope="module")
-def reports(cases, judges):
+def reports(cases, raw_classifiers):
     """Evaluates flipping and noise under every attack by a tree."""
     runs = [cases.Run(cases.flip_side), cases.Run(cases.noise)]
     for run in runs:
         run.client_loss, run.choices = client_loss, choices
     told, names = [], ("tree", *RETRAINED, "inversion", "fingerprint")
     tell = lambda done, total, what: told.append((done, total))
-    options = {"attacks": names, "judges": judges, "progress": tell}
+    options = {"attacks": names, "raw_classifiers": raw_classifiers, "progress": tell}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attacks, "invert_gradient", invert)
         found = evaluate_many(runs, cases.data(), **options)
@@ -123,10 +123,10 @@ def test_streams_that_data_cannot_support_are_not_measured(cases, reports):
     data = cases.data()
     sides = data.test.labels["side"]
     few = np.concatenate([np.flatnonzero(sides == 0)[:5], np.flatnonzero(sides)[:4]])
-    reason = attackers._few_streams(data, "side", few[:, None], 5)
+    reason = streams._few_streams(data, "side", few[:, None], 5)
     assert reason == "class 'right' has 4 streams of 5 windows (at least 5)"
     enough = np.concatenate([few, np.flatnonzero(sides)[4:5]])
-    assert attackers._few_streams(data, "side", enough[:, None], 5) is None
+    assert streams._few_streams(data, "side", enough[:, None], 5) is None
 
 
 def test_raw_streams_are_the_baseline(reports):
@@ -150,7 +150,7 @@ def test_two_streams_of_one_person_are_matched(reports):
         assert row["scores"]["chance"] == 1 / 3 and row["scores"]["windows"] == 3
 
 
-def test_streams_of_noise_are_matched_by_chance(cases, judges):
+def test_streams_of_noise_are_matched_by_chance(cases, raw_classifiers):
     data, told = cases.data(), lambda what: None
     trials = [
         protocol.prepare_evaluation(
@@ -158,7 +158,7 @@ def test_streams_of_noise_are_matched_by_chance(cases, judges):
         )
         for seed in range(16)
     ]
-    found = attackers.pairs(EvaluationContext(trials, [{}] * 16, judges))
+    found = streams.pairs(EvaluationContext(trials, [{}] * 16, raw_classifiers))
     for name in ("untrained", "tree"):
         own = [
             row["scores"] for rows in found for row in rows if row["attacker"] == name
@@ -225,10 +225,16 @@ def test_who_chooses_a_model_of_his_own_is_unique(reports):
 
 
 @pytest.mark.slow
-def test_the_page_shows_them(reports, cases, judges, tmp_path):
+def test_the_page_shows_them(reports, cases, raw_classifiers, tmp_path):
     run, names = cases.Run(cases.noise), ("tree", "stream", "fingerprint")
     run.choices = choices
-    evaluate(run, cases.data(), judges=judges, attacks=names, output_dir=tmp_path)
+    evaluate(
+        run,
+        cases.data(),
+        raw_classifiers=raw_classifiers,
+        attacks=names,
+        output_dir=tmp_path,
+    )
     html = (tmp_path / "report.html").read_text()
     assert "<h3>Streams of one person</h3>" in html
     assert "5 windows, mean log-odds" in html and "not measured" in html
@@ -250,25 +256,31 @@ def test_distortion_is_that_of_the_windows(reports, cases):
 
 
 @pytest.mark.slow
-def test_strangers_are_matched_too(cases, judges):
+def test_strangers_are_matched_too(cases, raw_classifiers):
     run, names = cases.Run(cases.identity), ("tree", "pairs")
-    report = evaluate(run, cases.strangers(), judges=judges, attacks=names)
+    report = evaluate(
+        run, cases.strangers(), raw_classifiers=raw_classifiers, attacks=names
+    )
     # One training subject does not suffice to learn to distinguish people; features do.
     assert [row["attacker"] for row in report["attacks"]["pairs"]] == ["untrained"]
     assert report["attacks"]["pairs"][0]["scores"]["accuracy"] == 1
 
 
-def test_the_judges_are_the_mlp_of_raw_windows(cases, judges, monkeypatch):
+def test_the_classifiers_are_the_mlp_of_raw_windows(
+    cases, raw_classifiers, monkeypatch
+):
     monkeypatch.setattr(
         protocol, "train_raw_classifiers", lambda *_: pytest.fail("once more")
     )
     run, told = cases.Run(cases.flip_side), lambda what: None
     one = protocol.prepare_evaluation(run, 0, cases.data(), ("mlp",), 0.2, told)
-    (found,) = attackers.intrusive(EvaluationContext([one], [{}], judges))
+    (found,) = attackers.intrusive(EvaluationContext([one], [{}], raw_classifiers))
     assert len(found) == 6 and {row["attacker"] for row in found} == {"mlp"}
 
 
-def test_a_class_of_one_window_within_an_activity_is_refused_at_the_door(cases, judges):
+def test_a_class_of_one_window_within_an_activity_is_refused_at_the_door(
+    cases, raw_classifiers
+):
     full = cases.data()
     labels = full.train.labels
     fast = np.flatnonzero(labels["activity"] == 1)
@@ -278,7 +290,9 @@ def test_a_class_of_one_window_within_an_activity_is_refused_at_the_door(cases, 
     run = cases.Run(lambda key, windows: pytest.fail("too late"))
     message = "side within public class 1, class 1 has one training window"
     with pytest.raises(ValueError, match=message):
-        evaluate(run, own, judges=judges, attacks=("tree", "per_class"))
+        evaluate(
+            run, own, raw_classifiers=raw_classifiers, attacks=("tree", "per_class")
+        )
 
 
 def test_every_training_has_a_key_of_its_own(cases):

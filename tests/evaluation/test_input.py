@@ -103,12 +103,10 @@ def test_output_that_does_not_do(cases):
     refuses(cases, "run.anonymize's output must be finite", cases.data(), lost)
 
 
-def test_judges_of_other_data(cases, judges):
-    less = judges._replace(infer={"side": judges.infer["side"]})
-    message = (
-        r"judges must include \['activity', 'subject'\]; create them with train_raw_cl"
-    )
-    refuses(cases, message, cases.data(), judges=less)
+def test_classifiers_of_other_data(cases, raw_classifiers):
+    less = raw_classifiers._replace(infer={"side": raw_classifiers.infer["side"]})
+    message = r"raw_classifiers must include \['activity', 'subject'\]; create them "
+    refuses(cases, message, cases.data(), raw_classifiers=less)
 
 
 def test_many_refuses_nothing_and_one_folder(cases):

@@ -46,8 +46,10 @@ def generator(data, memory, *, losses=True):
     return Run(method, state_of(True), data.spec, None, [], {})
 
 
-def found(run, data, judges):
-    report = evaluate(run, data, judges=judges, attacks=("tree", "membership"))
+def found(run, data, raw_classifiers):
+    report = evaluate(
+        run, data, raw_classifiers=raw_classifiers, attacks=("tree", "membership")
+    )
     json.dumps(report, allow_nan=False)
     rows = report["attacks"]["membership"]
     assert all(row["attribute"] == "training window" for row in rows)
@@ -60,9 +62,9 @@ def fewer_are_made(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_generator_that_copies_is_caught_by_all_that_is_asked(cases, judges):
+def test_a_generator_that_copies_is_caught_by_all_that_is_asked(cases, raw_classifiers):
     data = cases.data()
-    told = found(generator(data, data.train.windows), data, judges)
+    told = found(generator(data, data.train.windows), data, raw_classifiers)
     assert list(told) == [
         ("nearest synthetic window", "of 400"),
         ("its losses", "later"),
@@ -78,36 +80,38 @@ def test_a_generator_that_copies_is_caught_by_all_that_is_asked(cases, judges):
 
 
 @pytest.mark.slow
-def test_a_generator_that_never_saw_them_tells_nothing(cases, judges):
+def test_a_generator_that_never_saw_them_tells_nothing(cases, raw_classifiers):
     data = cases.data()
     others = cases.part(2, (0, 1, 2), 8).windows  # Like those, but distinct from them.
-    told = found(generator(data, others), data, judges)
+    told = found(generator(data, others), data, raw_classifiers)
     assert len(told) == 5
     for figures in told.values():
         assert figures["from"] < 0.5 < figures["to"] and figures["AUC"] < 0.65
 
 
 @pytest.mark.slow
-def test_windows_that_only_said_when_to_stop_are_no_members(cases, judges):
+def test_windows_that_only_said_when_to_stop_are_no_members(cases, raw_classifiers):
     data = cases.data()
     held = np.arange(len(data.train.windows)) % 2 == 0
     run = generator(data, data.train.windows[~held])
-    mixed = found(run, data, judges)["its losses", "now"]
+    mixed = found(run, data, raw_classifiers)["its losses", "now"]
     learned = lambda clients: (
         clients.mask
         & ~np.isin(clients.windows[..., 0, 0], data.train.windows[held, 0, 0])
     )
     generate = run.method.generate._replace(learned=learned)
     knows = dataclasses.replace(run, method=run.method._replace(generate=generate))
-    told = found(knows, data, judges)["its losses", "now"]
+    told = found(knows, data, raw_classifiers)["its losses", "now"]
     assert mixed["AUC"] < 0.85 and told["AUC"] > 0.95
 
 
 @pytest.mark.slow
-def test_of_other_generators_what_they_make_is_all_there_is(cases, judges):
+def test_of_other_generators_what_they_make_is_all_there_is(cases, raw_classifiers):
     data = cases.data()
     run = generator(data, data.train.windows, losses=False)
-    assert list(found(run, data, judges)) == [("nearest synthetic window", "of 400")]
+    assert list(found(run, data, raw_classifiers)) == [
+        ("nearest synthetic window", "of 400")
+    ]
     with pytest.raises(
         TypeError, match="memory cannot compute losses of windows; train priv"
     ):
@@ -129,14 +133,14 @@ def test_losses_of_many_windows_are_those_of_each(cases, monkeypatch):
         run.window_losses(jax.random.key(0), *none)
 
 
-def test_what_is_refused(cases, judges):
+def test_what_is_refused(cases, raw_classifiers):
     data = cases.data()
     run = generator(data, data.train.windows)
     mute = dataclasses.replace(run, method=run.method._replace(generate=None))
     with pytest.raises(
         ValueError, match="needs a run that generates windows, got 'memor"
     ):
-        evaluate(mute, data, judges=judges, attacks=("membership",))
+        evaluate(mute, data, raw_classifiers=raw_classifiers, attacks=("membership",))
     with pytest.raises(ValueError, match=r"at least 2 test windows of .*, got 0"):
         other = cases.strangers()
         own = dataclasses.replace(run, spec=other.spec)

@@ -15,12 +15,14 @@ HISTORY = [{"round": 10 * i, "losses": {"loss": 2.0**-i, "kl": 1.0}} for i in ra
 
 
 @pytest.fixture(scope="module")
-def written(cases, judges, tmp_path_factory):
+def written(cases, raw_classifiers, tmp_path_factory):
     """Returns (report, folder) of one evaluation that wrote its files."""
     folder = tmp_path_factory.mktemp("run")
     run = cases.Run(cases.flip_side, folder, HISTORY)
     run.method = SimpleNamespace(name="<mirror>", config={"gamma": 0.2})
-    return evaluate(run, cases.data(), judges=judges, **cases.QUICK), folder
+    return evaluate(
+        run, cases.data(), raw_classifiers=raw_classifiers, **cases.QUICK
+    ), folder
 
 
 @pytest.mark.slow
@@ -51,10 +53,16 @@ def test_every_figure_is_a_vector_and_stands_in_the_page(written):
 
 
 @pytest.mark.slow
-def test_out_comes_before_the_folder_of_the_run(cases, judges, tmp_path):
+def test_out_comes_before_the_folder_of_the_run(cases, raw_classifiers, tmp_path):
     run = cases.Run(cases.identity, tmp_path / "run")
     out = tmp_path / "new" / "out"
-    evaluate(run, cases.data(), judges=judges, output_dir=out, **cases.QUICK)
+    evaluate(
+        run,
+        cases.data(),
+        raw_classifiers=raw_classifiers,
+        output_dir=out,
+        **cases.QUICK,
+    )
     assert (out / "report.html").exists() and not (tmp_path / "run").exists()
     # Without a history there are no training curves.
     assert not (out / "training.svg").exists()

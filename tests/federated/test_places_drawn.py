@@ -58,7 +58,7 @@ def personal():
     zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
     algorithm = federated.fedper(
         *(zeros, loss_fn, federated.Steps(num_steps=1)),
-        **{"own_layers": ("v",), "num_clients": 4},
+        **{"personal_layers": ("v",), "num_clients": 4},
     )
     return algorithm, algorithm.init(jax.random.key(0))
 

@@ -47,7 +47,7 @@ REFUSED = [
     *(("atlas", "scores", WORDS), ("clusterfl", "form", WORDS)),
     *(
         ("centralized_clustering", "alone", COUNTS),
-        ("pfedme", "own_steps", [0, *COUNTS]),
+        ("pfedme", "personal_steps", [0, *COUNTS]),
     ),
     ("fedsgd_ldp", "num_steps", [0, *COUNTS]),
     ("ldp_fl", "radii", [0, *OUTSIDE]),

@@ -20,7 +20,7 @@ def ran(make, num_rounds, of_layers=False, **options):
     if of_layers:
         start = lambda key: {"base": jnp.zeros(()), "head": jnp.zeros(())}
         loss = lambda p, x, key: 0.5 * (p["base"] + p["head"] - x) ** 2
-        options |= {"own_layers": ("head",)}
+        options |= {"personal_layers": ("head",)}
     else:
         start = lambda key: jnp.zeros(())
         loss = lambda w, x, key: 0.5 * (w - x) ** 2
@@ -81,7 +81,9 @@ def test_fedrep():
     Then heads are off by 1.5 and -0.5: 2.75 and -0.25; bases by 0.75 and -0.25: 0.875
     and 0.375.
     """
-    make = lambda *args, **more: federated.fedrep(*args, ONE, own_steps=ONE, **more)
+    make = lambda *args, **more: federated.fedrep(
+        *args, ONE, personal_steps=ONE, **more
+    )
     params, own = ran(make, 2, of_layers=True, num_clients=2)
     assert params["base"] == 0.625
     np.testing.assert_array_equal(own["head"], [2.75, -0.25])

@@ -106,7 +106,7 @@ def hand_out(monkeypatch):
     from jaxanon.flower import terms
 
     def hand_out(method):
-        def build(name, spec, **settings):
+        def build(name, spec, recipe=None, **settings):
             assert (name, spec) == (method.name, method.spec)
             assert settings == dataclasses.asdict(method.config)
             return method

@@ -139,31 +139,20 @@ def test_a_served_run_goes_on_from_the_shell(
 ):
     hand_out(fedavg)
     out = tmp_path / "run"
-    words = [
-        "server",
-        "fedavg",
-        "--filters",
-        "4",
-        "--hidden-sizes",
-        "8",
-        "--local-steps",
-        "2",
-    ]
-    words += ["--batch-size", "4", "--dataset", str(file), "--public", "activity"]
-    words += [
-        "--private",
-        "gender",
-        "--address",
-        f"127.0.0.1:{port}",
-        "--min-available-clients",
-        "1",
-    ]
+    words = ["server", "fedavg", "--filters", "4", "--hidden-sizes", "8"]
+    words += ["--local-steps", "2", "--batch-size", "4", "--dataset", str(file)]
+    words += ["--public", "activity", "--private", "gender"]
+    words += ["--address", f"127.0.0.1:{port}", "--min-available-clients", "1"]
     for epochs, more in (("1", []), ("2", ["--resume"])):
-        office()
+        server = office()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             why = pool.submit(flower_client.join, f"127.0.0.1:{port}", 0, data)
             words_now = [*words, "--output-dir", str(out), "--epochs", epochs, *more]
-            assert app.main(words_now) == 0, capsys.readouterr()
+            try:
+                code = app.main(words_now)
+            finally:
+                server.closed = True  # A client waits for a server that failed.
+            assert code == 0, capsys.readouterr()
             assert (
                 why.result(20) == f"the training is done; round {epochs} was its last."
             )

@@ -66,17 +66,17 @@ def built_design(monkeypatch):
 
 
 @pytest.fixture
-def who_plays():
+def active_groups():
     """``(components, epochs) ->`` the groups trained in each epoch."""
 
-    def who_plays(players, epochs):
+    def active_groups(components, epochs):
         found = []
         for epoch in range(epochs):
             rounds = [10 * epoch, 10 * epoch + 9]  # First and last.
-            plays = [[bool(p.when_fn(number)) for p in players] for number in rounds]
+            plays = [[bool(p.when_fn(number)) for p in components] for number in rounds]
             assert plays[0] == plays[1]
-            turns = zip(players, plays[0], strict=True)
-            found.append([player.groups for player, playing in turns if playing])
+            turns = zip(components, plays[0], strict=True)
+            found.append([component.groups for component, playing in turns if playing])
         return found
 
-    return who_plays
+    return active_groups

@@ -3,17 +3,18 @@
 import datetime
 
 from jaxanon import __version__
+from jaxanon.core import command_line
 from jaxanon.report import origin, writer
 
 DAY = datetime.datetime(2030, 1, 2, 3, 4, tzinfo=datetime.UTC)
 
 
 def test_the_footer_names_the_command():
-    token = origin.words.set(["evaluate", "my run", "--seed", "1"])
+    token = command_line.words.set(["evaluate", "my run", "--seed", "1"])
     try:
         found = origin.footer(754, now=DAY)
     finally:
-        origin.words.reset(token)
+        command_line.words.reset(token)
     command = "jaxanon evaluate 'my run' --seed 1"
     assert found == (__version__, "2030-01-02 03:04 UTC", command, 754)
     assert origin.footer(now=DAY).command == "jaxanon in Python"

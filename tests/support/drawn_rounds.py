@@ -60,25 +60,25 @@ masks = st.lists(st.booleans(), min_size=12, max_size=12).map(
     lambda bits: np.reshape(bits, (CLIENTS, ROWS))
 )
 MEMBERS = {"num_clusters": 1, "members": np.ones((CLIENTS, 1))}
-OWN = {"own_layers": ("head",)}
+OWN = {"personal_layers": ("head",)}
 SETTINGS = {
     "atlas": MANY,
     "atlas of lots": MANY | {"lots": LOTS, "scores": "released"},
     "clusterfl": MANY | MEMBERS,
     "centralized_clustering": MANY | {"num_clusters": 2, "steps": Steps(num_steps=2)},
-    "ditto": MANY | {"own_steps": TWO},
+    "ditto": MANY | {"personal_steps": TWO},
     "dp_fedavg": {"steps": TWO, "cohorts": ALL, "count_stddev": 2.0},
     "fedavg": AVERAGE,
     "feddl": MANY | {"layers": ("base", "head")},
     "fedmask": MANY | {"masked_layers": ("base",)},
     "fedper": MANY | OWN,
     "fedprox": MANY,
-    "fedrep": MANY | OWN | {"own_steps": TWO},
+    "fedrep": MANY | OWN | {"personal_steps": TWO},
     "fedsgd": {},
     "fedsgd_ldp": {"lots": LOTS, "num_steps": 2, "num_clients": CLIENTS},
     "ldp_fl": MANY | {"radii": RADIUS},
     "localized": MANY,
-    "pfedme": MANY | {"own_steps": 2},
+    "pfedme": MANY | {"personal_steps": 2},
     "per_fedavg": MANY | {"second_order": False},
     "scaffold": MANY,
 }

@@ -17,6 +17,8 @@ class State(NamedTuple):
     hyper: dict
     average: None = None
 
+    own = None
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:

@@ -27,7 +27,7 @@ def keeping(size):
         lambda key: {"base": jnp.zeros(2), "head": jnp.zeros(2)},
         lambda p, x, key: square(p["base"] + p["head"], x, key),
         federated.Steps(num_steps=2, batch_size=2),
-        own_layers=("head",),
+        personal_layers=("head",),
         num_clients=7,
         rounds=federated.CohortConfig(cohort_size=size),
     )

@@ -88,16 +88,18 @@ def test_a_setting_that_another_beats_in_both_is_stopped(data):
 @pytest.mark.slow
 def test_what_is_kept_and_leaked_is_what_windows_tell(data):
     held = halving.hold_out(data)
-    judges = halving.train_classifiers(held)
+    raw_classifiers = halving.train_classifiers(held)
     grid = {"goal": [IDLE, CLEAN, WRONG]}
     runs = quick(front, data, grid=grid, epochs=1).runs
-    idle, clean, wrong = (halving.score_member(run, held, judges, 0) for run in runs)
+    idle, clean, wrong = (
+        halving.score_member(run, held, raw_classifiers, 0) for run in runs
+    )
     assert idle.utility > 0.9 and idle.leaked[0] > 0.9
     assert clean.leaked[0] < 0.7 and clean.utility > wrong.utility + 0.2
     assert wrong.leaked[0] > 0.9
     assert halving.beats(clean, wrong) and not halving.beats(idle, clean)
     lost = quick(front, data, grid={"goal": [1e30]}, epochs=1).runs[0]
-    assert halving.score_member(lost, held, judges, 0) is None
+    assert halving.score_member(lost, held, raw_classifiers, 0) is None
 
 
 def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):

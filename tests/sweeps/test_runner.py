@@ -175,9 +175,13 @@ def test_scores_are_the_figures_that_settings_are_chosen_by():
 
 
 @pytest.mark.slow
-def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
-    def fake(run, given, *, attacks, seed, judges):
-        assert given is data and judges == "judges" and attacks == ("forest",)
+def test_every_member_is_evaluated_by_the_same_classifiers(data, monkeypatch):
+    def fake(run, given, *, attacks, seed, raw_classifiers):
+        assert (
+            given is data
+            and raw_classifiers == "raw_classifiers"
+            and attacks == ("forest",)
+        )
         return fake_report(run.config["hyper"]["rate"] + seed / 4)
 
     each, groups = one_by_one(fake), []
@@ -186,7 +190,9 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
         groups.append(len(runs))
         return each(runs, *args, **options)
 
-    monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda given: "judges")
+    monkeypatch.setattr(
+        anonymizers, "train_raw_classifiers", lambda given: "raw_classifiers"
+    )
     monkeypatch.setattr(anonymizers, "evaluate_each", grouped)
     monkeypatch.setattr(sweeps_members, "GROUP", 4)
     options = {"grid": {"rate": [0.25, 0.5]}, "num_seeds": 3, "attacks": ("forest",)}

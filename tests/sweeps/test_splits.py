@@ -148,8 +148,8 @@ def test_members_of_one_split_that_are_lost_are_trained_again(
 
 @pytest.mark.slow
 def test_a_member_is_judged_by_its_own_split(splits, monkeypatch):
-    def fake(run, data, *, attacks, seed, judges):
-        assert judges is data.spec is run.spec
+    def fake(run, data, *, attacks, seed, raw_classifiers):
+        assert raw_classifiers is data.spec is run.spec
         kept = {"attribute": "activity", "anonymized": {"accuracy": seed / 2}}
         return {"utility": kept, "intrusive": {}, "reidentification": {}}
 

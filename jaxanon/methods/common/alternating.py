@@ -14,6 +14,22 @@ from jaxanon.federated.engine.algorithm import State, hyper_arrays
 class Component(NamedTuple):
     """Parameter groups that are trained with their own loss and optimizer.
 
+    The optimizer is any Optax transformation without extra arguments. It receives each
+    group as a tree, with a state of its own per group, and ``learning_rate`` says how
+    its updates are applied:
+
+    - The name of a hyper-parameter: each step subtracts that learning rate times the
+      update, so that a sweep can vary it. The optimizer has no learning rate of its
+      own; use ``optax.scale_by_adam``, not ``optax.adam``.
+    - An ``optax.Schedule``: likewise, with the learning rate at the number of the
+      component's earlier steps.
+    - ``None``: the updates are added, as by ``optax.apply_updates``. Use this for
+      complete optimizers, such as ``optax.lamb(1e-3)``.
+
+    ``optax.flatten`` around an element-wise optimizer keeps the compiled program small
+    for networks with many leaves. It changes the results of LAMB, LARS or Adafactor,
+    which treat each layer separately.
+
     ``loss_fn(key, params, hyper, batch, given) -> (loss, (info, aux))``: ``info`` is
     a dict of ``float[]``; ``aux`` is a dict of the groups that the forward pass
     updates, such as running statistics, and may be ``{}``. ``params`` holds all
@@ -31,17 +47,18 @@ class Component(NamedTuple):
     given_fn: Callable | None = None
     when_fn: Callable | None = None  # (round) -> bool[], whether to train; None: always
     rest_fn: Callable | None = None  # (params) -> bool[], whether to skip the round
-    # name of the hyper-parameter, one for all groups or one per group
-    learning_rate: str | tuple[str, ...] = "learning_rate"
-    # Must be element-wise: it receives a group's leaves as one vector.
-    optimizer: optax.GradientTransformation = optax.scale_by_adam()
+    # as above; a name for all groups, or a tuple with a name per group
+    learning_rate: str | tuple[str, ...] | optax.Schedule | None = "learning_rate"
+    optimizer: optax.GradientTransformation = optax.flatten(optax.scale_by_adam())
     accumulate: bool = False  # sum the gradients over the steps of a round
     gradient_fn: Callable | None = None
 
     @property
     def learning_rates(self) -> dict[str, str]:
-        """Names of the learning-rate hyper-parameters, by group."""
+        """Names of the learning-rate hyper-parameters, by group, if they are named."""
         names = self.learning_rate
+        if names is None or callable(names):
+            return {}
         names = (names,) * len(self.groups) if isinstance(names, str) else names
         return dict(zip(self.groups, names, strict=True))
 
@@ -67,7 +84,7 @@ def central(
     source: BatchSource,
     *,
     init_fn: Callable,
-    players: tuple[Component, ...],
+    components: tuple[Component, ...],
     hyper: dict,
     anonymize_fn: Callable | None = None,
     finish_fn: Callable | None = None,
@@ -83,7 +100,7 @@ def central(
       name, config, spec: fields of ``Method``.
       source: batch source.
       init_fn: ``key -> params``, a dict of groups, for one copy.
-      players: components, in the order in which they train.
+      components: components, in the order in which they train.
       hyper: hyper-parameter names and defaults, stored as arrays in the state.
       anonymize_fn: ``(key, params, windows) -> windows``, both standardised; None if
         the caller sets ``Method.anonymize``.
@@ -112,7 +129,7 @@ def central(
       >>> method = central(
       ...     "mean", None, data.spec, source,
       ...     init_fn=lambda key: {"net": jnp.ones(())},
-      ...     players=(component,), hyper={"learning_rate": 1.0},
+      ...     components=(component,), hyper={"learning_rate": 1.0},
       ...     anonymize_fn=lambda key, params, windows: windows)
       >>> prepared = method.prepare(datasets.by_client(data.train))
       >>> state, _ = method.update(
@@ -120,19 +137,15 @@ def central(
       >>> abs(float(state.params["net"])) < 1e-3  # Windows are standardised.
       True
     """
-    for component in players:
+    for component in components:
         for size in component.learning_rates.values():
             if size not in hyper:
                 raise ValueError(
                     f"hyper must have {size!r}, got {sorted(hyper)}; the component "
                     f"of {component.groups} uses it as its learning rate."
                 )
-    # Flattening keeps the compiled program small for networks with many leaves.
-    flat = lambda component: component._replace(
-        optimizer=optax.flatten(component.optimizer)
-    )
-    players = tuple(map(flat, players))
-    moved = {group: component for component in players for group in component.groups}
+    components = tuple(map(_with_scheduled_optimizer, components))
+    moved = {group: each for each in components for group in each.groups}
 
     def begin(key):
         params = init_fn(key)
@@ -151,11 +164,11 @@ def central(
         return State(jnp.zeros((), jnp.int32), params, opt_state, arrays)
 
     def one_round(key, copy, state, data):
-        draw_key, *keys = jax.random.split(key, 1 + len(players))
+        draw_key, *keys = jax.random.split(key, 1 + len(components))
         draw = lambda key: source.draw_fn(key, data, copy)
         batch = draw(draw_key)
         learned, infos = (state.params, state.opt_state), {}
-        for component, component_key in zip(players, keys, strict=True):
+        for component, component_key in zip(components, keys, strict=True):
             turn = lambda learned, component=component, key=component_key: _turn(
                 component, key, learned, state.hyper, batch, draw
             )
@@ -201,6 +214,16 @@ def central(
             source.rounds_per_epoch_fn, lambda data: source.windows_per_round, "windows"
         ),
         anonymize=None if anonymize_fn is None else anonymize,
+    )
+
+
+def _with_scheduled_optimizer(component):
+    """Moves a component's schedule of learning rates into its optimizer."""
+    if not callable(component.learning_rate):
+        return component
+    scale = optax.scale_by_learning_rate(component.learning_rate)
+    return component._replace(
+        optimizer=optax.chain(component.optimizer, scale), learning_rate=None
     )
 
 
@@ -264,12 +287,15 @@ def _step(component, key, learned, total, hyper, batch, given):
     if component.accumulate:
         total = grads = jax.tree.map(jnp.add, total, grads)
     for group, own in grads.items():
-        size = hyper[component.learning_rates[group]]
         steps, opt_state[group] = component.optimizer.update(
             own, opt_state[group], params[group]
         )
-        move = lambda param, step, size=size: param - size * step
-        params[group] = jax.tree.map(move, params[group], steps)
+        if component.learning_rate is None:
+            params[group] = optax.apply_updates(params[group], steps)
+        else:
+            size = hyper[component.learning_rates[group]]
+            move = lambda param, step, size=size: param - size * step
+            params[group] = jax.tree.map(move, params[group], steps)
     aux = jax.lax.stop_gradient(aux)
     return (params | aux, opt_state), total, info
 

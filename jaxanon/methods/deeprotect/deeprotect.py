@@ -33,7 +33,7 @@ from jaxanon.models import feature_extraction
 from jaxanon.models.deeprotect import Layer
 from jaxanon.models.feature_extraction import normalize_rows
 
-OPTIMIZERS = {"sgd": optax.identity(), "adam": optax.scale_by_adam()}
+OPTIMIZERS = {"sgd": optax.identity(), "adam": optax.flatten(optax.scale_by_adam())}
 
 HYPER = ("mu", "beta", "weight_decay", "delta", "rho", "learning_rate")
 
@@ -204,7 +204,7 @@ def _method(spec, config, sizes, rounds):
             config.batch_size,
         ),
         init_fn=init_fn,
-        players=tuple(components),
+        components=tuple(components),
         hyper={name: getattr(config, name) for name in HYPER},
         anonymize_fn=anonymize_fn,
         finish_fn=finish_fn,

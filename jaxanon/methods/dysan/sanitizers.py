@@ -87,7 +87,7 @@ def sanitizer(
         spec,
         source,
         init_fn=init_fn,
-        players=(*sanitizers, classifiers),
+        components=(*sanitizers, classifiers),
         hyper={n: getattr(config, n) for n in ("alpha", "lambda_", "learning_rate")},
         anonymize_fn=anonymize_fn,
     )
@@ -229,9 +229,11 @@ def _classifiers(spec, nets, config, raw):
                 reported = reported + loss
             total = total + loss
         aux = {"averages": averages} | ({"watch": watches} if watches else {})
-        return total, ({"judges": reported}, aux)
+        return total, ({"classifiers": reported}, aux)
 
     adam = optax.scale_by_adam()
+    if config.early_stop:
+        adam = early_stopping.at_rest(adam)
     return Component(
         CLASSIFIERS,
         loss_fn,
@@ -240,7 +242,7 @@ def _classifiers(spec, nets, config, raw):
         given_fn=None
         if raw
         else lambda key, params, hyper, batch: nets.compose(params),
-        optimizer=early_stopping.at_rest(adam) if config.early_stop else adam,
+        optimizer=optax.flatten(adam),
     )
 
 

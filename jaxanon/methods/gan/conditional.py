@@ -231,7 +231,7 @@ def build(
         nets.spec,
         common_generator.batch_source(nets, every_class=True),
         init_fn=nets.init,
-        players=(critic, generator, common_generator.classifying(nets)),
+        components=(critic, generator, common_generator.classifying(nets)),
         hyper={name: getattr(nets.config, name) for name in hyper},
     )
     return method._replace(
@@ -265,7 +265,7 @@ def judging(nets: CGANNetworks, *, concealing: bool) -> Component:
         loss = jnp.mean(each) + jnp.mean(jax.nn.softplus(synthetic))
         return loss, ({"critic": loss}, {})
 
-    optimizer = optax.scale_by_adam(b1=MOMENTUM)
+    optimizer = optax.flatten(optax.scale_by_adam(b1=MOMENTUM))
     return Component(
         (CRITIC,),
         loss_fn,
@@ -293,7 +293,8 @@ def generating(nets: CGANNetworks, more_fn=None) -> Component:
             loss, info = loss + more, info | more_info
         return loss, (info, {})
 
-    return Component((GENERATOR,), loss_fn, optimizer=optax.scale_by_adam(b1=MOMENTUM))
+    optimizer = optax.flatten(optax.scale_by_adam(b1=MOMENTUM))
+    return Component((GENERATOR,), loss_fn, optimizer=optimizer)
 
 
 @register("cgan", config=CGANConfig, recipes=recipes.CGAN)

@@ -105,7 +105,7 @@ def timegan(spec, config) -> Method:
             spec,
             batch_source(nets),
             init_fn=nets.init,
-            players=(
+            components=(
                 embedding(nets, during(rounds, 0, ends[0])),
                 supervising(nets, during(rounds, *ends)),
                 *joint_components(nets, joint),
@@ -227,7 +227,7 @@ def judging(nets: TimeGANNetworks, when_fn) -> Component:
         learns = jax.lax.stop_gradient(loss > ENOUGH)
         return jnp.where(learns, loss, 0), ({"critic": loss}, {})
 
-    optimizer = at_rest(optax.scale_by_adam())
+    optimizer = optax.flatten(at_rest(optax.scale_by_adam()))
     return Component((CRITIC,), loss_fn, when_fn=when_fn, optimizer=optimizer)
 
 

@@ -165,7 +165,7 @@ def guided(
             nets.spec,
             generator.batch_source(nets),
             init_fn=nets.init,
-            players=(*first, denoising(nets, see_fn, after)),
+            components=(*first, denoising(nets, see_fn, after)),
             hyper={name: getattr(config, name) for name in hyper},
             finish_fn=lambda key, state, data: {
                 AVERAGE: diffusion.running_mean(since(state))

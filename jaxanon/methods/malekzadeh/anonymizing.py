@@ -25,7 +25,7 @@ from jaxanon.models.malekzadeh import MalekzadehNetworks
 
 MODEL = ("encoder", "decoder")
 
-ADAM = optax.scale_by_adam(eps=1e-7)
+ADAM = optax.flatten(optax.scale_by_adam(eps=1e-7))
 
 
 def reconstruction_component(nets: MalekzadehNetworks, when_fn) -> Component:
@@ -244,7 +244,7 @@ def msda(spec, config) -> Method:
             in_phase = lambda number: (number - start) // length % 2 == second
             return lambda number: after(number) & in_phase(number)
 
-        players = (
+        components = (
             reconstruction_component(nets, during(rounds, 0, config.warm_up)),
             classifier_component(nets, turns(0)),
             anonymizing(nets, spec, turns(1), variant=config.variant),
@@ -255,7 +255,7 @@ def msda(spec, config) -> Method:
             spec,
             pool.batch_source(spec, config.batch_size),
             init_fn=nets.init,
-            players=players,
+            components=components,
             hyper=hyper(config),
             anonymize_fn=anonymize_fn(nets),
         )
@@ -347,7 +347,7 @@ def aae(spec, config) -> Method:
             spec,
             pool.batch_source(spec, config.batch_size),
             init_fn=nets.init,
-            players=aae_components(nets, spec, config, rounds),
+            components=aae_components(nets, spec, config, rounds),
             hyper=hyper(config),
             anonymize_fn=anonymize_fn(nets),
         )

@@ -144,7 +144,7 @@ def gen(spec, config) -> Method:
         lambda data: pool.rounds_per_epoch(data, config.batch_size),
         config.batch_size,
     )
-    adam = optax.scale_by_adam(eps=1e-7)
+    adam = optax.flatten(optax.scale_by_adam(eps=1e-7))
 
     def make(rounds):
         stages = (
@@ -157,7 +157,7 @@ def gen(spec, config) -> Method:
             spec,
             source,
             init_fn=init_fn,
-            players=tuple(
+            components=tuple(
                 Component((group,), loss_fn, when_fn=when_fn, optimizer=adam)
                 for group, loss_fn, when_fn in stages
             ),

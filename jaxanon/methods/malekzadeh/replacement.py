@@ -241,7 +241,7 @@ def replacing(nets: Replacement, when_fn=None) -> Component:
         loss_fn,
         when_fn=when_fn,
         learning_rate="replacer_learning_rate",
-        optimizer=optax.scale_by_adam(eps=1e-7),
+        optimizer=optax.flatten(optax.scale_by_adam(eps=1e-7)),
     )
 
 
@@ -291,7 +291,7 @@ def rae(spec, config) -> Method:
         spec,
         replacement_source(spec, config, classes),
         init_fn=nets.init,
-        players=(replacing(nets),),
+        components=(replacing(nets),),
         hyper={name: getattr(config, name) for name in HYPER},
         anonymize_fn=lambda key, params, windows: nets.rewrite(params, windows)[0],
     )
@@ -376,7 +376,7 @@ def rae_aae(spec, config) -> Method:
             spec,
             source._replace(draw_fn=draw_fn),
             init_fn=init_fn,
-            players=(first, *rest),
+            components=(first, *rest),
             hyper=hyper(config, *HYPER),
             anonymize_fn=lambda key, params, windows: rewritten(
                 key, params, replaced(params, windows)

@@ -222,7 +222,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         spec,
         source,
         init_fn=init_fn,
-        players=design.components,
+        components=design.components,
         hyper=hyper,
         anonymize_fn=anonymize_fn,
         finish_fn=finish_fn if moved else None,
@@ -371,7 +371,7 @@ def attribute_classifiers(
         spec,
         source,
         init_fn=init_fn,
-        players=(Component((GROUP,), loss_fn, learning_rate=learning_rate),),
+        components=(Component((GROUP,), loss_fn, learning_rate=learning_rate),),
         hyper=hyper,
         anonymize_fn=lambda key, params, windows: windows,
     )

@@ -130,7 +130,7 @@ def privatehub(spec, config) -> Method:
             spec,
             batch_source(nets, lots),
             init_fn=init_fn,
-            players=components,
+            components=components,
             hyper={name: getattr(config, name) for name in HYPER} | noise_hyper,
             finish_fn=finish_fn,
         )

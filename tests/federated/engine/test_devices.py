@@ -84,7 +84,7 @@ ALGORITHMS = {
         start,
         network,
         Steps(num_steps=2, batch_size=2),
-        own_layers=("head",),
+        personal_layers=("head",),
         num_clients=3,
         rounds=federated.CohortConfig(cohort_size=2),
     ),
@@ -228,7 +228,7 @@ def test_an_absent_client_keeps_what_it_had_and_the_others_go_on(
 
 def test_the_only_client_of_a_population(start, network, population):
     algorithm = federated.fedper(
-        *(start, network, Steps(num_steps=1)), own_layers=("head",), num_clients=1
+        *(start, network, Steps(num_steps=1)), personal_layers=("head",), num_clients=1
     )
     data, key = population((4,)), jax.random.key(1)
     begun = algorithm.init(jax.random.key(0))

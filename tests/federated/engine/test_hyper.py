@@ -154,7 +154,7 @@ def test_so_many_clients_there_are_not(count):
             lambda key: 0.0,
             lambda *args: 0.0,
             steps,
-            own_steps=steps,
+            personal_steps=steps,
             num_clients=count,
         )
 

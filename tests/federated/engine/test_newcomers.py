@@ -44,20 +44,22 @@ def test_layers_of_their_own_follow_shared_ones_that_rest(row, own):
     """3 is shared and fixed: from 0, v moves halfway to row - 3, twice."""
     for make, more in (
         (federated.fedper, {}),
-        (federated.fedrep, {"own_steps": ONE}),
+        (federated.fedrep, {"personal_steps": ONE}),
     ):
-        algorithm = make(zeros, layered, ONE, own_layers=("v",), num_clients=5, **more)
+        algorithm = make(
+            zeros, layered, ONE, personal_layers=("v",), num_clients=5, **more
+        )
         found = joined(algorithm, {"w": jnp.array(3.0)}, 2, row)
         assert found == {"w": 3.0, "v": own}
 
 
 @pytest.mark.parametrize(("row", "model"), [(8.0, 5.0), (4.0, 3.0)])
 def test_models_near_the_shared_one_begin_with_it(row, model):
-    ditto = federated.ditto(zero, square, ONE, own_steps=ONE, num_clients=5)
+    ditto = federated.ditto(zero, square, ONE, personal_steps=ONE, num_clients=5)
     # From 2, halfway; the proximal term of round 2 holds back the whole distance.
     assert joined(ditto, jnp.array(2.0), 1, row, proximal_weight=1.0) == model
     assert joined(ditto, jnp.array(2.0), 2, row, proximal_weight=1.0) == model
-    near = federated.pfedme(zero, square, ONE, own_steps=1, num_clients=5)
+    near = federated.pfedme(zero, square, ONE, personal_steps=1, num_clients=5)
     assert joined(near, jnp.array(2.0), 1, row, proximal_weight=2.0) == model
     for algorithm in (ditto, near):
         assert joined(algorithm, jnp.array(2.0), 0, row) == 2.0

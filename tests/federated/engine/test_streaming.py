@@ -106,7 +106,7 @@ def test_files_that_cannot_be_read(tmp_path):
     told = json.loads(about.read_text())
     for change, message in (
         ({"format": 2}, r"damaged \(the format must be 1, got 2\)"),
-        ({"num_clients": 3}, r"damaged \(2 of 3 are there\)"),
+        ({"num_clients": 3}, r"damaged \(the file must hold 3 clients, got 2\)"),
     ):
         about.write_text(json.dumps(told | change))
         with pytest.raises(ValueError, match=message):

@@ -36,9 +36,9 @@ class Case(NamedTuple):
     chunk: int | None = None
 
 
-def with_own_steps(make):
+def with_personal_steps(make):
     """Returns an algorithm with as many personal steps as shared ones."""
-    return lambda *args, **more: make(*args, own_steps=args[2], **more)
+    return lambda *args, **more: make(*args, personal_steps=args[2], **more)
 
 
 def localized(key, params, loss_fn, clients, num_rounds, options, *, learning_rate):
@@ -69,7 +69,7 @@ CASES = {
     "fedper": Case(
         *(
             federated.fedper,
-            {"own_layers": HEAD},
+            {"personal_layers": HEAD},
             {},
             personalised_reference.fedper,
             {"names": HEAD},
@@ -77,9 +77,9 @@ CASES = {
         *(joined, 1),
     ),
     "fedrep": Case(
-        with_own_steps(federated.fedrep),
+        with_personal_steps(federated.fedrep),
         *(
-            {"own_layers": HEAD},
+            {"personal_layers": HEAD},
             {},
             personalised_reference.fedrep,
             {"names": HEAD},
@@ -87,7 +87,7 @@ CASES = {
         ),
     ),
     "ditto": Case(
-        with_own_steps(federated.ditto),
+        with_personal_steps(federated.ditto),
         {},
         {"proximal_weight": 0.6},
         personalised_reference.ditto,
@@ -98,10 +98,10 @@ CASES = {
     ),
     "pfedme": Case(
         federated.pfedme,
-        {"own_steps": 2},
+        {"personal_steps": 2},
         {"server_learning_rate": 0.2, "proximal_weight": 1.5, "mix": 0.8},
         personalised_reference.pfedme,
-        {"own_steps": 2},
+        {"personal_steps": 2},
     ),
     "per_fedavg": Case(
         federated.per_fedavg,
@@ -239,7 +239,7 @@ def test_ditto_of_two_clients_by_hand():
         federated.ditto,
         {"learning_rate": 0.5, "proximal_weight": 1.0},
         2,
-        own_steps=Steps(num_steps=1),
+        personal_steps=Steps(num_steps=1),
     )
     assert state.params == 1.5
     np.testing.assert_array_equal(state.own, [2.5, 0.5, 0.0])
@@ -254,8 +254,8 @@ def test_fedrep_of_two_clients_by_hand():
         {"learning_rate": 0.5},
         start={"w": 0.0, "v": 0.0},
         loss=lambda p, x, key: QUADRATIC(p["w"] + p["v"], x, key),
-        own_layers=("v",),
-        own_steps=Steps(num_steps=1),
+        personal_layers=("v",),
+        personal_steps=Steps(num_steps=1),
     )
     np.testing.assert_array_equal(state.own["v"], [2.0, 0.0, 0.0])
     assert state.params["w"] == 0.5
@@ -274,7 +274,7 @@ def test_pfedme_of_two_clients_by_hand():
         "proximal_weight": 2.0,
         "mix": 0.5,
     }
-    state, info = two(federated.pfedme, hyper, own_steps=1)
+    state, info = two(federated.pfedme, hyper, personal_steps=1)
     np.testing.assert_array_equal(state.own, [2.0, 0.0, 0.0])
     assert state.params == 0.25 and info["loss"].tolist() == [4.0]
 
@@ -319,15 +319,17 @@ def test_says_what_was_wrong(made, network, start, population):
         Steps(num_steps=2.5)
     with pytest.raises(TypeError, match=r"batch_size must be whole, got 1\.5"):
         Steps(num_steps=1, batch_size=1.5)
-    with pytest.raises(TypeError, match=r"own_steps must be a Python int, got 1\.5"):
+    with pytest.raises(
+        TypeError, match=r"personal_steps must be a Python int, got 1\.5"
+    ):
         steps = Steps(**OPTIONS)
-        federated.pfedme(start, network, steps, own_steps=1.5, num_clients=3)
+        federated.pfedme(start, network, steps, personal_steps=1.5, num_clients=3)
     with pytest.raises(ValueError, match=r"weighting must be one of.*got 'size'"):
         CohortConfig(weighting="size")
     with pytest.raises(ValueError, match="num_clients must be >= 1, got 0"):
         made("ditto", 0)
     wrong = federated.fedper(
-        start, network, Steps(**OPTIONS), own_layers=("haed",), num_clients=3
+        start, network, Steps(**OPTIONS), personal_layers=("haed",), num_clients=3
     )
     with pytest.raises(ValueError, match=r"layers must be among .* got \['haed'\]"):
         wrong.init(jax.random.key(0))
@@ -335,5 +337,7 @@ def test_says_what_was_wrong(made, network, start, population):
     state = algorithm.init(jax.random.key(0))
     with pytest.raises(ValueError, match="population must have 4 clients"):
         algorithm.update(jax.random.key(0), state, population())
-    with pytest.raises(ValueError, match="own_steps must be >= 1, got 0"):
-        federated.pfedme(start, network, Steps(**OPTIONS), own_steps=0, num_clients=3)
+    with pytest.raises(ValueError, match="personal_steps must be >= 1, got 0"):
+        federated.pfedme(
+            start, network, Steps(**OPTIONS), personal_steps=0, num_clients=3
+        )

@@ -28,7 +28,7 @@ class Config:
     learning_rate: float = 0.5
 
 
-def _method(data, players, init=None, copies=None, draw=None, **more):
+def _method(data, components, init=None, copies=None, draw=None, **more):
     draw = draw or (lambda key, data, copy: jnp.float32(3.0))
     room = BatchSource(lambda clients: clients, draw, lambda data: 1, 7, copies)
     return central(
@@ -37,7 +37,7 @@ def _method(data, players, init=None, copies=None, draw=None, **more):
         data.spec,
         room,
         init_fn=lambda key: init or {"a": jnp.float32(1.0), "b": jnp.float32(0.0)},
-        players=players,
+        components=components,
         hyper={"learning_rate": 0.5, "other": 0.25},
         **{"anonymize_fn": lambda key, params, windows: windows} | more,
     )
@@ -83,51 +83,90 @@ def test_a_component_updates_only_its_groups(data):
 
 
 def test_steps_start_from_where_the_last_one_ended(data):
-    player = _towards("a", lambda params, batch, given: batch)(steps=3)
-    state, info = _round(_method(data, (player,)))
+    component = _towards("a", lambda params, batch, given: batch)(steps=3)
+    state, info = _round(_method(data, (component,)))
     assert state.params["a"] == 3 - 2 / 2**3
     assert info["a error"] == -2 / 2**2  # The last step.
 
 
-def test_an_optimizer_sees_a_group_as_one_vector_and_steps_as_it_would_by_leaves(data):
-    goal = {"w": jnp.array([[1.0, -2.0], [0.5, 3.0]]), "b": jnp.array([4.0])}
-    seen = []
+GOAL = {"w": jnp.array([[1.0, -2.0], [0.5, 3.0]]), "b": jnp.array([4.0])}
 
-    def update(updates, state, params=None):
-        seen.append((updates.shape, params.shape))
-        return adam.update(updates, state, params)
 
-    def loss(key, params, hyper, batch, given):
-        errors = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 4), params["net"], goal)
-        return errors["w"] + errors["b"], ({}, {})
+def _quartic(key, params, hyper, batch, given):
+    del key, hyper, batch, given
+    errors = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 4), params["net"], GOAL)
+    return errors["w"] + errors["b"], ({}, {})
 
-    adam = optax.scale_by_adam()
-    watched = optax.GradientTransformation(adam.init, update)
-    init = {"net": jax.tree.map(jnp.zeros_like, goal)}
-    player = Component(("net",), loss, optimizer=watched)
-    state, _ = _round(_method(data, (player,), init=init), rounds=3)
-    assert seen == [((5,), (5,))]
-    params, opt_state = init, adam.init(init)
-    for _ in range(3):
-        gradient = jax.grad(lambda now: loss(None, now, None, None, None)[0])(params)
-        steps, opt_state = adam.update(gradient, opt_state)
-        params = jax.tree.map(lambda param, step: param - 0.5 * step, params, steps)
-    chex.assert_trees_all_close(state.params, params, rtol=1e-6)
+
+def _by_optax(init, optimizer, steps):
+    """Returns the parameters after plain Optax steps on ``_quartic``."""
+    params, opt_state = init, optimizer.init(init)
+    for _ in range(steps):
+        gradient = jax.grad(lambda net: _quartic(0, {"net": net}, 0, 0, 0)[0])(params)
+        updates, opt_state = optimizer.update(gradient, opt_state, params)
+        params = optax.apply_updates(params, updates)
+    return params
+
+
+SCHEDULE = optax.linear_schedule(0.5, 0.0, transition_steps=4)
+
+
+@pytest.mark.parametrize(
+    ("plain", "given"),
+    [
+        (optax.adam(0.5), {}),
+        (optax.lamb(0.1), {"optimizer": optax.lamb(0.1), "learning_rate": None}),
+        (optax.lars(0.1), {"optimizer": optax.lars(0.1), "learning_rate": None}),
+        (
+            optax.lamb(0.5),
+            {"optimizer": optax.chain(optax.lamb(1.0), optax.scale(-1.0))},
+        ),
+        (
+            optax.adafactor(0.1, min_dim_size_to_factor=2),
+            {
+                "optimizer": optax.adafactor(0.1, min_dim_size_to_factor=2),
+                "learning_rate": None,
+            },
+        ),
+        (optax.adam(SCHEDULE), {"learning_rate": SCHEDULE}),
+        (
+            optax.lamb(SCHEDULE),
+            {"optimizer": optax.lamb(SCHEDULE), "learning_rate": None},
+        ),
+    ],
+    ids=["adam", "lamb", "lars", "hyper", "adafactor", "schedule", "lamb schedule"],
+)
+def test_every_optimizer_steps_as_in_optax(data, plain, given):
+    init = {"w": jnp.full((2, 2), 0.5), "b": jnp.ones(1)}
+    component = Component(("net",), _quartic, steps=3, **given)
+    method = _method(data, (component,), init={"net": init})
+    state, _ = _round(method, rounds=2)
+    expected = _by_optax(init, plain, steps=6)
+    chex.assert_trees_all_close(state.params["net"], expected, rtol=1e-5)
+
+
+def test_lamb_on_one_vector_is_another_optimizer(data):
+    init = {"w": jnp.full((2, 2), 0.5), "b": jnp.ones(1)}
+    flat = _by_optax(init, optax.flatten(optax.lamb(0.1)), steps=3)
+    by_layer = _by_optax(init, optax.lamb(0.1), steps=3)
+    assert abs(flat["w"] - by_layer["w"]).max() > 0.01
 
 
 def test_accumulate_sums_gradients(data):
-    player = _towards("a", lambda params, batch, given: batch)(steps=2, accumulate=True)
-    state, _ = _round(_method(data, (player,)))
+    component = _towards("a", lambda params, batch, given: batch)(
+        steps=2, accumulate=True
+    )
+    state, _ = _round(_method(data, (component,)))
     # First -2, to 2; then half of -2 + -1, to 3.5.
     assert state.params["a"] == 3.5
 
 
 def test_given_is_computed_once_per_round(data):
     goal = lambda params, batch, given: given
-    player = _towards("a", goal)(
+    component = _towards("a", goal)(
         steps=2, given_fn=lambda key, params, hyper, batch: params["a"] + 4
     )
-    state, _ = _round(_method(data, (player,)))
+    state, _ = _round(_method(data, (component,)))
     assert state.params["a"] == 5 - 4 / 2**2  # The goal stays at 5.
 
 
@@ -137,10 +176,10 @@ def test_fresh_batches_differ_and_stale_ones_do_not(data):
             params["a"] * batch,
             ({}, {"b": params["b"].at[0].set(batch).at[1].set(params["b"][0])}),
         )
-        player = Component(("a",), told, steps=2, fresh=fresh, **SGD)
+        component = Component(("a",), told, steps=2, fresh=fresh, **SGD)
         init = {"a": jnp.float32(1.0), "b": jnp.zeros(2)}
         draw = lambda key, data, copy: jax.random.uniform(key)
-        state, _ = _round(_method(data, (player,), init, draw=draw))
+        state, _ = _round(_method(data, (component,), init, draw=draw))
         return state.params["b"]
 
     last, before = seen(fresh=False)
@@ -159,17 +198,17 @@ def test_a_component_is_inactive_before_its_round(data):
 
 
 def test_copies_train_side_by_side_on_draws_of_their_own(data):
-    player = _towards("a", lambda params, batch, given: batch)()
+    component = _towards("a", lambda params, batch, given: batch)()
     draw = lambda key, data, copy: 10.0 * copy
-    state, info = _round(_method(data, (player,), copies=3, draw=draw))
+    state, info = _round(_method(data, (component,), copies=3, draw=draw))
     np.testing.assert_array_equal(state.params["a"], [0.5, 5.5, 10.5])
     assert info["a error"] == 1 - 10.0
 
 
 def test_finish_fn_updates_a_group(data):
-    player = _towards("a", lambda params, batch, given: batch)()
+    component = _towards("a", lambda params, batch, given: batch)()
     finish = lambda key, state, data: {"b": state.params["a"] * 2}
-    state, _ = _round(_method(data, (player,), finish_fn=finish))
+    state, _ = _round(_method(data, (component,), finish_fn=finish))
     assert state.params == {"a": 2.0, "b": 4.0}
 
 
@@ -181,14 +220,14 @@ def test_windows_are_anonymized_in_physical_units(data):
 
 
 def test_a_learning_rate_must_be_known(data):
-    player = Component(("a",), cast(Any, None), learning_rate="speed")
+    component = Component(("a",), cast(Any, None), learning_rate="speed")
     with pytest.raises(ValueError, match=r"hyper must have 'speed', got .*'other'"):
-        _method(data, (player,))
+        _method(data, (component,))
 
 
 def test_progress_counts_windows(data):
-    player = _towards("a", lambda params, batch, given: batch)()
-    method = _method(data, (player,))
+    component = _towards("a", lambda params, batch, given: batch)()
+    method = _method(data, (component,))
     assert (method.schedule.work_per_round(None), method.schedule.unit) == (
         7,
         "windows",

@@ -116,16 +116,16 @@ def test_a_private_class_that_is_not_linear_is_read_from_a_named_release(data):
     assert read[0] > 0.75 and read[1] < 0.7
 
 
-def test_each_layer_learns_in_its_turn(data, given_to_central, who_plays):
+def test_each_layer_learns_in_its_turn(data, given_to_central, active_groups):
     settings = SMALL | {"training": "greedy", "epochs_per_layer": 2}
-    players = given_to_central("deeprotect", **settings)["players"]
+    components = given_to_central("deeprotect", **settings)["components"]
     first, second = ("layer 1", "useful 1"), ("layer 2", "useful 2")
-    assert who_plays(players, 5) == [[first]] * 2 + [[second]] * 3
+    assert active_groups(components, 5) == [[first]] * 2 + [[second]] * 3
     tuned = given_to_central("deeprotect", **settings | {"training": "fine-tuned"})
     both = ("layer 1", "layer 2", "useful 1")
     turns = [[first]] * 2 + [[second]] * 2 + [[both]]
-    assert who_plays(tuned["players"], 5) == turns
-    (alone,) = given_to_central("deeprotect", **SMALL)["players"]
+    assert active_groups(tuned["components"], 5) == turns
+    (alone,) = given_to_central("deeprotect", **SMALL)["components"]
     assert alone.groups == ("layer 1", "layer 2", "useful 1")
     assert alone.when_fn is None
 
@@ -146,7 +146,7 @@ def test_the_loss_by_hand(data, given_to_central):
         None,
     )
     hyper = {**given["hyper"], "mu": 0.7, "beta": 0.2, "weight_decay": 0.3, "rho": 0.2}
-    found, (info, kept) = given["players"][1].loss_fn(
+    found, (info, kept) = given["components"][1].loss_fn(
         jax.random.key(2), params, hyper, batch, None
     )
     unit = in_range(data.spec, own, batch.windows)

@@ -80,9 +80,9 @@ def test_judges_are_told_what_the_sanitizer_makes_of_it(data, trained, monkeypat
     one(jax.random.key(0), (None, params), data.test.windows[:4], np.zeros(4, int))
     # They train, too.
     nets = sanitizers.networks(data.spec, method.config)
-    players = sanitizers._classifiers(data.spec, nets, method.config, raw=False)
+    components = sanitizers._classifiers(data.spec, nets, method.config, raw=False)
     batch = pool.draw(jax.random.key(1), trained[1], 4)
-    players.loss_fn(jax.random.key(2), params, {}, batch, None)
+    components.loss_fn(jax.random.key(2), params, {}, batch, None)
     assert len(seen) == 4
     for sides in seen:
         np.testing.assert_array_equal(sides, np.full((4, 1), said))
@@ -94,9 +94,9 @@ def test_in_the_released_turns_each_side_has_one_of_its_own(data, monkeypatch):
     monkeypatch.setattr(
         sanitizers,
         "central",
-        lambda *args, players, **more: (
-            counted.append(len(players)),
-            central(*args, players=players, **more),
+        lambda *args, components, **more: (
+            counted.append(len(components)),
+            central(*args, components=components, **more),
         )[1],
     )
     dysan(data.spec, **SMALL, optimization="vector")

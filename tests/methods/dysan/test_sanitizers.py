@@ -199,7 +199,7 @@ def test_the_released_loops_take_many_steps_and_stop_early():
             "discriminators": 25,
         }
         lasts = [float(each.last) for each in after.params["watch"].values()]
-        np.testing.assert_allclose(info["judges"], sum(lasts), rtol=1e-6)
+        np.testing.assert_allclose(info["classifiers"], sum(lasts), rtol=1e-6)
 
 
 def _plain():

@@ -122,8 +122,8 @@ def test_the_critic_s_loss_by_hand():
     batch = generator.GeneratorBatch(jnp.ones((2, 16, 2)), labels)
     soft = lambda x: np.log1p(np.exp(x))
     for concealing, real in ((True, (soft(-2) + soft(2)) / 2), (False, soft(-2))):
-        player = conditional.judging(nets, concealing=concealing)
-        loss, _ = player.loss_fn(jax.random.key(0), params, {}, batch, None)
+        component = conditional.judging(nets, concealing=concealing)
+        loss, _ = component.loss_fn(jax.random.key(0), params, {}, batch, None)
         assert float(loss) == pytest.approx(real + soft(-1), rel=1e-5)
     loss, _ = conditional.generating(nets).loss_fn(
         jax.random.key(0), params, {}, batch, None

@@ -121,12 +121,12 @@ def test_the_embedder_s_second_loss_by_its_published_weights():
     nets = timegan_networks.networks(DATA.spec, TimeGANConfig(**SMALL))
     batch = drawn(nets, data)
     params = after(0).params
-    player = MODULE.embedding_again(nets, 1, None)
+    component = MODULE.embedding_again(nets, 1, None)
     x = batch.parts[1].windows
 
     @jax.jit
     def said(params):
-        loss, _ = player.loss_fn(jax.random.key(0), params, {}, batch, None)
+        loss, _ = component.loss_fn(jax.random.key(0), params, {}, batch, None)
         latent = nets.run(params, "embedder", x)
         lost = x - nets.run(params, "recovery", latent)
         return loss, latent, lost, nets.run(params, "supervisor", latent)
@@ -150,13 +150,13 @@ def test_fine_tuning_s_loss_is_the_triplet_s_and_its_own():
     nets = timegan_networks.networks(DATA.spec, TimeGANConfig(**SMALL))
     nets = nets._replace(classifiers={name: Spectrum() for name in nets.classifiers})
     batch, params = drawn(nets, data), after(0).params
-    player = MODULE.discriminating(nets, None)
+    component = MODULE.discriminating(nets, None)
     labels = np.asarray(batch.labels["activity"])
-    assert player.groups == ("generator", "supervisor")
+    assert component.groups == ("generator", "supervisor")
 
     @jax.jit
     def said(key, same, params, hyper):
-        loss, _ = player.loss_fn(same, params, hyper, batch, None)
+        loss, _ = component.loss_fn(same, params, hyper, batch, None)
         keys = jax.random.split(key, 3)
         made = nets.make(keys[0], params, labels)
         secret = nets.make(keys[1], params, batch.negatives)
@@ -199,16 +199,18 @@ def test_a_critic_that_is_good_enough_rests(monkeypatch):
     for sure, learns in ((9.0, False), (1.0, True)):
         # Real for embedded windows, synthetic for generated ones.
         critic_says(iter([sure, -sure, -sure]))
-        player = MODULE.judging(nets, None)
-        loss, (info, _) = player.loss_fn(
+        component = MODULE.judging(nets, None)
+        loss, (info, _) = component.loss_fn(
             jax.random.key(0), after(0).params, {"gamma": 1.0}, batch, None
         )
         assert float(info["critic"]) == pytest.approx(3 * np.log1p(np.exp(-sure)), 1e-4)
         assert (float(loss) > 0) == learns
     # Adam's momentum does not move it either.
     zeros = {"w": jnp.zeros(2)}
-    _, moved = player.optimizer.update({"w": jnp.ones(2)}, player.optimizer.init(zeros))
-    steps, still = player.optimizer.update(zeros, moved)
+    _, moved = component.optimizer.update(
+        {"w": jnp.ones(2)}, component.optimizer.init(zeros)
+    )
+    steps, still = component.optimizer.update(zeros, moved)
     assert not steps["w"].any()
     jax.tree.map(np.testing.assert_array_equal, still, moved)
 

@@ -24,12 +24,12 @@ SMALL = {
 MODEL, READERS = ("encoder", "decoder"), ("readers",)
 
 
-def test_aae_s_readers_learn_first_and_once(given_to_central, who_plays):
-    players = given_to_central("aae", **SMALL, pretraining=2)["players"]
-    assert who_plays(players, 4) == [[READERS]] * 2 + [[MODEL]] * 2
+def test_aae_s_readers_learn_first_and_once(given_to_central, active_groups):
+    components = given_to_central("aae", **SMALL, pretraining=2)["components"]
+    assert active_groups(components, 4) == [[READERS]] * 2 + [[MODEL]] * 2
     settings = {"pretraining": 2, "frozen": False}
-    players = given_to_central("aae", **SMALL, **settings)["players"]
-    assert who_plays(players, 4) == [[READERS]] * 2 + [[READERS, MODEL]] * 2
+    components = given_to_central("aae", **SMALL, **settings)["components"]
+    assert active_groups(components, 4) == [[READERS]] * 2 + [[READERS, MODEL]] * 2
 
 
 @pytest.mark.parametrize("raw", [True, False])
@@ -39,10 +39,10 @@ def test_who_shows_windows_to_the_readers(given_to_central, data, raw):
     params = jax.jit(built["init_fn"])(jax.random.key(0))
     prepared = weigh(data.spec, datasets.by_client(data.train))
     batch = draw_weighed(jax.random.key(1), prepared, 20)
-    player = built["players"][0 if raw else 1]
+    component = built["components"][0 if raw else 1]
     other = params | {"decoder": jax.tree.map(lambda leaf: 2 * leaf, params["decoder"])}
     loss = jax.jit(
-        lambda params: player.loss_fn(
+        lambda params: component.loss_fn(
             jax.random.key(2), params, {"weight_decay": 0.0}, batch, None
         )[0]
     )

@@ -19,11 +19,11 @@ SMALL = {
 MODEL, READERS = ("encoder", "decoder"), ("readers",)
 
 
-def test_msda_rebuilds_first_then_all_play(given_to_central, who_plays):
-    players = given_to_central("msda", **SMALL, warm_up=2)["players"]
-    assert who_plays(players, 4) == [[MODEL]] * 2 + [[READERS, MODEL]] * 2
-    players = given_to_central("msda", **SMALL, turn=2)["players"]
-    taken = who_plays(players, 6)
+def test_msda_rebuilds_first_then_all_play(given_to_central, active_groups):
+    components = given_to_central("msda", **SMALL, warm_up=2)["components"]
+    assert active_groups(components, 4) == [[MODEL]] * 2 + [[READERS, MODEL]] * 2
+    components = given_to_central("msda", **SMALL, turn=2)["components"]
+    taken = active_groups(components, 6)
     assert taken == [[MODEL]] + [[READERS]] * 2 + [[MODEL]] * 2 + [[READERS]]
 
 
@@ -37,13 +37,13 @@ def _given(built, data):
 def test_the_three_terms_and_their_weights(given_to_central, data):
     built = given_to_central("msda", **SMALL)
     params, batch = _given(built, data)
-    player = built["players"][-1]
+    component = built["components"][-1]
     weights = {"distortion": 0.3, "confusion": 0.7, "utility": 1.9, "weight_decay": 0.0}
     nets = built["init_fn"].__self__
 
     @jax.jit
     def found(key):
-        loss = lambda weights: player.loss_fn(key, params, weights, batch, None)
+        loss = lambda weights: component.loss_fn(key, params, weights, batch, None)
         total, (info, _) = loss(weights)
         more, _ = loss(weights | {"weight_decay": 1.0})
         latents, safe, _ = nets.rewrite(params, batch.windows, train=True)
@@ -78,7 +78,7 @@ def test_the_three_terms_and_their_weights(given_to_central, data):
 def test_readers_of_latents_learn_from_what_the_encoder_makes(given_to_central, data):
     built = given_to_central("msda", **SMALL, latent_hidden_sizes=(12,))
     params, batch = _given(built, data)
-    reading = built["players"][1]
+    reading = built["components"][1]
     assert reading.groups == READERS
 
     @jax.jit

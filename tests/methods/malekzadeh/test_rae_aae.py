@@ -36,14 +36,14 @@ def _four(data):
     return data._replace(spec=spec, train=part(data.train), test=part(data.test))
 
 
-def test_rae_aae_s_players_take_turns(given_to_central, data):
+def test_rae_aae_s_components_take_turns(given_to_central, data):
     spec, epochs = _four(data).spec, {"replacing": 2, "pretraining": 1}
     given = given_to_central("rae_aae", spec, **SMALL, **WIDTHS, **epochs)
     playing = [
         [
-            player.groups[0]
-            for player in given["players"]
-            if bool(player.when_fn(number))
+            component.groups[0]
+            for component in given["components"]
+            if bool(component.when_fn(number))
         ]
         for number in (0, 19, 20, 29, 30, 99)
     ]
@@ -65,12 +65,12 @@ def test_rae_aae_reads_the_white_classes_of_replaced_windows(given_to_central, d
     # Classifiers and the second autoencoder receive the replacer's output.
     params = jax.jit(given["init_fn"])(jax.random.key(0))
     assert params["readers"]["windows"]["activity"]["Dense_1"]["kernel"].shape[1] == 1
-    _, readers, model = given["players"]
+    _, readers, model = given["components"]
     other = params | {"replacer": jax.tree.map(lambda x: 2 * x, params["replacer"])}
     hyper = given["hyper"]
-    for player in (readers, model):
+    for component in (readers, model):
         loss = jax.jit(
-            lambda params, player=player: player.loss_fn(
+            lambda params, component=component: component.loss_fn(
                 jax.random.key(1), params, hyper, batch, None
             )[0]
         )

@@ -26,8 +26,8 @@ TINY = {
 def test_the_classification_layer_works_with_the_encoder(built_design, data):
     settings = {"latent_dim": 3, "hidden_sizes": (5,), "alpha": 7.0, "beta": 3}
     design = built_design(BASELINES, methods.attribute_vae, data.spec, **settings)
-    (player,) = design.components
-    assert player.groups == ("encoder", "decoder", "readers") and design.by_class
+    (component,) = design.components
+    assert component.groups == ("encoder", "decoder", "readers") and design.by_class
     params = design.networks.init(jax.random.key(0))
     # A single layer, from z to the classes.
     (layer,) = params["readers"]
@@ -39,7 +39,7 @@ def test_the_classification_layer_works_with_the_encoder(built_design, data):
         (hot,),
         jax.random.normal(keys[1], (6, 3)),
     )
-    found, (info, _) = player.loss_fn(
+    found, (info, _) = component.loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
     )
     # Eq. 2 adds the classification loss.

@@ -14,15 +14,15 @@ TINY = {"latent_dim": 3, "hidden_sizes": (5,)}
 
 def _loss(built_design, data, build, **settings):
     design = built_design(build.__module__, build, data.spec, **TINY, **settings)
-    (player,) = design.components
-    assert player.groups == ("encoder", "decoder") and design.by_class
+    (component,) = design.components
+    assert component.groups == ("encoder", "decoder") and design.by_class
     assert design.networks.decoder_classes == (2,) and not design.networks.classifiers
     params = design.networks.init(jax.random.key(0))
     keys = jax.random.split(jax.random.key(1), 2)
     hot = (jnp.eye(2)[jnp.arange(6) % 2],)
     noise = jax.random.normal(keys[1], (6, 3))
     batch = AutoencoderBatch(jax.random.normal(keys[0], (6, 16, 2)), hot, noise)
-    found, (info, _) = player.loss_fn(
+    found, (info, _) = component.loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
     )
     return float(found), info

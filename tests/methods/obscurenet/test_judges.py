@@ -42,7 +42,7 @@ def _counter(data):
         data.spec,
         room,
         init_fn=lambda key: {"a": jax.random.normal(key)},
-        players=(Component(("a",), loss_fn, optimizer=optax.identity()),),
+        components=(Component(("a",), loss_fn, optimizer=optax.identity()),),
         hyper=HYPER,
         anonymize_fn=lambda key, params, windows: windows,
     )

@@ -38,10 +38,10 @@ def gradient(data):
     with plain_denoiser():
         nets = nets_of(data.spec, classifier_filters=(64, 64))
     lots = guarantee_of(nets.config).lots
-    player = dp_sgd.learning(nets, lots)
+    component = dp_sgd.learning(nets, lots)
     params = jax.jit(nets.init)(jax.random.key(1))
-    moving = {group: params[group] for group in player.groups}
-    program = jax.jit(lambda *given: player.gradient_fn(jax.random.key(2), *given))
+    moving = {group: params[group] for group in component.groups}
+    program = jax.jit(lambda *given: component.gradient_fn(jax.random.key(2), *given))
 
     def gradient(batch, **hyper):
         hyper = {

@@ -131,11 +131,11 @@ def _loss(threshold, replay=0.0, scale=1.0, **settings):
     batch = told(nets, labels)._replace(positives=positives, negatives=negatives)
     hyper = {"confidence_threshold": threshold, "margin": 2.0, "condition_dropout": 0.0}
     hyper = jax.tree.map(jnp.float32, hyper | {"replay": replay})
-    player = fine_tuning.discriminating(nets, None)
+    component = fine_tuning.discriminating(nets, None)
 
     def loss(scale):
         params = {"denoiser": {"scale": scale}, "classifiers": {"activity": {}}}
-        return player.loss_fn(jax.random.key(0), params, hyper, batch, None)
+        return component.loss_fn(jax.random.key(0), params, hyper, batch, None)
 
     (total, (info, _)), slope = jax.jit(jax.value_and_grad(loss, has_aux=True))(
         jnp.float32(scale)

@@ -1,4 +1,4 @@
-"""Groups of leaves that share a bound, and checks of trees of rows."""
+"""Per-layer clipping: groups of leaves that share a clip norm, and checks of them."""
 
 import jax
 import jax.numpy as jnp
