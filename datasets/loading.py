@@ -75,7 +75,7 @@ def load(
         seed=seed,
         test_people=test_people,
     )
-    chosen = {public, *(private or ())}
+    chosen: set[str | None] = {public, *(private or ())}
     if test_people is not None or name.endswith(".npz"):
         chosen = {*attributes(data.spec)}
     held_out.check_test_classes(data, chosen)
