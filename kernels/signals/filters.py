@@ -18,8 +18,8 @@ def sosfilt(sections, x, state=None):
     neither forward nor in the gradient. Half precision is widened to float32, and the
     output is rounded once. The block matrices are computed in float64, in coordinates
     that do not amplify rounding errors, and act on deviations from the first sample:
-    low cutoffs and large offsets cost no digits. A NaN or infinity makes its channel NaN from the start of
-    its block on.
+    low cutoffs and large offsets cost no digits. A NaN or infinity makes its channel
+    NaN from the start of its block on.
 
     Args:
       sections: stable ``float[sections, 6]`` on the host with ``a0 = 1``, from
