@@ -3,8 +3,13 @@
 import jax
 import jax.numpy as jnp
 
+<<<<<<< HEAD
 from jaxanon.kernels.checks import floating, whole
 from jaxanon.kernels.dependence import neighbors
+=======
+from jaxanon.kernels.checks import fits, floating, whole
+from jaxanon.kernels.dependence import neighbours
+>>>>>>> h/rflt
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
@@ -88,6 +93,8 @@ def _class_counts(labels, mask):
 
 
 def _checked(x, labels, mask):
+    fits("x", x)
+    fits("labels", labels)
     x, labels = jnp.asarray(x), jnp.asarray(labels)
     mask = jnp.ones(labels.shape, bool) if mask is None else jnp.asarray(mask, bool)
     agree = x.ndim in (1, 2) and x.shape[:1] == labels.shape == mask.shape
