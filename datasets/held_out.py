@@ -78,11 +78,7 @@ def tested_people(data: Data) -> list[str]:
     return [people[index] for index in np.unique(data.test.labels["subject"])]
 
 
-<<<<<<< HEAD
 def check_test_classes(data: Data, chosen: Collection[str]) -> None:
-=======
-def check_test_classes(data: Data, chosen: Collection[str | None]) -> None:
->>>>>>> h/rppl
     """Checks that the test windows have two classes of each attribute to score.
 
     One class is an error if the attribute was chosen, the split is by subject, and

@@ -75,11 +75,7 @@ def load(
         seed=seed,
         test_people=test_people,
     )
-<<<<<<< HEAD
     chosen = {name for name in (public, *(private or ())) if name is not None}
-=======
-    chosen: set[str | None] = {public, *(private or ())}
->>>>>>> h/rppl
     if test_people is not None or name.endswith(".npz"):
         chosen = {*attributes(data.spec)}
     held_out.check_test_classes(data, chosen)

@@ -3,13 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-<<<<<<< HEAD
-from jaxanon.kernels.checks import floating, whole
-from jaxanon.kernels.dependence import neighbors
-=======
 from jaxanon.kernels.checks import fits, floating, whole
-from jaxanon.kernels.dependence import neighbours
->>>>>>> h/rflt
+from jaxanon.kernels.dependence import neighbors
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
