@@ -158,8 +158,9 @@ def fits(name, array) -> None:
     """Raises ValueError for a host array whose numbers JAX would change silently.
 
     Without 64-bit mode, JAX wraps large integers and rounds float64 to float32.
-    Rounding is refused where it makes numbers infinite, or where numbers above 2^24, such as  # noqa: E501
-    times since 1970, differ by less than their rounding errors. JAX arrays pass.
+    Rounding is refused where it makes numbers infinite, or where numbers above 2^24,
+    such as times since 1970, differ by less than their rounding errors. JAX arrays
+    pass.
 
     Example:
       >>> fits("rows", np.array([0.1, 1e6]))

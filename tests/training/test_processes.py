@@ -82,9 +82,7 @@ def test_devices_are_shared_out_evenly():
 def test_process_id_and_coordinator_go_together(capsys):
     words = ["train", "fedavg", "--dataset", "smartwatch", "--num-processes", "2"]
     assert app.main([*words, "--process-id", "1"]) == 2
-    assert (
-        "--process-id requires --coordinator-address" in capsys.readouterr().err
-    )
+    assert "--process-id requires --coordinator-address" in capsys.readouterr().err
     words += ["--process-id", "2", "--coordinator-address", "127.0.0.1:1"]
     assert app.main(words) == 2
     told = capsys.readouterr()
