@@ -174,7 +174,7 @@ def recordings(context: EvaluationContext) -> list[list[dict]]:
         )
     for by_run, (_, safe) in zip(rows, released, strict=True):
         public = data.spec.public
-        evidence = context.judges.infer[public](safe)
+        evidence = context.raw_classifiers.infer[public](safe)
         scores = score(data, public, evidence)
         by_run.append(row(public, RAW_CLASSIFIER, VARIANT, scores))
     if not names:
