@@ -1,6 +1,7 @@
 """Sampling rates of recordings, from the times of all their rows."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -117,7 +118,9 @@ def nominal(rate_hz: float) -> float:
     return float(f"{rate_hz:.5g}")
 
 
-def steady(seconds: np.ndarray, rate: Rate, starts=(0,)) -> np.ndarray:
+def steady(
+    seconds: np.ndarray, rate: Rate, starts: np.ndarray | Sequence[int] = (0,)
+) -> np.ndarray:
     """Undoes the rounding of times, and spaces the rows of packets evenly.
 
     Rounded times become multiples of the nominal period if rounding explains their
@@ -160,7 +163,7 @@ def _blocks(seconds):
     if whole.any():
         return blocks[whole]
     each = [block[np.isfinite(block)] for block in blocks]
-    longest = max(each, key=len)
+    longest = each[int(np.argmax([len(block) for block in each]))]
     return longest[None] if len(longest) > 1 else None
 
 

@@ -308,9 +308,13 @@ def _from_text(values, regex, format, where):
 def _ticks(match, digits):
     """Returns nanoseconds since 1970 of rows with the match's arrangement."""
     groups = {k: match.span(k) for k, text in match.groupdict().items() if text}
-    number = lambda span: sum(
-        digits[:, at].astype(np.int64) * 10 ** (span[1] - 1 - at) for at in range(*span)
-    )
+
+    def number(span):
+        value = np.zeros(len(digits), np.int64)
+        for at in range(*span):
+            value = value * 10 + digits[:, at]
+        return value
+
     zero = np.zeros(len(digits), np.int64)
     field = lambda key, default: (
         number(groups[key]) if key in groups else zero + default

@@ -262,15 +262,16 @@ def _quotes_fit(body, delimiter) -> bool:
     """Returns whether each quote begins or ends a cell of one line, or is doubled."""
     codes = np.frombuffer(body, np.uint8)
     quotes = np.flatnonzero(codes == ord('"'))
-    if len(quotes) % 2:
-        return False
-    edges = np.frombuffer(delimiter + b"\r\n", np.uint8)
+    if len(quotes) % 2 or not len(quotes):
+        return not len(quotes)
+    is_edge = np.zeros(256, bool)
+    is_edge[np.frombuffer(delimiter + b"\r\n", np.uint8)] = True
     opening, closing = quotes[::2], quotes[1::2]
     before, after = codes[opening - 1], codes[np.minimum(closing + 1, len(codes) - 1)]
-    doubled = np.isin(opening - 1, closing)
-    begins = np.isin(before, edges) | (opening == 0) | doubled
-    ends = np.isin(after, edges) | (closing == len(codes) - 1)
-    ends |= np.isin(closing + 1, opening)
+    doubled = np.append(False, opening[1:] == closing[:-1] + 1)
+    begins = is_edge[before] | (opening == 0) | doubled
+    ends = is_edge[after] | (closing == len(codes) - 1)
+    ends[:-1] |= doubled[1:]
     if not (begins.all() and ends.all()):
         return False
     breaks = np.flatnonzero((codes == ord("\n")) | (codes == ord("\r")))
