@@ -75,7 +75,7 @@ def test_labels_that_are_missing(cases):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"attacks": ("oracle",)}, r"'tree'\] and .*'membership'\], got 'oracle'"),
+        ({"attacks": ("oracle",)}, r"'tree'\] and .*'recordings'\], got 'oracle'"),
         ({"attacks": ()}, r"attacks must be a tuple with at least one of"),
         ({"attacks": "mlp"}, r"attacks must be a tuple .* got 'mlp'"),
     ],
