@@ -56,7 +56,5 @@ def test_inputs_and_outputs_must_fit(folder, walk, tmp_path, refused, opened_onc
     npy = ("--output", tmp_path / "out.npy")
     assert "--carry applies to recordings" in error(windows, *npy, "--carry", "mood")
     assert "does not exist" in error(tmp_path / "none.csv", *safe)
-    assert "columns ['time', 'mood']" in error(
-        walk, *safe, "--time-column", "when"
-    )
+    assert "columns ['time', 'mood']" in error(walk, *safe, "--time-column", "when")
     assert not (tmp_path / "safe").exists() or not list((tmp_path / "safe").iterdir())
