@@ -304,9 +304,11 @@ def _attacked(run, folds, chosen, names, seed, share):
 
 def _folded(keys, *numbers):
     """Returns the keys with numbers folded in, stacked."""
+    data = jax.numpy.stack([jax.random.key_data(key) for key in keys])
+    keys = jax.random.wrap_key_data(data, impl=jax.random.key_impl(keys[0]))
     for number in numbers:
-        keys = [jax.random.fold_in(key, number) for key in keys]
-    return jax.numpy.stack(keys)
+        keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, number)
+    return keys
 
 
 def _check_units(run, one, seed):
