@@ -1,5 +1,8 @@
 """Conversion of columns to numbers, labels and times, with invalid cells counted."""
 
+import importlib
+from typing import Any
+
 import numpy as np
 
 from jaxanon.datasets.importing.csv_file import NULLS
@@ -44,9 +47,10 @@ def _in_range(array):
     """Returns a float array, and which numbers are infinite or outside float32."""
     if array.dtype.kind != "f" or array.dtype.itemsize == 2:
         array = array.astype(np.float64)
-    # NaN is neither above nor below.
     if not len(array):
         return array, None
+    if -MAX_VALUE <= array.min() and array.max() <= MAX_VALUE:
+        return array, None  # Nothing is missing.
     low, high = np.nanmin(array, initial=0.0), np.nanmax(array, initial=0.0)
     if -MAX_VALUE <= low and high <= MAX_VALUE:
         return array, None
@@ -56,8 +60,9 @@ def _in_range(array):
 
 def _parsed(column, decimal):
     import pyarrow as pa
-    import pyarrow.compute as pc
 
+    # Its functions are made when it is imported, which type checkers cannot see.
+    pc: Any = importlib.import_module("pyarrow.compute")
     text = pc.utf8_trim_whitespace(column)
     missing = pc.is_in(pc.utf8_lower(text), pa.array({x.lower() for x in NULLS}))
     missing = pc.or_(pc.fill_null(missing, True), pc.is_null(text))
@@ -127,7 +132,7 @@ def times(column, decimal: str = ".") -> tuple[np.ndarray, np.ndarray | None]:
         if np.isfinite(values).mean() > 0.5:
             return values, invalid
         text = column.to_numpy(zero_copy_only=False)
-        return np.where(np.equal(text, None), "", text).astype(str), None
+        return np.array(["" if x is None else x for x in text.tolist()], str), None
     return column.to_numpy(zero_copy_only=False), None
 
 

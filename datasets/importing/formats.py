@@ -1,10 +1,12 @@
 """Readers of files whose layout is more than a header and rows."""
 
 import datetime
+import importlib
 import io
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -133,11 +135,11 @@ def axivity(file: File, encoding: str | None = None) -> Frame:
 
     def fetch(numbers, texts, time):
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         found = frame.fetch(numbers, texts, time)
+        compute: Any = importlib.import_module("pyarrow.compute")
         if time is not None and pa.types.is_string(found.columns[time].type):
-            plain = pc.replace_substring_regex(found.columns[time], r" *\[.*", "")
+            plain = compute.replace_substring_regex(found.columns[time], r" *\[.*", "")
             found = found._replace(columns={**found.columns, time: plain})
         return found
 

@@ -289,7 +289,7 @@ def of_object(value, where: str, names: Sequence[str] = ()) -> Frame:
 
 
 def _mapping(value, where):
-    columns = {}
+    columns: dict[str, Callable[[], Any]] = {}
     for name, column in value.items():
         array = column if hasattr(column, "type") else np.asarray(column)
         if getattr(array, "ndim", 1) == 2:
@@ -319,7 +319,7 @@ def _array(value, where, names):
 
 
 def _pandas(frame):
-    columns = {}
+    columns: dict[str, Callable[[], Any]] = {}
     for n, name in enumerate(frame.columns):
         title = ".".join(map(str, name)) if isinstance(name, tuple) else str(name)
         columns[title] = lambda n=n: _series(frame.iloc[:, n])

@@ -82,7 +82,7 @@ def join(
         samples=np.concatenate(parts, axis=1),
         channels=tuple(name for table in tables for name in table.channels),
         units=tuple(unit for table in tables for unit in table.units),
-        times=tables[base].times[inside],
+        times=np.asarray(tables[base].times)[inside],
         labels=labels,
         subject=None,
         stem=stem,

@@ -389,10 +389,11 @@ def _read_joined(source, columns, preset):
             f"{source.where!r}: exactly one file must have the column {lost[0]!r}, got "
             f"the files {sorted(source.frames)}; name a column <file>.<column>."
         )
-    read, used = [], dict.fromkeys(sensor for sensor, _ in found.values())
+    places = {name: place for name, place in found.items() if place is not None}
+    read, used = [], dict.fromkeys(sensor for sensor, _ in places.values())
     for sensor in used:
-        its = [name for name in names if found[name][0] == sensor]
-        its_labels = {n: found[n][1] for n in labels if found[n][0] == sensor}
+        its = [name for name in names if places[name][0] == sensor]
+        its_labels = {n: places[n][1] for n in labels if places[n][0] == sensor}
         own = frame(sensor)
         time = _time(own, columns, preset)
         if time is None:
@@ -400,7 +401,7 @@ def _read_joined(source, columns, preset):
                 f"{own.where!r}: files of sensors must have a time column to join "
                 "them, got none; give time (--time)."
             )
-        indices = [found[name][1] for name in its]
+        indices = [places[name][1] for name in its]
         its_units = [_unit(own, n, preset, sensor) for n in indices]
         table = _table(own, "", its, indices, its_labels, time, None, its_units)
         stated = _time_format(own, time, preset, table)

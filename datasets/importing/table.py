@@ -69,6 +69,6 @@ class Table(NamedTuple):
     subject: Labels | None
     stem: str
     losses: collections.Counter[str]
-    first_lines: dict[str, int]
+    first_lines: dict[str, int | None]
     time_format: str | None = None
     sparse: Mapping[str, float] = types.MappingProxyType({})
