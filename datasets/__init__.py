@@ -1,6 +1,5 @@
 """Data sets of sensor windows, by name or from a file, split and stacked by client."""
 
-from jaxanon.argument_errors import explain
 from jaxanon.datasets.clients import Clients, by_client
 from jaxanon.datasets.experiments import hold_out_subjects, imbalance
 from jaxanon.datasets.exporting import export
@@ -24,5 +23,3 @@ __all__ = [
     "load",
     "names",
 ]
-
-explain(globals())

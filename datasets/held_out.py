@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def tested_people(data: Data) -> list[str]:
     return [people[index] for index in np.unique(data.test.labels["subject"])]
 
 
-def check_test_classes(data: Data, chosen: Sequence[str]) -> None:
+def check_test_classes(data: Data, chosen: Collection[str]) -> None:
     """Checks that the test windows have two classes of each attribute to score.
 
     One class is an error if the attribute was chosen, the split is by subject, and

@@ -88,7 +88,7 @@ def load(
         test_people=test_people,
         recordings=recordings,
     )
-    chosen = {public, *(private or ())}
+    chosen = {name for name in (public, *(private or ())) if name is not None}
     from_file = _is_recordings(name_or_npz, recordings)
     from_file = from_file or os.fspath(name_or_npz).endswith(".npz")
     if test_people is not None or from_file:

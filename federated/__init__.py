@@ -1,6 +1,5 @@
 """Federated learning with clients as an array axis."""
 
-from jaxanon.argument_errors import explain
 from jaxanon.federated.averaging.fedavg import fedavg
 from jaxanon.federated.averaging.fedprox import fedprox
 from jaxanon.federated.averaging.fedsgd import fedsgd
@@ -144,5 +143,3 @@ __all__ = [
     "two_points",
     "write_clients",
 ]
-
-explain(globals())

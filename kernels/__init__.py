@@ -1,6 +1,5 @@
 """Array functions for privacy and federated learning, usable in any JAX program."""
 
-from jaxanon.argument_errors import explain
 from jaxanon.kernels.aggregation import (
     coordinate_median,
     fixed_point_decode,
@@ -240,5 +239,3 @@ __all__ = [
     "weighted_sum",
     "window_statistics",
 ]
-
-explain(globals())

@@ -152,3 +152,45 @@ def one_of(name, value, choices) -> None:
             f"{name} must be one of {choices}, got {value!r}."
             f"{did_you_mean(value, choices)}"
         )
+
+
+def fits(name, array) -> None:
+    """Raises ValueError for a host array whose numbers JAX would change silently.
+
+    Without 64-bit mode, JAX wraps large integers and rounds float64 to float32.
+    Rounding is refused where it makes numbers infinite, or where numbers above 2^24,
+    such as times since 1970, differ by less than their rounding errors. JAX arrays
+    pass.
+
+    Example:
+      >>> fits("rows", np.array([0.1, 1e6]))
+    """
+    if isinstance(array, jax.Array):
+        return
+    array = np.asarray(array)
+    if array.dtype.kind not in "iuf" or not array.size:
+        return
+    kept = jax.dtypes.canonicalize_dtype(array.dtype)
+    if kept == array.dtype:
+        return
+    if array.dtype.kind in "iu":
+        limits = np.iinfo(kept)
+        wrong = (array < limits.min) | (array > limits.max)
+    else:
+        with np.errstate(over="ignore"):
+            rounded = array.astype(kept)
+        wrong = np.isfinite(array) & ~np.isfinite(rounded)
+        columns = array.reshape(-1, array.shape[-1] if array.ndim > 2 else 1)
+        finite = np.isfinite(columns)
+        size = np.max(np.abs(columns), axis=0, where=finite, initial=0)
+        low = np.min(columns, axis=0, where=finite, initial=np.inf)
+        high = np.max(columns, axis=0, where=finite, initial=-np.inf)
+        lost = (high > low) & (high - low < 16 * np.finfo(kept).eps * size)
+        wrong |= (
+            (lost & (size > 2**24))[None].repeat(len(columns), 0).reshape(array.shape)
+        )
+    if wrong.any():
+        raise ValueError(
+            f"{name} must fit in {kept.name}, got {array[wrong][0].item()!r}; subtract "
+            "an offset, number the distinct values, or enable jax_enable_x64."
+        )

@@ -145,10 +145,18 @@ def one_round(stages: RoundStages) -> Callable:
 def count_clients(clients) -> int:
     """Returns the number of clients of arrays ``[clients, ...]``.
 
+    Raises:
+      TypeError: if ``clients`` is a list, such as one of separate clients.
+
     Example:
       >>> count_clients({"x": jnp.zeros((3, 4))})
       3
     """
+    if isinstance(clients, list):
+        raise TypeError(
+            "clients must be one tree of arrays [clients, ...], got a list of "
+            f"{len(clients)}; stack separate clients by federated.stack(clients)."
+        )
     return len(jax.tree.leaves(clients)[0])
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import whole
+from jaxanon.kernels.checks import fits, whole
 
 
 class Population(NamedTuple):
@@ -24,7 +24,8 @@ def population(rows, mask) -> Population:
       mask: ``bool[clients, n]``, False where a row is padding.
 
     Raises:
-      ValueError: if shapes differ, or a client has no rows.
+      ValueError: if shapes differ, a client has no rows, or JAX would change numbers,
+        such as integers beyond int32.
 
     Example:
       >>> population({"x": np.ones((2, 3, 4))}, np.ones((2, 3), bool)).mask.shape
@@ -39,6 +40,7 @@ def population(rows, mask) -> Population:
                 f"rows{jax.tree_util.keystr(path)} must have the leading axes "
                 f"[clients, n] of mask, {mask.shape}, got shape {np.shape(leaf)}."
             )
+        fits(f"rows{jax.tree_util.keystr(path)}", leaf)
     empty = np.flatnonzero(~mask.any(axis=1))
     if len(empty) or not len(mask):
         raise ValueError(
@@ -55,7 +57,8 @@ def stack(clients) -> Population:
       clients: non-empty sequence of equal trees of arrays ``[n_c, ...]``.
 
     Raises:
-      ValueError: if a client has no rows, or its arrays differ in length.
+      ValueError: if a client has no rows, its arrays differ in length, or JAX would
+        change numbers, such as integers beyond int32.
 
     Example:
       >>> stack([np.array([1.0, 2.0]), np.array([3.0])]).rows

@@ -1,6 +1,5 @@
 """Attacks on anonymized windows and on the messages of federated clients."""
 
-from jaxanon.argument_errors import explain
 from jaxanon.attacks.attacker_data import halves
 from jaxanon.attacks.attackers import ATTACKERS, Attacker, features
 from jaxanon.attacks.auditing import Canaries, guess_canaries, one_run
@@ -88,5 +87,3 @@ __all__ = [
     "train_raw_classifiers",
     "uniqueness",
 ]
-
-explain(globals())

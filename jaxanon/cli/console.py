@@ -14,8 +14,13 @@ from rich.table import Table
 _JSON: contextvars.ContextVar[bool] = contextvars.ContextVar("json", default=False)
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise  # The error that Rich handles; Rich itself would end with status 1.
+
+
 def _console() -> Console:
-    return Console(stderr=True) if _JSON.get() else Console()
+    return _Console(stderr=_JSON.get())
 
 
 @contextlib.contextmanager

@@ -247,7 +247,7 @@ def warn_of_epochs(method, epochs: int, rounds: int | None = None) -> None:
             f"ends before its last phase begins, after epoch {least - 1}; raise epochs "
             f"or shorten the earlier phases ({names}).",
             UserWarning,
-            stacklevel=5,  # The caller of ``train``, behind ``single`` and ``explain``.
+            stacklevel=4,  # The caller of ``train``, behind ``single``.
         )
 
 

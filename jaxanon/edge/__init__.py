@@ -4,7 +4,6 @@ Requires only the standard library, NumPy and onnxruntime. To install it without
 run ``pip install --no-deps jaxanon`` and ``pip install numpy onnxruntime paho-mqtt``.
 """
 
-from jaxanon.argument_errors import explain
 from jaxanon.edge.budget import UNBOUNDED, Budget, Exhausted
 from jaxanon.edge.model import Attackers, Model, load, load_attackers
 from jaxanon.edge.stream import Stream
@@ -23,6 +22,3 @@ __all__ = [
     "load",
     "load_attackers",
 ]
-
-
-explain(globals())

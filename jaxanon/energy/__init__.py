@@ -1,6 +1,5 @@
 """Reinforcement learning that switches off devices in standby at home."""
 
-from jaxanon.argument_errors import explain
 from jaxanon.energy.agent import AgentRecord, summarize_slot
 from jaxanon.energy.config import METHODS, PFDRLConfig
 from jaxanon.energy.forecasting import (
@@ -130,5 +129,3 @@ __all__ = [
     "summarize_slot",
     "variable_price",
 ]
-
-explain(globals())

@@ -1,6 +1,5 @@
 """Evaluation of runs: utility, attacks, distortion and budgets."""
 
-from jaxanon.argument_errors import explain
 from jaxanon.evaluation.anonymizers import (
     evaluate,
     evaluate_each,
@@ -16,5 +15,3 @@ __all__ = [
     "leave_one_out",
     "train_raw_classifiers",
 ]
-
-explain(globals())

@@ -263,7 +263,7 @@ def _attacked(run, folds, chosen, names, seed, share):
     for number, name in enumerate(names):
         labels = [one.data.train.labels[name] for one in folds]
         infer_fns = fit(
-            _folded(keys, protocol.JUDGES, number),
+            _folded(keys, protocol.RAW_CLASSIFIERS, number),
             windows,
             labels,
             [spec.num_classes(name)] * len(folds),
@@ -357,7 +357,7 @@ def _summary(spec, names, rows):
             continue  # A learner has only the public attribute.
         kinds = rows[known[0]]["evidence"][name]
         target = name in spec.targets
-        scores = {}
+        scores: dict[str, dict] = {}
         for kind in kinds:
             each = {}
             for person in known:
@@ -377,7 +377,7 @@ def _summary(spec, names, rows):
             "unit": spec.targets[name].unit if target else None,
             "scores": scores,
         }
-    not_measured = {}
+    not_measured: dict[str, str | list] = {}
     if "subject" in (spec.public, *spec.private):
         not_measured["subject"] = NOT_IN_TRAINING
     if lost := [entry["subject"] for entry in persons if entry["diverged"]]:
@@ -394,7 +394,7 @@ def _score_person(spec, name, truth, values):
 
 def _over_people(scores: list[dict]) -> dict[str, dict]:
     """Returns mean, standard deviation and interval over people, by measure."""
-    found = {}
+    found: dict[str, dict] = {}
     for measure in scores[0]:
         values = np.array([one[measure] for one in scores])
         found[measure] = {

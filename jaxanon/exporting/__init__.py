@@ -1,6 +1,5 @@
 """Export of trained anonymizers and attackers as files for devices."""
 
-from jaxanon.argument_errors import explain
 from jaxanon.exporting.attackers import export_attackers
 from jaxanon.exporting.exporter import Exported, export, moved
 from jaxanon.exporting.files import write_samples
@@ -17,5 +16,3 @@ __all__ = [
     "personalised",
     "write_samples",
 ]
-
-explain(globals())

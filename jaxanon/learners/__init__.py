@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from jaxanon.argument_errors import explain
 from jaxanon.core import registry
 from jaxanon.core.method import Method
 from jaxanon.learners import atlas, averaging, clustered, personalised, private
@@ -119,6 +118,3 @@ def build(name: str, spec, **settings) -> Method:
     """
     registry.entry(name, "learner")
     return registry.build(name, spec, **settings)
-
-
-explain(globals())

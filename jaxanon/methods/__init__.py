@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from jaxanon.argument_errors import explain
 from jaxanon.core import registry
 from jaxanon.core.method import Method
 from jaxanon.methods.blinder.blinder import BlinderConfig, blinder
@@ -146,6 +145,3 @@ def recipes(name: str) -> dict[str, registry.Recipe]:
       0.2
     """
     return dict(registry.entry(name, "anonymizer").recipes)
-
-
-explain(globals())

@@ -1,6 +1,5 @@
 """Metrics of utility, privacy and distortion."""
 
-from jaxanon.argument_errors import explain
 from jaxanon.metrics.classification import (
     accuracy,
     balanced_accuracy,
@@ -97,5 +96,3 @@ __all__ = [
     "true_positive_rate",
     "warping_distances",
 ]
-
-explain(globals())

@@ -70,8 +70,8 @@ def _counts(confusion):
         confusion = np.asarray(confusion)
     except ValueError:  # Rows of unequal lengths.
         confusion = np.zeros(0)
-    square = confusion.ndim == 2 and confusion.shape[0] == confusion.shape[1] > 0
-    if not square or confusion.dtype.kind not in "fiu":
+    square = confusion.ndim == 2 and len({*confusion.shape}) == 1
+    if not square or not confusion.size or confusion.dtype.kind not in "fiu":
         raise ValueError(
             "confusion must be int[classes, classes], got "
             f"{confusion.dtype}{list(confusion.shape)}; use confusion_matrix."

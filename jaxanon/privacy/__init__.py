@@ -1,6 +1,5 @@
 """Privacy accounting, calibration of noise, and mechanisms with a sensitivity."""
 
-from jaxanon.argument_errors import explain
 from jaxanon.privacy.accounting import (
     ACCOUNTANTS,
     epsilon_spent,
@@ -44,5 +43,3 @@ __all__ = [
     "warn_of_delta",
     "warn_of_epsilon",
 ]
-
-explain(globals())

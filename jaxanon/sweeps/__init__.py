@@ -1,8 +1,5 @@
 """Sweeps over settings, seeds and splits, trained as one program."""
 
-from jaxanon.argument_errors import explain
 from jaxanon.sweeps.runner import Member, Sweep, sweep
 
 __all__ = ["Member", "Sweep", "sweep"]
-
-explain(globals())

@@ -257,7 +257,7 @@ def _warn(members):
             f"{len(broken)} of {len(members)} members have no scores, because a "
             f"network is not finite ({first}); reduce the learning rates.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
 
 

@@ -201,7 +201,7 @@ def sweep(
         )
     paid = []
     for group in plan.groups:
-        paid.append(epochs_within_budget(group.method, epochs, stacklevel=4))
+        paid.append(epochs_within_budget(group.method, epochs, stacklevel=3))
     if len({*paid}) > 1:
         raise ValueError(
             f"epochs must be <= {min(paid)}, the smallest number within all privacy "
@@ -216,7 +216,7 @@ def sweep(
             f"{private} runs train on the same data, each with a separate privacy "
             "budget; releasing all of them costs the sum of their budgets.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     for group in plan.groups:
         for split_method, split_data in zip(group.methods, every, strict=True):

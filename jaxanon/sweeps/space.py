@@ -175,7 +175,7 @@ def _possible(method, grid, hyper_fn):
         warnings.warn(
             f"{number - len(cells)} of {number} points of the grid are skipped: "
             f"{reason}",
-            stacklevel=6,
+            stacklevel=5,
         )
     return cells
 

@@ -393,7 +393,7 @@ def raise_on_lost_process(where: str):
         if not several() or str(error).startswith(LOCAL_ERRORS):
             raise
         raise ProcessLost(
-            f"one of the other {jax.process_count() - 1} processes was lost {where}. "
+            f"another of the {jax.process_count()} processes was lost {where}. "
             "Restart all processes with resume=True (--resume). JAX: "
             f"{checks.first_line(error)[:200]}"
         ) from error

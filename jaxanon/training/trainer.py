@@ -108,7 +108,7 @@ def train(
         run_folder.check_available(
             output_dir, resume=resume
         )  # Before anything compiles.
-    epochs = epochs_within_budget(method, epochs, stacklevel=4)
+    epochs = epochs_within_budget(method, epochs, stacklevel=3)
     check_data(method, data)
     placement.check_devices(method, num_devices)
     hyper = dict(hyper or {})
@@ -177,7 +177,7 @@ def train(
             ledger.write(folder, method, state, asked=total)
         if watch is not None:
             watch.write(folder)
-    metrics_log.warn(history[before:], state.hyper, stacklevel=4)
+    metrics_log.warn(history[before:], state.hyper, stacklevel=3)
     return Run(method, state, data.spec, folder, history, config)
 
 

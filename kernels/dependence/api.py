@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import floating, whole
+from jaxanon.kernels.checks import fits, floating, whole
 from jaxanon.kernels.dependence import neighbors
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
@@ -88,6 +88,8 @@ def _class_counts(labels, mask):
 
 
 def _checked(x, labels, mask):
+    fits("x", x)
+    fits("labels", labels)
     x, labels = jnp.asarray(x), jnp.asarray(labels)
     mask = jnp.ones(labels.shape, bool) if mask is None else jnp.asarray(mask, bool)
     agree = x.ndim in (1, 2) and x.shape[:1] == labels.shape == mask.shape

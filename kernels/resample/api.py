@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import floating, positive, typed_key, whole
+from jaxanon.kernels.checks import fits, floating, positive, typed_key, whole
 from jaxanon.kernels.resample import draws, tables
 from jaxanon.kernels.resample.tables import BalanceTable, Rows
 
@@ -294,6 +294,8 @@ def draw_balanced(
 
 
 def _rows(x, labels, mask):
+    fits("x", x)
+    fits("labels", labels)
     x, labels, mask = jnp.asarray(x), jnp.asarray(labels), jnp.asarray(mask, bool)
     if not jnp.issubdtype(labels.dtype, jnp.integer):
         raise TypeError(f"labels must be integers, got {labels.dtype}.")

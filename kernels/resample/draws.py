@@ -5,6 +5,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.precision import wide
+
 
 class Picks(NamedTuple):
     """Rows to create: ``x[row] + u (x[neighbor] - x[row])``; all ``[m]``."""
@@ -62,7 +64,11 @@ def from_balanced(key, table, samples_per_class, num, client=None) -> Picks:
 
 def make(x, picks, client=None):
     """Computes the rows that ``picks`` describes."""
-    row = at(x, client, picks.row)
-    u = picks.u.astype(x.dtype).reshape((-1,) + (1,) * (row.ndim - 1))
-    made = row + u * (at(x, client, picks.neighbor) - row)
-    return jnp.where(picks.mask.reshape(u.shape), made, 0)
+    row, neighbor = (at(x, client, i) for i in (picks.row, picks.neighbor))
+    mask = picks.mask.reshape((-1,) + (1,) * (row.ndim - 1))
+    dtype = wide(x.dtype)
+    u = picks.u.astype(dtype).reshape(mask.shape)
+    start, end = row.astype(dtype), neighbor.astype(dtype)
+    # The difference of large rows overflows, half of it does not.
+    step = u * (end / 2 - start / 2)
+    return jnp.where(mask, start + step + step, 0).astype(x.dtype)

@@ -42,13 +42,13 @@ FOLDERS = {
 }
 
 
-def refused(capsys, words):
+def refused(capfd, words):
     """Runs a command; returns the line with which it ends."""
     try:
         status = app.main(words)
     except SystemExit as ended:
         status = ended.code
-    lines = capsys.readouterr().err.splitlines()
+    lines = capfd.readouterr().err.splitlines()
     assert status == 2, lines
     lines = [line for line in lines if "error: " in line]
     assert len(lines) == 1
@@ -57,7 +57,7 @@ def refused(capsys, words):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_folders_that_hold_no_run(command, tmp_path, monkeypatch, capsys):
+def test_folders_that_hold_no_run(command, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     for name, files in FOLDERS.items():
         folder = tmp_path / name
@@ -66,26 +66,26 @@ def test_folders_that_hold_no_run(command, tmp_path, monkeypatch, capsys):
             for file, content in files.items():
                 (folder / file).write_bytes(content)
         words = COMMANDS[command].split()
-        refused(capsys, [str(folder) if word == "RUN" else word for word in words])
+        refused(capfd, [str(folder) if word == "RUN" else word for word in words])
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_files_with_other_content(command, tmp_path, monkeypatch, capsys):
+def test_files_with_other_content(command, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     contents = {"a.npz": b"PK\x03\x04", "b.npz": b"", "c.csv": b"\xff\x00\n1"}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
         words = [name if word == "RUN" else word for word in COMMANDS[command].split()]
-        refused(capsys, words)
+        refused(capfd, words)
 
 
 @pytest.mark.parametrize("where", ["file/run", "/dev/full", "/proc/none/run"])
 @pytest.mark.parametrize("command", ["train", "sweep"])
-def test_folders_that_cannot_be_written(command, where, tmp_path, monkeypatch, capsys):
+def test_folders_that_cannot_be_written(command, where, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_bytes(b"")
     words = [command, "blinder", "--dataset", "smartwatch", "--output-dir", where]
-    refused(capsys, words)
+    refused(capfd, words)
 
 
 def test_no_home_folder(monkeypatch):
@@ -99,11 +99,11 @@ def test_no_home_folder(monkeypatch):
         store.cache_folder()
 
 
-def test_closed_output(monkeypatch, capsys):
+def test_closed_output(monkeypatch, capfd):
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w") as pipe:
         monkeypatch.setattr(sys, "stdout", pipe)
-        assert "the output pipe was closed" in refused(capsys, ["learners"])
+        assert "the output pipe was closed" in refused(capfd, ["learners"])
     monkeypatch.setattr(sys, "stdout", None)
-    assert "standard output must be open" in refused(capsys, ["learners"])
+    assert "standard output must be open" in refused(capfd, ["learners"])

@@ -15,7 +15,7 @@ def exact(multiplier, delta):
         log = stats.norm.logcdf(-half - shift) + epsilon
         return stats.norm.cdf(half - shift) - math.exp(log) - delta
 
-    return optimize.brentq(excess, 0, 1e4)
+    return optimize.brentq(excess, 0, 1e4) if excess(0) > 0 else 0.0
 
 
 def sampled(multiplier, probability, steps):

@@ -260,7 +260,7 @@ def test_a_worker_s_path_has_no_folder_that_ours_has_not(tmp_path, monkeypatch):
 def test_words_behind_ray():
     assert command._address(None) is False and command._address(()) is True
     assert command._address(("10.0.0.1:6379",)) == "10.0.0.1:6379"
-    with pytest.raises(ValueError, match="--ray takes one address, or none, got"):
+    with pytest.raises(ValueError, match="--ray must have at most one address, got"):
         command._address(("a", "b"))
 
 

@@ -73,7 +73,7 @@ def test_a_port_in_use_is_told_before_anything_waits():
 
 
 def test_devices_are_shared_out_evenly():
-    with pytest.raises(ValueError, match="multiple of num_processes=2 .* got 3"):
+    with pytest.raises(ValueError, match="multiple of num_processes=2, got 3"):
         training_processes.launch([], 2, 3)
     with pytest.raises(ValueError, match="num_processes must be >= 2, got 1"):
         training_processes.launch([], 1)
@@ -82,9 +82,7 @@ def test_devices_are_shared_out_evenly():
 def test_process_id_and_coordinator_go_together(capsys):
     words = ["train", "fedavg", "--dataset", "smartwatch", "--num-processes", "2"]
     assert app.main([*words, "--process-id", "1"]) == 2
-    assert (
-        "--process-id and --coordinator-address go together" in capsys.readouterr().err
-    )
+    assert "--process-id requires --coordinator-address" in capsys.readouterr().err
     words += ["--process-id", "2", "--coordinator-address", "127.0.0.1:1"]
     assert app.main(words) == 2
     told = capsys.readouterr()
@@ -231,7 +229,7 @@ def test_nobody_gets_the_port_that_a_launcher_named(monkeypatch):
                 found.append(port)
         return 0
 
-    monkeypatch.setattr(training_processes, "_launched", launched)
+    monkeypatch.setattr(training_processes, "_launch", launched)
     assert training_processes.launch([], 2, 2) == 0
     assert len(found) == 2
 
@@ -395,7 +393,7 @@ except ValueError as error:
     print(error, flush=True)
 
 # Half of a run, and its checkpoint gone on from by both.
-options = {"out": folder, "progress": False, "seed": 3}
+options = {"output_dir": folder, "progress": False, "seed": 3}
 training.train(method, data, epochs=1, **options)
 run = training.train(method, data, epochs=2, resume=True, **options)
 print("ROUNDS", int(run.state.round), len(run.history), flush=True)
@@ -444,7 +442,7 @@ def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):
     several[1][0].kill()
     status, said = ended(*several[0])
     assert status != 0
-    assert "another process of 2 was lost after round" in said
+    assert "another of the 2 processes was lost after round" in said
     assert "--resume" in said
     done = max(int(p.name) for p in kept.iterdir() if p.name.isdigit())
     run = run_folder.open_run(folder)

@@ -81,3 +81,12 @@ def test_sample_refuses_parts_of_clients_and_rounds(wrong):
     told = {"size": "cohort_size"}.get(wrong, wrong)
     with pytest.raises(TypeError, match=f"{told} must be a Python int, got 1.5"):
         federated.sample_cohort(jax.random.key(0), 0, **named)
+
+
+def test_a_list_of_clients_is_refused():
+    square = lambda w, x, key: 0.5 * (w - x) ** 2
+    algorithm = federated.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
+    clients = [jnp.ones(3), jnp.ones(4)]
+    state = algorithm.init(jax.random.key(0), learning_rate=0.5)
+    with pytest.raises(TypeError, match=r"a list of 2; stack .*federated.stack"):
+        federated.simulate(algorithm, jax.random.key(1), state, clients, 1)

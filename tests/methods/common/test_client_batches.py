@@ -164,7 +164,7 @@ def test_settings_reach_the_rounds(data, monkeypatch):
     # A cohort lasts an epoch: 3 activities of 20 windows, 7 per round.
     assert told["rounds_per_cohort"] == 60 // 7
     assert told["cohort_size_fn"](5) == 3
-    assert (told["averaging"], told["alone_rounds"]) == (0.9, 4)
+    assert (told["ema_decay"], told["alone_rounds"]) == (0.9, 4)
 
 
 @pytest.mark.parametrize("fresh_batches", [True, False])
