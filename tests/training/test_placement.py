@@ -54,7 +54,7 @@ def test_cores_tell_the_round_in_which_training_diverged(data, monkeypatch):
 
 def test_devices_that_there_are_not(data):
     many = placement.num_devices() + 1
-    with pytest.raises(ValueError, match=f"most the {many - 1} .* are, got {many}"):
+    with pytest.raises(ValueError, match=f"between 1 and {many - 1}, .* got {many}"):
         trainer.train(tiny(data), data, num_devices=many, progress=False)
     with pytest.raises(ValueError, match=r"devices must be between 1 and .* got 0"):
         trainer.train(tiny(data), data, num_devices=0, progress=False)

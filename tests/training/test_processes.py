@@ -127,6 +127,17 @@ def meeting():
     assert came.is_set()
 
 
+def connected(port):
+    """Returns a connection to a port that a thread is about to open."""
+    until = time.monotonic() + 10
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=10)
+        except ConnectionRefusedError:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
 def come(port, index, num_processes=3, secret=SECRET, joining_s=20):
     training_processes._meet_first(
         "127.0.0.1", port, num_processes, index, secret.encode(), joining_s
@@ -170,7 +181,7 @@ def test_an_id_is_taken_as_long_as_its_process_is_there(meeting):
 def test_strangers_neither_come_nor_keep_others_from_coming(meeting):
     port, came = meeting
     for said in (b"", b"1", b"\0" * 500, b"GET / HTTP/1.1\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as door:
+        with connected(port) as door:
             door.sendall(said)
     assert not came.is_set()
 
