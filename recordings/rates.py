@@ -102,18 +102,21 @@ def estimate(seconds: np.ndarray, expected_hz: float | None = None) -> Rate:
 
 
 def nominal(rate_hz: float) -> float:
-    """Returns a short number within 0.02 %, or the whole number within 0.3 %.
+    """Returns the rate that a sensor with this measured rate was set to.
+
+    It is a number of up to three digits within 0.02 %, a whole number up to 100 within
+    0.3 %, or else the rate with five digits.
 
     Example:
-      >>> nominal(49.93), nominal(51.2001), nominal(0.9999), nominal(1 / 60)
-      (50.0, 51.2, 1.0, 0.016667)
+      >>> nominal(49.93), nominal(51.2001), nominal(204.8003), nominal(1 / 60)
+      (50.0, 51.2, 204.8, 0.016667)
     """
-    for digits, most in ((1, 2e-4), (2, 2e-4), (3, 2e-4), (4, 2e-5)):
+    for digits in (1, 2, 3):
         short = float(f"{rate_hz:.{digits}g}")
-        if abs(rate_hz / short - 1) <= most:
+        if abs(rate_hz / short - 1) <= 2e-4:
             return short
     whole = round(rate_hz)
-    if whole and abs(rate_hz / whole - 1) <= NICE:
+    if 0 < whole <= 100 and abs(rate_hz / whole - 1) <= NICE:
         return float(whole)
     return float(f"{rate_hz:.5g}")
 

@@ -147,13 +147,14 @@ class _Converter:
         self._classes: dict[str, dict[str, int]] = {}
         self._seen: dict[str, collections.Counter[str]] = {}
         self._labels: dict[str, list[np.ndarray]] = {}
-        self._channels = self._units = None
+        self._channels: tuple[str, ...] = ()
+        self._units: tuple[str, ...] = ()
         self._stems: dict[str, str] = {}
 
     def read(self, table: Table) -> None:
         """Adds the windows of a table."""
         options, tally = self.options, self.tally
-        if self._channels is None:
+        if not self._channels:
             self._channels, self._units = table.channels, table.units
         _check_same(table, self._channels, self._units)
         if table.subject is None:
@@ -366,21 +367,22 @@ class _Writer:
     """
 
     def __init__(self, raw, thread):
-        self._raw, self._thread, self._shape = raw, thread, None
-        self._written = None
+        self._raw, self._thread = raw, thread
+        self._shape: tuple[int, ...] = ()
+        self._written: concurrent.futures.Future | None = None
 
     def add(self, windows: np.ndarray) -> None:
         """Appends windows; 0 windows delete all."""
         if self._written is not None:
             self._written.result()  # Raises if the disk is full.
         if not len(windows):
-            self._written, self._shape = None, None
+            self._written, self._shape = None, ()
             self._raw.seek(0)
             self._raw.truncate()
             return
         count = self._shape[0] if self._shape else 0
         self._shape = (count + len(windows), *windows.shape[1:])
-        block = memoryview(windows).cast("B")
+        block = windows.data.cast("B")
         self._written = self._thread.submit(self._raw.write, block)
 
     def write(self, file, arrays: dict[str, np.ndarray], about: dict) -> None:

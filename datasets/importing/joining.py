@@ -113,7 +113,7 @@ def interpolate(at, own, values, step) -> np.ndarray:
 
     Example:
       >>> interpolate(np.arange(5.0), np.array([0.0, 2.0]), np.array([0.0, 4.0]), 2.0)
-      array([ 0.,  2.,  4.,  4.,  4.])
+      array([0., 2., 4., 4., 4.])
     """
     present = np.isfinite(values)
     own, values = own[present], values[present]

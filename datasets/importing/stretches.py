@@ -104,12 +104,12 @@ def recordings(
         )
         seconds, format = parsed.seconds, parsed.format
     codes = combine(table.labels, count)
+    rate = rates.Rate(math.nan if rate_hz is None else rate_hz, "regular", 0.0)
     for person, rows in _people(table, tally):
         part = lambda array, rows=rows: array if rows is None else array[rows]
         samples, code = part(table.samples), part(codes)
         if seconds is None:
-            second = np.arange(len(samples)) / rate_hz
-            rate = rates.Rate(float(rate_hz or 0), "regular", 0.0)
+            second = np.arange(len(samples)) / rate.rate_hz
             complete = _complete(samples, code, second, table, tally)
         else:
             second = part(seconds)
@@ -118,9 +118,9 @@ def recordings(
             complete = _without_repeats(samples, second, complete, table, tally)
         if complete is not None:
             second, samples, code = second[complete], samples[complete], code[complete]
-        whole = Recording(table.source, person, second, samples, code, None, format)
+        whole = Recording(table.source, person, second, samples, code, rate, format)
         if seconds is None:
-            yield whole._replace(rate=rate)
+            yield whole
         else:
             yield from _by_rate(whole, rate_hz)
 

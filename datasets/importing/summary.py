@@ -195,7 +195,7 @@ def _losses(summary):
     events = summary["events"]
     if events:
         each = ", ".join(f"{count} {name}" for name, count in events.items())
-        text += ["", f"On the way: {each}."]
+        text += ["", f"Events: {each}."]
     return [*text, ""]
 
 

@@ -235,3 +235,17 @@ def test_the_command_counts_what_it_made(folder, capsys):
         assert capsys.readouterr().out.splitlines() == table[:-1]
     assert app.main(words) == 2
     assert "exists; pass overwrite=True (--overwrite)" in capsys.readouterr().err
+
+
+def test_the_command_takes_formats_bins_and_gaps(tmp_path, capsys):
+    lines = [f"02.03.2026 08:00:{i / 10:04.1f},{i},{i}" for i in range(40)]
+    (tmp_path / "ann.csv").write_text("\n".join(["t,x,age", *lines]))
+    words = ["datasets", "import", str(tmp_path / "ann.csv"), "--channels", "x"]
+    words += ["--output", str(tmp_path / "own.npz"), "--labels", "age", "--time", "t"]
+    words += ["--time-format", "%d.%m.%Y %H:%M:%S.%f", "--max-gap-s", "0.5"]
+    words += ["--length", "8", "--resample", "no", "--allow-lost"]
+    assert app.main([*words, "--bins", "age=10,35"]) == 0
+    shown = capsys.readouterr().out
+    assert "times in %d.%m.%Y" in shown and "No window: age '>=35'." in shown
+    assert app.main([*words, "--bins", "age:10", "--overwrite"]) == 2
+    assert "bins must be like age=30,50, got 'age:10'" in capsys.readouterr().err
