@@ -40,6 +40,7 @@ def _by_attribute(report, title) -> Table:
         table.add_column(column)
     for column in ("score", "95 % interval", "balanced accuracy", "AUC", "chance"):
         table.add_column(column, justify="right")
+    table.columns[4].min_width = len("100 to 100 %")
     for name, about in report["attributes"].items():
         for kind, scores in about["scores"].items():
             cells = (name, about["goal"], kind)
@@ -65,7 +66,7 @@ def _bounds(interval, *, percent: bool = False) -> str:
     if interval is None:
         return "too few people"
     low, high = (100 * bound if percent else bound for bound in interval)
-    return f"{low:.1f} to {high:.1f} %" if percent else f"{low:.4g} to {high:.4g}"
+    return f"{low:.0f} to {high:.0f} %" if percent else f"{low:.4g} to {high:.4g}"
 
 
 def _by_person(report) -> Table:

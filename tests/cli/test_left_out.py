@@ -48,7 +48,7 @@ def test_tables_of_people_are_printed(asked, tmp_path, capsys):
     assert asked == [(3, ("tree", "mlp"), 0)]
     shown = " ".join(capsys.readouterr().out.split())
     assert "Unfinished: 1 of 3 epochs" in shown
-    assert "75.0 %" in shown and "50.0 to 100.0 %" in shown
+    assert "75.0 %" in shown and "50 to 100 %" in shown
     assert "ann" in shown and "Mean over 2 left-out people" in shown
     assert "subject: not measured, because a left-out person does not" in shown
     assert app.main(words) == 2  # The file exists.

@@ -159,7 +159,7 @@ def test_evaluate_finds_the_data_and_shows_a_table(evaluated, folder, capsys):
     assert run.folder == folder and len(data.train.windows) == 48
     assert options == {"attacks": ("mlp", "stream"), "seed": 5}
     shown = capsys.readouterr().out
-    for text in ("[1/2] attacking", "91.0", "52.0", "61.0 (mlp)", "activity survives."):
+    for text in ("[1/2] attacking", "91.0", "52.0", "61.0 mlp", "activity survives."):
         assert text in shown
     for text in ("stream, in %", "72.0", "not measured", "uniqueness 0.250"):
         assert text in shown
