@@ -52,6 +52,6 @@ def test_tables_of_people_are_printed(asked, tmp_path, capsys):
     assert "ann" in shown and "Mean over 2 left-out people" in shown
     assert "subject: not measured, because a left-out person does not" in shown
     assert app.main(words) == 2  # The file exists.
-    assert "already exists" in capsys.readouterr().err
+    assert "exists; pass" in capsys.readouterr().err
     assert app.main([*words, "--overwrite", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == REPORT
