@@ -210,7 +210,7 @@ STAGES = {
     "attackers": ("cnn", "lstm", "boosting", "logistic", "tree", "svm", "intrusive"),
     "attacks": (
         *("mlp", "forest", "intrusive", "per_class", "pairs"),
-        *("self-training", "released"),
+        *("self-training", "released", "recordings"),
     ),
 }
 FURTHER = ("attackers", "attacks")  # Stages for the first seed and variant only.

@@ -115,6 +115,7 @@ def test_numbers_are_predicted_and_not_kept(file, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the test windows must have at least two classes")
 def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
     """Who has windows to test alone is new; of a trial split nobody is."""
     arrays = dict(np.load(file))
