@@ -117,11 +117,6 @@ def _stream_options(command):
     option("--budget", type=pathlib.Path, help="file of the privacy budget")
     option("--epsilon", type=float, help="total epsilon of a new budget")
     option("--unbounded", action="store_true", help="do not count the spent epsilon")
-    option(
-        "--reorder",
-        action="store_true",
-        help="does nothing: columns are found by name (for scripts of version 0.1)",
-    )
 
 
 def _open(words, loaded):

@@ -93,7 +93,7 @@ def order(
     if pushed != wanted and not reorder:
         raise ValueError(
             f"channels must be in the order {list(wanted)}, got {list(pushed)}; change "
-            "the order, or pass reorder=True (--reorder)."
+            "the order, or pass reorder=True."
         )
     if units is not None and len(units) != len(pushed):
         raise ValueError(

@@ -252,7 +252,10 @@ def test_what_is_read_over_epsilon(released, capsys):
     activity = rows[2]["scores"]["activity"]
     assert f"{100 * activity['balanced_accuracy']:.1f}" in page
     # Each gender has a single person here.
-    assert "person" in rows[2]["scores"]["gender"]["not_measured"] and "not measured" in page
+    assert (
+        "person" in rows[2]["scores"]["gender"]["not_measured"]
+        and "not measured" in page
+    )
     assert app.main(words) == 2
     assert "--overwrite" in capsys.readouterr().err
 

@@ -219,7 +219,6 @@ def test_what_is_refused_is_a_line(
     ("header", "more", "message"),
     [
         ("time,acc y [g],acc x [g]", [], ""),
-        ("time,acc y [g],acc x [g]", ["--reorder"], ""),
         ("time,acc x [rad/s],acc y [g]", [], "got 'rad/s'; convert it"),
         ("time,acc x,acc y", [], ""),
         ("time,acc x,acc z", [], "exactly one column 'acc y', got the columns"),
