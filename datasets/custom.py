@@ -69,7 +69,8 @@ def read_arrays(path: Path) -> Arrays:
         )
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            names = [name for name in file.files if not name.endswith(".json")]
+            arrays = {name: file[name] for name in names}
         if wrong := [n for n, a in arrays.items() if not isinstance(a, np.ndarray)]:
             raise TypeError(f"{wrong} are not arrays")
     except ValueError as error:  # NumPy's message recommends unsafe loading.
@@ -90,10 +91,17 @@ def load_file(path, *, public, private, split, seed: int, test_people=None) -> D
     path = Path(path)
     arrays = read_arrays(path)
     with naming(repr(str(path))):
-        return _build_data(arrays, path, public, private, split, seed, test_people)
+        return build_data(arrays, path.stem, public, private, split, seed, test_people)
 
 
-def _build_data(arrays, path, public, private, split, seed, test_people):
+def build_data(
+    arrays: Arrays, name: str, public, private, split, seed, test_people=None
+) -> Data:
+    """Returns the data set that the arrays of a file describe.
+
+    Raises:
+      ValueError: if an array, an attribute or the split is invalid.
+    """
     windows = windows_of(arrays)
     numbers = targets_of(arrays)
     classes, labels = classes_of(arrays)
@@ -113,7 +121,7 @@ def _build_data(arrays, path, public, private, split, seed, test_people):
                 "array split."
             )
     spec = Spec(
-        **_description(arrays, windows, path.stem),
+        **_description(arrays, windows, name),
         **(TOKEN_STATISTICS if tokens else _statistics(arrays, train, split)),
         **_choose_attributes(arrays, classes, [*numbers], public, private),
         time=windows.shape[1],

@@ -4,7 +4,8 @@ import os
 
 from jaxanon.datasets import held_out, registry, store
 from jaxanon.datasets.choices import choose
-from jaxanon.datasets.custom import load_file
+from jaxanon.datasets.custom import build_data, load_file
+from jaxanon.datasets.importing.convert import windows_of
 from jaxanon.datasets.pipeline import cut_and_split
 from jaxanon.datasets.spec import Data, Spec, attributes
 from jaxanon.datasets.targets import Target, moments
@@ -21,13 +22,18 @@ def load(
     data_dir=None,
     seed: int = 0,
     test_people=None,
+    **recordings,
 ) -> Data:
     """Loads a data set as windows, split into training and test windows.
 
     Args:
       name_or_npz: a name in ``datasets.names()``, or the path of an ``.npz`` file in
         the layout of ``jaxanon.datasets.custom``. For a file, ``public`` and
-        ``private`` are required unless the file sets them.
+        ``private`` are required unless the file sets them. Recordings are accepted,
+        too: a DataFrame of pandas or polars, an Arrow table, a Hugging Face data set, a
+        dict of arrays, a dict of such tables by person, a file or folder of
+        recordings, or a list of these. They are cut into windows as by
+        ``import_recordings``.
       public: attribute that anonymized windows preserve, or target that learners
         predict; the default depends on the data set.
       private: attribute or attributes that anonymized windows hide; the default depends
@@ -44,6 +50,8 @@ def load(
         of ``"official"``, and the clients of CIFAR-10.
       test_people: names of the people to test on, instead of drawn ones; the others
         train. It implies ``split="subject"``.
+      **recordings: settings of recordings, as for ``import_recordings``: ``channels``,
+        ``labels``, ``time``, ``length`` and so on.
 
     Returns:
       ``Data(spec, train, test)``: ``float32[N, time, channels]`` in physical units,
@@ -60,12 +68,16 @@ def load(
       >>> data = load("smartwatch", private=["side", "subject"])
       >>> data.train.windows.shape[1:], data.spec.num_classes("side")
       ((128, 6), 2)
+      >>> walk = {"x": list(range(400)), "act": ["walk"] * 200 + ["run"] * 200}
+      >>> data = load({"ann": walk, "bob": walk}, channels=["x"], labels=["act"],
+      ...             rate_hz=50.0, length=20, public="act", private="subject")
+      >>> data.train.windows.shape[1:], data.spec.classes["subject"]
+      ((20, 1), ('ann', 'bob'))
     """
-    name = os.fspath(name_or_npz)
     private = (private,) if isinstance(private, str) else private
     private = None if private is None else tuple(private)
     data = _load(
-        name,
+        name_or_npz,
         public=public,
         private=private,
         preset=preset,
@@ -74,9 +86,12 @@ def load(
         data_dir=data_dir,
         seed=seed,
         test_people=test_people,
+        recordings=recordings,
     )
     chosen = {name for name in (public, *(private or ())) if name is not None}
-    if test_people is not None or name.endswith(".npz"):
+    from_file = _is_recordings(name_or_npz, recordings)
+    from_file = from_file or os.fspath(name_or_npz).endswith(".npz")
+    if test_people is not None or from_file:
         chosen = {*attributes(data.spec)}
     held_out.check_test_classes(data, chosen)
     return data
@@ -95,8 +110,30 @@ def _implied_split(split, test_people):
     return "subject"
 
 
-def _load(name, *, public, private, preset, split, source, data_dir, seed, test_people):
+def _load(
+    name_or_npz,
+    *,
+    public,
+    private,
+    preset,
+    split,
+    source,
+    data_dir,
+    seed,
+    test_people,
+    recordings,
+):
     """Implements ``load`` without the check of the test windows."""
+    if _is_recordings(name_or_npz, recordings):
+        if source is not None:
+            raise ValueError(f"source must be None for recordings, got {source!r}.")
+        is_many = isinstance(name_or_npz, list | tuple)
+        sources = name_or_npz if is_many else [name_or_npz]
+        arrays = windows_of(sources, preset=preset, **recordings)
+        return build_data(
+            arrays, "recordings", public, private, split, seed, test_people
+        )
+    name = os.fspath(name_or_npz)
     if name.endswith(".npz"):
         for argument, value in {"preset": preset, "source": source}.items():
             if value is not None:
@@ -137,6 +174,21 @@ def _load(name, *, public, private, preset, split, source, data_dir, seed, test_
         targets={name: _target(t, train.labels[name]) for name, t in numbers.items()},
     )
     return Data(spec, train, test)
+
+
+def _is_recordings(source, settings) -> bool:
+    """Returns whether the source of ``load`` holds recordings to cut into windows."""
+    if not isinstance(source, str | os.PathLike):
+        return True
+    name = os.fspath(source)
+    if not name.endswith(".npz") and name not in registry.names():
+        return bool(settings) or os.path.exists(name)
+    if settings:
+        raise TypeError(
+            f"{', '.join(settings)} must be omitted for {name!r}, because only "
+            "recordings take settings of import_recordings."
+        )
+    return False
 
 
 def _target(forecast, values) -> Target:

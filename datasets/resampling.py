@@ -54,5 +54,8 @@ def resample(signal: np.ndarray, rate_hz: float, to_hz: float) -> np.ndarray:
     blocks = -(-length // up)
     after = max(0, (blocks - 1) * down + width - before - len(signal))
     padded = np.pad(signal.astype(np.float64), (before, after), mode="edge")
-    inputs = np.lib.stride_tricks.sliding_window_view(padded, width)[::down]
-    return (inputs[:blocks] @ weights).reshape(-1)[:length]
+    inputs = np.lib.stride_tricks.sliding_window_view(padded, width)[::down][:blocks]
+    # A product copies the overlapping inputs, so only some at a time.
+    some = max(1, (1 << 20) // width)
+    parts = [inputs[at : at + some] @ weights for at in range(0, blocks, some)]
+    return np.concatenate(parts).reshape(-1)[:length]

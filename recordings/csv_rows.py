@@ -1,4 +1,4 @@
-"""Reader of the library's CSV dialect: a header line, then one row per sample.
+"""Streaming reader of CSV recordings: a header line, then one row per sample.
 
 - The delimiter is a comma, a semicolon or a tab, whichever is most frequent in the
   header.
@@ -12,11 +12,9 @@
 """
 
 import csv
-import itertools
 import math
-import pathlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -68,86 +66,6 @@ def delimiter_of(header: str) -> str:
 def cells_of(lines: Iterable[str], delimiter: str):
     """Returns a ``csv`` reader for the dialect."""
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
-
-
-def records(
-    path: pathlib.Path, needed: Sequence[str] = ()
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Reads a whole file row by row; raises at the first malformed row.
-
-    Args:
-      path: path of the CSV file.
-      needed: columns that must occur exactly once, with or without a unit.
-
-    Yields:
-      ``(line number, {column: cell})``, with blanks around cells stripped. All cells of
-      a row that contains only delimiters are empty.
-
-    Raises:
-      FileNotFoundError: if the file does not exist.
-      ValueError: if a column is missing, a row has another length, or the text is not
-        CSV in UTF-8. The message names file and line.
-
-    Example:
-      >>> import tempfile
-      >>> path = pathlib.Path(tempfile.mkdtemp(), "a.csv")
-      >>> _ = path.write_text("# a comment\\nx [g]; act\\n1;sit\\n")
-      >>> list(records(path, ("x",)))
-      [(3, {'x': '1', 'act': 'sit'})]
-    """
-    if not path.is_file():
-        raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
-    done = skipped = 0  # Line number of the last row; number of comment lines so far.
-
-    def without_comments(file):
-        nonlocal skipped
-        for line in file:
-            if is_comment(line):
-                skipped += 1
-            else:
-                yield line
-
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        try:
-            lines = without_comments(file)
-            header = next(lines, "")
-            delimiter = delimiter_of(header)
-            table = cells_of(itertools.chain([header], lines), delimiter)
-            header_names = [name.strip() for name in next(table, [])]
-            names = _strip_units(path, header_names, needed)
-            for cells in table:
-                done = table.line_num + skipped
-                if len(cells) > 1 and not any(map(str.strip, cells)):
-                    cells = [""] * len(names)
-                if len(cells) != len(names) or any("\0" in cell for cell in cells):
-                    raise ValueError(
-                        f"{str(path)!r}: line {done} must have {len(names)} text "
-                        f"cells, like the header, got {len(cells)}."
-                    )
-                row = dict(zip(names, map(str.strip, cells), strict=True))
-                row.pop("", None)  # Empty column after a trailing delimiter.
-                yield done, row
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ValueError(
-                f"{str(path)!r}: it must be a CSV file in UTF-8, got other bytes after "
-                f"line {done} ({error})."
-            ) from error
-
-
-def _strip_units(path, names, needed):
-    """Returns the column names, without units for the columns in ``needed``."""
-    names = list(names)
-    for name in needed:
-        if names.count(name) == 1:
-            continue
-        indices = [n for n, each in enumerate(names) if split_unit(each)[0] == name]
-        if len(indices) != 1 or name in names:
-            raise ValueError(
-                f"{str(path)!r}: it must have exactly one column {name!r}, got the "
-                f"columns {names}."
-            )
-        names[indices[0]] = name
-    return names
 
 
 class Rows:

@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "kernels": Row("", "jax numpy"),
     "edge": Row("recordings", "numpy onnxruntime paho"),
     "datasets": Row("recordings", "numpy tensorflow_datasets etils edfio"),
+    "datasets.importing": Row("recordings", "numpy pyarrow h5py"),
     "recordings": Row("", "numpy"),
     "report": Row("core.command_line datasets.writing", "numpy matplotlib jinja2"),
     "privacy": Row("kernels datasets.writing", "jax numpy optax scipy dp_accounting"),

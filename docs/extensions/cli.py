@@ -8,7 +8,9 @@ from jaxanon.cli import app
 from jaxanon.edge import command
 
 PROGRAMS = {"jaxanon": app.main, "jaxanon-edge": command.main}
-DEEPER = {"datasets": ("datasets", "datasets export", "datasets import")}
+DEEPER = {
+    "datasets": ("datasets", "datasets show", "datasets export", "datasets import")
+}
 
 
 def pages() -> dict[str, str]:

@@ -196,7 +196,12 @@ def _commands(name, words):
 
 
 def _dataset_commands():
-    functions = datasets.show_all, datasets.export, datasets.import_csv
+    functions = (
+        datasets.show_all,
+        datasets.show_file,
+        datasets.export,
+        datasets.import_recordings,
+    )
     pairs = zip(datasets.COMMANDS, functions, strict=True)
     return {name: commands.deferred(function) for name, function in pairs}
 
@@ -225,6 +230,7 @@ def _deepest(name, words):
     deep = name in WITH_METHOD or (name, *words[:1]) in (
         ("datasets", "export"),
         ("datasets", "import"),
+        ("datasets", "show"),
     )
     first = itertools.takewhile(lambda word: not word.startswith("-"), words)
     return [name, *itertools.islice(first, int(deep))]

@@ -8,29 +8,34 @@ import tyro
 from jaxanon.cli import arguments, cards, console
 from jaxanon.cli import data as cli_data
 
-COMMANDS = "list", "export", "import"
+COMMANDS = "list", "show", "export", "import"
 
 ABOUT = """Lists, exports and imports data sets.
 
   jaxanon datasets                  lists the data sets
   jaxanon datasets NAME             shows attributes, presets, splits and files of one
   jaxanon datasets export NAME --preset P --split test --output f.npz
-  jaxanon datasets import --help    converts CSV recordings of your own"""
+  jaxanon datasets import --help    converts recordings of your own
+  jaxanon datasets show FILE.npz    shows what an import kept and lost"""
 
 
 def show(name: cards.Name = None, /, *, json: bool = False) -> None:
-    """Lists the data sets, or shows the card of one.
+    """Lists the data sets, or shows the card of one or the summary of a file.
 
     `jaxanon datasets export --help` and `jaxanon datasets import --help` describe the
     commands for files.
 
     Args:
-      name: data set whose attributes, presets, splits and files to show
+      name: data set whose attributes, presets, splits and files to show, or an .npz
+        file of `jaxanon datasets import`
       json: print JSON
     """
     from jaxanon import datasets
     from jaxanon.kernels.checks import one_of
 
+    if name is not None and (name.endswith(".npz") or pathlib.Path(name).is_file()):
+        show_file(pathlib.Path(name), json=json)
+        return
     rows = datasets.describe()
     if name is not None:
         one_of("dataset", name, [row["name"] for row in rows])
@@ -55,6 +60,33 @@ def show_all(*, json: bool = False) -> None:
       json: print JSON
     """
     show(json=json)
+
+
+def show_file(
+    file: Annotated[tyro.conf.Positional[pathlib.Path], tyro.conf.arg(metavar="FILE")],
+    /,
+    *,
+    json: bool = False,
+) -> None:
+    """Shows what an import kept and lost: windows by person and class, rows by cause.
+
+    Args:
+      file: .npz file of `jaxanon datasets import`
+      json: print JSON
+    """
+    from jaxanon.datasets.importing import summary
+
+    about = summary.read(file)
+    if about is None:
+        raise ValueError(
+            f"{file} must hold the summary of an import, got none; write it with "
+            "jaxanon datasets import."
+        )
+    if json:
+        console.print_json(about)
+        return
+    for line in summary.lines(about):
+        console.say(line)
 
 
 def export(
@@ -113,75 +145,107 @@ def export(
     console.say(f"The {which} of {name}, {shape}: {path}")
 
 
-def import_csv(
+def import_recordings(
     paths: Annotated[
         tyro.conf.Positional[tuple[pathlib.Path, ...]],
-        tyro.conf.arg(metavar="CSV ...", help_behavior_hint="(required)"),
+        tyro.conf.arg(metavar="PATH ...", help_behavior_hint="(required)"),
     ],
     /,
     *,
     output: pathlib.Path,
-    channels: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")],
+    channels: arguments.Names = None,
     labels: arguments.Names = None,
-    rate_hz: arguments.Real = None,
+    preset: arguments.Name = None,
     time: arguments.Name = None,
+    time_format: arguments.Name = None,
+    rate_hz: arguments.Real = None,
+    resample: Literal["yes", "no"] = "yes",
+    max_gap_s: arguments.Real = None,
     units: arguments.Names = None,
+    encoding: arguments.Name = None,
     subject: arguments.Name = None,
     people: arguments.Path = None,
+    bins: Annotated[
+        tuple[str, ...] | None, arguments.optional("NAME=NUMBER,... ...")
+    ] = None,
     length: int = 128,
     stride: arguments.Whole = None,
+    allow_lost: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Cuts CSV recordings into windows and writes them to an .npz file.
+    """Cuts recordings into windows and writes them to an .npz file.
 
-    A CSV file has a header and one row per sample. A window never spans two classes of
-    a label, two people, a gap in time, or rows with missing values. `--dataset` accepts
-    the path of the .npz file.
+    A recording has a row per sample: CSV, Parquet, Feather or HDF5 files, also in .gz
+    or .zip, or folders of them. A window never spans two classes of a label, two
+    people, or a gap in time. Short gaps are interpolated. The summary counts the
+    windows of each person and class, and the lost rows by cause. `--dataset` accepts
+    the .npz file.
 
     Args:
-      paths: CSV files, in order of time for each person
+      paths: files, folders or zip archives, in order of time for each person
       output: .npz file to write
-      channels: columns with measurements
+      channels: columns with measurements; default: those of --preset
       labels: columns with the classes of each sample, such as activities
-      rate_hz: samples per second; default: derived from --time
-      time: column with seconds; default: consecutive rows without gaps
+      preset: app, logger or data set whose files these are, such as phyphox
+      time: column with times; default: consecutive rows without gaps
+      time_format: s, ms, us, ns, iso, or a strptime format such as "%d/%m/%Y %H:%M:%S";
+        default: detected for each file
+      rate_hz: samples per second of the windows; default: lowest rate of the recordings
+      resample: no refuses recordings of different rates
+      max_gap_s: longest gap in seconds that is interpolated; default: 0.25 s or three
+        samples, whichever is longer
       units: units of the channels; one unit applies to all
+      encoding: text encoding of CSV files; default: UTF-8 or UTF-16
       subject: column with the person; default: one person per file, named as the file
       people: CSV file with the column subject and a column per attribute of a person
+      bins: bounds that divide the numbers of an attribute into classes: age=30,50
       length: samples per window
       stride: samples from the start of one window to the next; default: half of
         --length
+      allow_lost: write the file even if a person or class has no window
       overwrite: replace an existing file
     """
-    import numpy as np
+    from jaxanon.datasets.importing import convert, summary
 
-    from jaxanon import datasets
-    from jaxanon.datasets import custom
-
-    path = datasets.import_csv(
+    names = lambda value, name: () if value is None else cli_data.names(value, name)
+    about = convert.run(
         paths,
         output,
-        channels=cli_data.names(channels, "channels"),
-        labels=() if labels is None else cli_data.names(labels, "labels"),
-        rate_hz=rate_hz,
+        channels=names(channels, "channels"),
+        labels=names(labels, "labels"),
+        preset=preset,
         time=time,
-        units=() if units is None else cli_data.names(units, "units"),
+        time_format=time_format,
+        rate_hz=rate_hz,
+        resample=resample == "yes",
+        max_gap_s=max_gap_s,
+        units=names(units, "units"),
+        encoding=encoding,
         subject=subject,
         people=people,
+        bins=_bins(bins or ()),
         length=length,
         stride=stride,
+        allow_lost=allow_lost,
         overwrite=overwrite,
     )
-    arrays = custom.read_arrays(path)
-    for name, classes in arrays.items():
-        if name.endswith("_names"):
-            counts = np.bincount(arrays[name.removesuffix("_names")])
-            pairs = zip(classes, counts, strict=True)
-            console.say(f"{name[:-6]}: " + ", ".join(f"{c} {n}" for c, n in pairs))
-    rate = float(arrays["rate_hz"])
-    console.say(
-        f"{len(arrays['windows'])} windows of {length} samples at {rate:g} Hz: {path}"
-    )
+    for line in summary.lines(about):
+        console.say(line)
+    console.say(f"Written: {output}")
+
+
+def _bins(words):
+    """Parses ``("age=30,50",)``."""
+    bins = {}
+    for word in words:
+        name, equals, numbers = word.rpartition("=")
+        try:
+            bins[name] = tuple(float(number) for number in numbers.split(","))
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise ValueError(f"bins must be like age=30,50, got {word!r}.")
+    return bins
 
 
 def list_inferences() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxanon.edge import grid, types
+from jaxanon.edge import types
 from jaxanon.edge.guard import Anonymizer, Guard
 from jaxanon.edge.overlap_add import Overlap, Timeline
 from jaxanon.edge.resampling import Resampler, step
 from jaxanon.edge.types import Block, Window
+from jaxanon.recordings import grid
 
 COUNTS = (
     *("pushed", "invalid", "duplicate", "late", "samples", "missing", "released"),

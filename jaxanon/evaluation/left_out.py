@@ -260,10 +260,11 @@ def _attacked(run, folds, chosen, names, seed, share):
     results = [{name: {} for name in names} for _ in folds]
     windows = [standardise(spec, one.data.train.windows) for one in folds]
     fit = known_attackers.get("mlp").fit_sets
+    raw_keys = [jax.random.fold_in(key, protocol.RAW_CLASSIFIERS) for key in keys]
     for number, name in enumerate(names):
         labels = [one.data.train.labels[name] for one in folds]
         infer_fns = fit(
-            _folded(keys, protocol.RAW_CLASSIFIERS, number),
+            _stacked([jax.random.fold_in(key, number) for key in raw_keys]),
             windows,
             labels,
             [spec.num_classes(name)] * len(folds),
@@ -280,7 +281,8 @@ def _attacked(run, folds, chosen, names, seed, share):
         for index, one in enumerate(folds):
             for name in private:
                 purpose = protocol.REIDENTIFY + sorted(spec.classes).index(name)
-                target_keys.append(_folded(keys[index : index + 1], purpose, number)[0])
+                key = jax.random.fold_in(keys[index], purpose)
+                target_keys.append(jax.random.fold_in(key, number))
                 targets.append(
                     attacks.Target(
                         anonymize[index],
@@ -292,9 +294,7 @@ def _attacked(run, folds, chosen, names, seed, share):
                     )
                 )
         outputs = iter(
-            attacks.reidentify(
-                jax.numpy.stack(target_keys), attacker, targets, share=share
-            )
+            attacks.reidentify(_stacked(target_keys), attacker, targets, share=share)
         )
         for by_name in results:
             for name in private:
@@ -302,11 +302,10 @@ def _attacked(run, folds, chosen, names, seed, share):
     return results
 
 
-def _folded(keys, *numbers):
-    """Returns the keys with numbers folded in, stacked."""
-    for number in numbers:
-        keys = [jax.random.fold_in(key, number) for key in keys]
-    return jax.numpy.stack(keys)
+def _stacked(keys):
+    """Returns keys as one array; JAX's check of reused keys rejects ``jnp.stack``."""
+    data = jax.numpy.stack([jax.random.key_data(key) for key in keys])
+    return jax.random.wrap_key_data(data, impl=jax.random.key_impl(keys[0]))
 
 
 def _check_units(run, one, seed):

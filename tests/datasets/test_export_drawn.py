@@ -90,8 +90,9 @@ def test_rows_of_a_table_come_as_they_stand(tmp_path_factory, seed, length, rate
         for i, (a, b) in enumerate(x.tolist())
     ]
     (folder / "ann.csv").write_text("\n".join(["t,x,y,act", *lines]))
-    options = {"time": "t"} if at else {"rate_hz": rate}
-    datasets.import_csv(
+    times = {"time": "t", "time_format": "s"}  # 0.5 Hz could be 500 Hz in ms.
+    options = times if at else {"rate_hz": rate}
+    datasets.import_recordings(
         [folder / "ann.csv"],
         folder / "own.npz",
         channels=["x", "y"],

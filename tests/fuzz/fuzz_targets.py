@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import fuzz_edge
 import fuzz_raw
+import fuzz_recordings
 import fuzz_reports
 import numpy as np
 
@@ -76,7 +77,7 @@ def custom_csv(folder):
     own = folder / "own.npz"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # Rows with missing values.
-        datasets.import_csv([folder / "ann.csv"], own, length=8, **settings)
+        datasets.import_recordings([folder / "ann.csv"], own, length=8, **settings)
     datasets.load(own, public="act", private=["side"])
 
 
@@ -181,6 +182,18 @@ def saved(name, **arrays):
 TARGETS = {
     "own data": Target({"own.npz": "npz"}, saved("own.npz"), own_npz),
     "own csv": Target({"*.csv": "text"}, custom_csv, custom_csv),
+    "recordings": Target(
+        {"*": ""}, fuzz_recordings.make_csv, fuzz_recordings.read_each
+    ),
+    "recordings, tables": Target(
+        {"*": ""}, fuzz_recordings.make_tables, fuzz_recordings.read_each
+    ),
+    "recordings, sensors": Target(
+        {"*": "text"}, fuzz_recordings.make_sensors, fuzz_recordings.read_sensors
+    ),
+    "recordings, presets": Target(
+        {"*/*": "text"}, fuzz_recordings.make_presets, fuzz_recordings.read_presets
+    ),
     "own tokens": Target({"own.npz": "npz"}, tokens_npz, own_npz),
     "input npy": Target({"in.npy": "npy"}, saved("in.npy"), read_windows),
     "input npz": Target({"in.npz": "npz"}, saved("in.npz"), read_windows),
@@ -228,7 +241,7 @@ TARGETS = {
 }
 KINDS = {".zip": "zip", ".npz": "npz", ".npy": "bytes", ".csv": "text", ".txt": "text"}
 BINARY = {".gz": "bytes", ".gzip": "bytes", ".bin": "bytes", ".edf": "bytes"}
-BINARY |= {".parquet": "bytes"}
+BINARY |= dict.fromkeys((".parquet", ".feather", ".arrow", ".h5"), "bytes")
 for _name, _make in fuzz_raw.MAKERS.items():
     if _name != "smartwatch":  # A pickle, trusted like the package that contains it.
         _read = lambda folder, name=_name: fuzz_raw.read(name, folder)

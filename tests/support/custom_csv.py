@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxanon.datasets import import_csv
+from jaxanon.datasets import import_recordings
 
 CHOICE = {"channels": ["x", "y"], "labels": ["act"], "rate_hz": 10.0}
 
@@ -22,5 +22,5 @@ def made(folder, *names, **settings):
     """Returns the arrays of the file made from these recordings."""
     paths = [folder / f"{name}.csv" for name in names]
     settings = CHOICE | {"length": 4} | settings
-    with np.load(import_csv(paths, folder / "own.npz", **settings)) as file:
+    with np.load(import_recordings(paths, folder / "own.npz", **settings)) as file:
         return dict(file)

@@ -205,3 +205,178 @@ class Grid:
             return []
         self._origin, self._last = None, -math.inf
         return [End("the stream ended")]
+
+
+class Kept(NamedTuple):
+    """Rows of a recording that a ``Grid`` would not drop.
+
+    Attributes:
+      rows: bool[rows]; None if all rows are kept.
+      resets: indices of the rows at which the clock had been set back.
+      counts: numbers of dropped rows, ``duplicate`` and ``late``.
+    """
+
+    rows: np.ndarray | None
+    resets: np.ndarray
+    counts: collections.Counter[str]
+
+
+def forward(
+    times: np.ndarray, samples: np.ndarray, rate_hz: float, shared: bool = False
+) -> Kept:
+    """Finds the rows of a whole recording that a ``Grid`` uses, without a loop.
+
+    Args:
+      times: finite ``float64[rows]`` in order of arrival.
+      samples: finite ``float[rows, channels]``.
+      rate_hz: rate of the grid.
+      shared: whether to keep rows that repeat the time of the row before them.
+
+    Example:
+      >>> kept = forward(np.array([0.0, 0.2, 0.1, 0.3, 0.3]), np.zeros((5, 1)), 10.0)
+      >>> kept.rows, kept.counts["late"], kept.counts["duplicate"]
+      (array([ True,  True, False,  True, False]), 1, 1)
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    steps = np.diff(times)
+    if bool((steps >= 0).all() if shared else (steps > 0).all()):
+        return Kept(None, np.zeros(0, np.int64), counts)
+    patience = max(8, math.ceil(BACK_S * rate_hz))
+    kept, resets, begin = np.zeros(len(times), bool), [], 0
+    while begin < len(times):
+        rest = times[begin:]
+        high = np.concatenate([[-math.inf], np.maximum.accumulate(rest)[:-1]])
+        newer = rest >= high if shared else rest > high
+        end = _first_reset(rest, newer, high, patience)
+        kept[begin : begin + end] = newer[:end]
+        _count_dropped(counts, rest[:end], samples[begin : begin + end], newer[:end])
+        begin += end
+        if begin < len(times):
+            resets.append(begin)
+    return Kept(kept, np.array(resets, np.int64), counts)
+
+
+def _first_reset(times, newer, high, patience):
+    """Returns the first row after which the clock counts as set back, or all rows.
+
+    It begins ``patience`` rows with increasing times, all before the last time.
+    """
+    behind = ~newer & (times != high)
+    if np.count_nonzero(behind) < patience:
+        return len(times)
+    rows = np.flatnonzero(behind | newer)  # Repeats of the last time do not count.
+    ends = newer[rows].copy()
+    late = times[rows]
+    ends[1:] |= late[1:] < late[:-1]  # A step back restarts it.
+    again = np.concatenate([[False], late[1:] == late[:-1]])
+    counted = ~newer[rows] & ~(again & ~ends)
+    number = np.cumsum(counted)
+    starts = np.flatnonzero(ends)
+    where = np.searchsorted(starts, np.arange(len(rows)), side="right") - 1
+    before = np.where(where >= 0, (number - counted)[starts[where]], 0)
+    enough = counted & (number - before >= patience)
+    if not enough.any():
+        return len(times)
+    first = int(np.argmax(enough))
+    first = int(starts[where[first]]) if where[first] >= 0 else 0
+    first += int(newer[rows[first]])
+    return int(rows[first])
+
+
+def _count_dropped(counts, times, samples, newer):
+    dropped = np.flatnonzero(~newer)
+    if not len(dropped):
+        return
+    kept = np.flatnonzero(newer)
+    at = np.minimum(np.searchsorted(times[kept], times[dropped]), len(kept) - 1)
+    there = times[kept[at]] == times[dropped]
+    latest = np.maximum.accumulate(times)[dropped] == times[dropped]
+    same = (samples[kept[at]] == samples[dropped]).all(axis=1)
+    repeated = int(np.count_nonzero(latest | (there & same)))
+    counts["duplicate"] += repeated
+    counts["late"] += len(dropped) - repeated
+
+
+def segments(
+    times: np.ndarray, rate_hz: float, max_gap: float, resets: np.ndarray | None = None
+) -> np.ndarray:
+    """Returns the first row of each segment between gaps.
+
+    Args:
+      times: ``float64[rows]``, increasing except at ``resets``.
+      rate_hz: rate of the grid.
+      max_gap: maximum gap within a segment, in periods.
+      resets: rows at which the clock had been set back.
+
+    Example:
+      >>> segments(np.array([0.0, 0.1, 0.2, 0.9, 1.0]), 10.0, max_gap=3)
+      array([0, 3])
+    """
+    if not len(times):
+        return np.zeros(0, np.int64)
+    largest = (max_gap + NEAR) / rate_hz + 4 * float(np.spacing(np.abs(times).max()))
+    starts = np.flatnonzero(np.diff(times) > largest) + 1
+    return np.unique(
+        np.concatenate([[0], starts, () if resets is None else resets]).astype(np.int64)
+    )
+
+
+class Points(NamedTuple):
+    """Grid points of segments.
+
+    Attributes:
+      samples: ``float[points, channels]``.
+      rows: ``int64[points]``, the row at or before each point.
+      exact: ``bool[points]``, whether a point is a row; None if all points are rows.
+    """
+
+    samples: np.ndarray
+    rows: np.ndarray
+    exact: np.ndarray | None
+
+
+def positions(times: np.ndarray, rate_hz: float, starts: np.ndarray) -> np.ndarray:
+    """Returns positions of rows on the grids of their segments, in periods."""
+    sizes = np.diff(starts, append=len(times))
+    if len(starts) == 1:
+        where = (times - times[0]) * rate_hz
+    else:
+        where = (times - np.repeat(times[starts], sizes)) * rate_hz
+    nearest = np.round(where)
+    tolerance = max(NEAR, 4 * float(np.spacing(np.abs(times).max())) * rate_hz)
+    near = np.abs(where - nearest) <= tolerance
+    return nearest if near.all() else np.where(near, nearest, where)
+
+
+def interpolate(where: np.ndarray, samples: np.ndarray, starts: np.ndarray) -> Points:
+    """Returns the grid points between the first and last row of each segment.
+
+    Args:
+      where: ``float64[rows]``, positions on the grid that increase in each segment.
+      samples: ``float[rows, channels]``.
+      starts: first row of each segment; the first is 0.
+
+    Example:
+      >>> interpolate(np.array([0.0, 1.5, 3.0]), np.array([[0.0], [3.0], [6.0]]),
+      ...             np.array([0])).samples.ravel()
+      array([0., 2., 4., 6.])
+    """
+    first = np.ceil(where)
+    counts = np.empty(len(where), np.int64)
+    np.subtract(first[1:], first[:-1], out=counts[:-1], casting="unsafe")
+    last = np.append(starts[1:], len(where)) - 1
+    counts[last] = first[last] == where[last]
+    rows = np.arange(len(where))
+    if (counts == 1).all() and np.array_equal(first, where):
+        return Points(samples, rows, None)
+    rows = np.repeat(rows, counts)
+    points = first[rows]
+    inside = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    points += inside
+    exact = points == where[rows]
+    after = np.minimum(rows + 1, len(where) - 1)
+    part = np.zeros(len(rows))
+    np.divide(points - where[rows], where[after] - where[rows], out=part, where=~exact)
+    part = part[:, None].astype(samples.dtype, copy=False)
+    values_at = (1 - part) * samples[rows] + part * samples[after]
+    return Points(values_at, rows, exact)
