@@ -65,7 +65,7 @@ def test_a_channel_with_a_comma_reaches_the_device(training, tmp_path, capsys):
     pytest.importorskip("jax2onnx", reason="needs the extra `export`")
     mine = imported(tmp_path, "acc, x", "act")
     assert np.load(mine)["channels"].tolist() == ["acc, x"]
-    out = tmp_path / "my run [red]"
+    out = tmp_path / "my run; 'red'"
     capsys.readouterr()
     assert app.main(training(mine, out, "act")) == 0
     assert suggested(capsys.readouterr().out)[:2] == ["evaluate", str(out)]
