@@ -108,6 +108,27 @@ def of_file(
     )
 
 
+def columns_of(source, encoding: str | None = None) -> frozenset[str]:
+    """Returns the names of columns in the first file of a path, with and without units.
+
+    A file that cannot be read has none; the import reports it.
+
+    Args:
+      source: path of a file, folder or archive.
+      encoding: text encoding of CSV.
+    """
+    try:
+        file, *_ = files.expand(source)
+        head = None
+        if file.path is not None and file.suffix not in (*files.ARROW, *files.HDF5):
+            with file.path.open("rb") as opened:
+                head = opened.read(dialects.HEAD_BYTES)
+        frame = of_file(file, encoding, data=head)
+    except (OSError, ValueError, ImportError):
+        return frozenset()
+    return frozenset((*frame.header, *frame.names))
+
+
 def _damaged(where, kind, error):
     return ValueError(f"{where}: the file is not {kind}, or damaged ({error}).")
 

@@ -78,7 +78,7 @@ def show(entry) -> None:
         for field in inspect.signature(entry.config).parameters:
             text = entry.config.__dataclass_fields__[field].metadata.get("help", "")
             value = getattr(defaults, field)
-            table.add_row(field, _text(value), console.escape(text))
+            table.add_row(field, _text(value), text)
         console.table(table)
     console.say(f"Next: jaxanon train {entry.name} --help")
 

@@ -7,9 +7,10 @@ import pathlib
 import warnings
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from jaxanon.core import escaping
 
 _JSON: contextvars.ContextVar[bool] = contextvars.ContextVar("json", default=False)
 
@@ -20,7 +21,8 @@ class _Console(Console):
 
 
 def _console() -> Console:
-    return _Console(stderr=_JSON.get())
+    # Names from data are text: neither markup such as [red] nor :smile: codes.
+    return _Console(stderr=_JSON.get(), markup=False, emoji=False)
 
 
 @contextlib.contextmanager
@@ -45,7 +47,7 @@ def json_file(path: pathlib.Path) -> None:
 
 def say(text: str) -> None:
     """Prints one sentence in one line, without wrapping, because paths may occur."""
-    _console().print(text, highlight=False, markup=False, soft_wrap=True)
+    _console().print(escaping.printable(text), highlight=False, soft_wrap=True)
 
 
 def table(table: Table) -> None:
@@ -86,7 +88,7 @@ def pieces():
     columns = (
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[what]}"),
+        TextColumn("{task.fields[what]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None, what="")
@@ -110,8 +112,9 @@ def spent(run) -> None:
     if run.folder is None or not (run.folder / ledger.FILE).is_file():
         return
     report = ledger.read(run.folder)
+    command = f"jaxanon privacy {escaping.shell_word(run.folder)}"
     if not report.get("holds", True):
-        say(f"No guarantee; see jaxanon privacy {run.folder}.")
+        say(f"No guarantee; see {command}.")
         return
     if report.get("epsilon") is None or "rounds" not in report:
         return
@@ -121,7 +124,7 @@ def spent(run) -> None:
     planned = f" of {target:g} for {rounds} rounds" if target and rounds else ""
     say(
         f"Spent after {report['rounds']['done']} rounds: epsilon "
-        f"{report['epsilon']:.3g}{planned}; see jaxanon privacy {run.folder}."
+        f"{report['epsilon']:.3g}{planned}; see {command}."
     )
 
 
@@ -155,9 +158,10 @@ def costs(folder) -> None:
     if measured["trace"] is None:
         say("No trace was written, because the program ran only once.")
     else:
+        command = f"xprof {escaping.shell_word(folder)}"
         say(
             f"The trace is in {folder}: open its perfetto_trace.json.gz at "
-            f"https://ui.perfetto.dev, or `pip install xprof` and `xprof {folder}`."
+            f"https://ui.perfetto.dev, or `pip install xprof` and `{command}`."
         )
 
 
@@ -243,7 +247,7 @@ def datasets(rows: list[dict], locations: dict[str, str]) -> None:
         for name, about in row["presets"].items():
             table.add_row("preset", f"{name}: {about}")
         table.add_row("splits", ", ".join(row["splits"]))
-        table.add_row("files", escape(locations[row["name"]]))
+        table.add_row("files", locations[row["name"]])
         _console().print(table)
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import pathlib
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any, ClassVar
 
 import tyro
@@ -196,8 +196,15 @@ def _attribute(options, name):
     return inferences.attribute(name, [*about["attributes"], *about["targets"]])
 
 
-def names(words: str | Iterable[str], argument: str) -> tuple[str, ...]:
+def names(
+    words: str | Iterable[str], argument: str, known: Collection[str] = ()
+) -> tuple[str, ...]:
     """Returns the names in the words of an option; commas separate names, too.
+
+    Args:
+      words: words of the option.
+      argument: name of the option.
+      known: names that may hold commas; a word of this name is not divided.
 
     Raises:
       ValueError: if a name is empty.
@@ -205,9 +212,12 @@ def names(words: str | Iterable[str], argument: str) -> tuple[str, ...]:
     Example:
       >>> names(("side", "subject"), "private"), names("side,subject", "private")
       (('side', 'subject'), ('side', 'subject'))
+      >>> names(("acc, x", "y,z"), "channels", known=["acc, x"])
+      ('acc, x', 'y', 'z')
     """
     words = (words,) if isinstance(words, str) else tuple(words)
-    parts = tuple(part.strip() for word in words for part in word.split(","))
+    divided = ([word] if word.strip() in known else word.split(",") for word in words)
+    parts = tuple(part.strip() for each in divided for part in each)
     if not parts or not all(parts):
         raise ValueError(
             f"--{argument} must be names with spaces between them, such as "

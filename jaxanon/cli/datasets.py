@@ -205,9 +205,15 @@ def import_recordings(
       allow_lost: write the file even if a person or class has no window
       overwrite: replace an existing file
     """
-    from jaxanon.datasets.importing import convert, summary
+    from jaxanon.datasets.importing import convert, frames, summary
 
-    names = lambda value, name: () if value is None else cli_data.names(value, name)
+    words = (*(channels or ()), *(labels or ()))
+    known = frozenset()
+    if paths and any("," in word for word in words):  # "acc, x" may be a column.
+        known = frames.columns_of(paths[0], encoding)
+    names = lambda value, name: (
+        () if value is None else cli_data.names(value, name, known)
+    )
     about = convert.run(
         paths,
         output,

@@ -364,7 +364,7 @@ def distortion(evaluation: Evaluation) -> dict:
       deviation of ``metrics.warping_distances`` in standard deviations of the training
       rows. ``statistics`` of ``metrics.compare_statistics`` in physical units;
       ``steps`` of ``metrics.step_errors``, None without acceleration that includes
-      gravity.
+      gravity; ``steps_not_measured`` is then the reason.
     """
     evaluation.step("measuring distortion")
     spec, _, test = evaluation.data
@@ -375,7 +375,7 @@ def distortion(evaluation: Evaluation) -> dict:
     before, after = (
         metrics.acceleration(x, spec.channels, spec.units) for x in (raw, safe)
     )
-    steps = None
+    steps, reason = None, metrics.find_accelerometer(spec.channels, spec.units).reason
     if before is not None:
         steps = metrics.step_errors(before, after, spec.rate_hz)
     return {
@@ -383,4 +383,5 @@ def distortion(evaluation: Evaluation) -> dict:
         "warping": {"mean": float(moved.mean()), "std": float(moved.std())},
         "statistics": metrics.compare_statistics(raw, safe, spec.channels),
         "steps": steps,
+        "steps_not_measured": reason,
     }

@@ -5,6 +5,7 @@ import json
 import pathlib
 
 from jaxanon import __version__
+from jaxanon.core import escaping
 from jaxanon.datasets.sources import naming
 from jaxanon.exporting.agreement import names
 
@@ -86,16 +87,17 @@ def card(run, *, weights: str, epsilon: float | None, measured, notes) -> str:
       notes: sentences on how the file was made and checked.
     """
     spec = run.spec
-    hidden = ", ".join(spec.private)
+    public = escaping.markdown(spec.public)
+    hidden = escaping.markdown(", ".join(spec.private))
     seconds = spec.time / spec.rate_hz
     channels = ", ".join(
-        f"{name} [{unit}]" if unit else name
+        escaping.markdown(name) + (f" [{escaping.markdown(unit)}]" if unit else "")
         for name, unit in zip(spec.channels, spec.units, strict=True)
     )
     lines = [
-        f"# {run.method.name} for {spec.name} ({spec.preset})",
+        f"# {run.method.name} for {escaping.markdown(spec.name)} ({spec.preset})",
         "",
-        f"Rewrites sensor windows to preserve {spec.public} and hide {hidden}. "
+        f"Rewrites sensor windows to preserve {public} and hide {hidden}. "
         f"Made by jaxanon {__version__}; weights in {weights}.",
         "",
         "## Input and output",
@@ -139,9 +141,10 @@ def _guarantee(epsilon, seconds):
 def _unprotected(run, epsilon):
     spec = run.spec
     known = sorted(set(spec.classes) - {spec.public, *spec.private})
-    yield f"{spec.public}, the public attribute."
+    yield f"{escaping.markdown(spec.public)}, the public attribute."
     if known:
-        yield f"{', '.join(known)}: in the training data, but not among those to hide."
+        shown = escaping.markdown(", ".join(known))
+        yield f"{shown}: in the training data, but not among those to hide."
     yield "Any other information in the sensor data; it was not evaluated."
     yield "The times, the origin and the existence of messages."
     if epsilon is None:
@@ -216,12 +219,13 @@ def measured_lines(report: dict | None, weights: str) -> list[str]:
     verdict = []
     if "verdict" in report:  # The sentences of the report and of the terminal.
         lines = [x for x in report["headline"] if not x.startswith("Next step")]
-        verdict = [*(f"- {line}" for line in lines), ""]
+        verdict = [*(f"- {escaping.markdown(line)}" for line in lines), ""]
     before = "" if weights == "float32" else f", before weights were cut to {weights}"
+    dataset, split = report["dataset"]["name"], report["dataset"]["split"]
     rows = [
         *verdict,
         "Balanced accuracies on test windows of "
-        f"{report['dataset']['name']} ({report['dataset']['split']} split){before}:",
+        f"{escaping.markdown(dataset)} ({split} split){before}:",
         "",
         "| attribute | role | classifier | raw | anonymized | chance level |",
         "|---|---|---|---|---|---|",
@@ -243,4 +247,4 @@ def measured_lines(report: dict | None, weights: str) -> list[str]:
 
 
 def _row(*cells):
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(map(escaping.markdown, cells))} |"

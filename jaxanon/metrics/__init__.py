@@ -1,5 +1,6 @@
 """Metrics of utility, privacy and distortion."""
 
+from jaxanon.metrics.accelerometer import acceleration, find_accelerometer
 from jaxanon.metrics.classification import (
     accuracy,
     balanced_accuracy,
@@ -13,7 +14,6 @@ from jaxanon.metrics.classification import (
     scores,
 )
 from jaxanon.metrics.distortion import (
-    acceleration,
     compare_statistics,
     step_errors,
     warping_distances,
@@ -71,6 +71,7 @@ __all__ = [
     "equal_error_rate",
     "errors",
     "f1",
+    "find_accelerometer",
     "forecast_errors",
     "frechet_distance",
     "informativeness",

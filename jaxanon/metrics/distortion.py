@@ -1,7 +1,6 @@
 """Distortion of the signal by anonymization: shape, statistics and steps."""
 
 import functools
-import re
 from collections.abc import Sequence
 
 import jax
@@ -186,58 +185,3 @@ def _change(before, after):
         "relative_error": (last - first) / abs(first) if first else None,
         "absolute_error": mean(np.abs(after - before)),
     }
-
-
-UNITS = {"g": 9.80665, "m/s^2": 1.0}  # in m/s²
-
-LESS_GRAVITY = ("userAcceleration", "body_acc")  # acceleration without gravity
-
-
-def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
-    """Returns the acceleration with gravity in m/s², or None if it is unavailable.
-
-    Every channel in g or m/s^2 is an axis. Separate gravity channels (``gravity.x``)
-    are added to the channels of the same axis (``userAcceleration.x``). Without gravity
-    channels, ``userAcceleration.x`` and ``body_acc_x`` are ignored, because gravity was
-    removed from them.
-
-    Args:
-      windows: ``float[N, time, channels]`` in physical units.
-      channels: names of the channels.
-      units: units of the channels.
-
-    Returns:
-      ``float32[N, time, axes]``, or None.
-
-    Raises:
-      ValueError: if the numbers of channels, names and units differ.
-
-    Example:
-      >>> windows = np.array([[[0.5, 0.25, 90.0]]])
-      >>> names = ("gravity.x", "userAcceleration.x", "rotationRate.x")
-      >>> acceleration(windows, names, ("g", "g", "rad/s")).round(3)
-      array([[[7.355]]], dtype=float32)
-    """
-    windows = np.asarray(windows)
-    if windows.shape[-1:] != (len(channels),):
-        raise ValueError(
-            f"windows must have {len(channels)} channels, one per name, got shape "
-            f"{windows.shape}."
-        )
-    axes: dict[str, list[int]] = {}
-    separate = any(name.startswith("gravity.") for name in channels)
-    for index, (name, unit) in enumerate(zip(channels, units, strict=True)):
-        if unit in UNITS and (separate or _sensor(name) not in LESS_GRAVITY):
-            axis = name.partition(".")[2] if separate else name
-            axes.setdefault(axis, []).append(index)
-    if not axes:
-        return None
-    factors = np.array([UNITS.get(unit, 0.0) for unit in units])
-    scaled = windows * factors.astype(np.float32)
-    sums = [scaled[..., indices].sum(-1) for indices in axes.values()]
-    return np.stack(sums, -1).astype(np.float32)
-
-
-def _sensor(name: str) -> str:
-    """Channel name without its axis."""
-    return re.sub(r"[._][xyz]$", "", name)

@@ -142,7 +142,8 @@ def _results(cluster: Cluster, job: Job, parts, verb, name, argument):
 
 
 def _as_completed(ray, job, pending, verb):
-    total, done, console = sum(map(len, pending.values())), 0, Console()
+    console = Console(markup=False, emoji=False)
+    total, done = sum(map(len, pending.values())), 0
     while pending:
         (first,), _ = ray.wait([*pending], num_returns=1)
         part, result = pending.pop(first), None

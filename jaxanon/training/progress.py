@@ -54,7 +54,7 @@ def row(
 def note(text: str, *, show: bool) -> None:
     """Prints a line about work without a progress bar, if ``show``."""
     if show:
-        Console().print(text, style="dim", highlight=False)
+        Console(markup=False, emoji=False).print(text, style="dim", highlight=False)
 
 
 @contextlib.contextmanager
@@ -81,7 +81,7 @@ def rounds(
       unit: name of a round.
       legend: explanation of the losses.
     """
-    console = Console()
+    console = Console(markup=False, emoji=False)
     if not show:
         yield lambda row: None
         return
@@ -105,10 +105,10 @@ def rounds(
 def _bar(console, unit):
     return Progress(
         TextColumn("epoch {task.fields[epoch]}"),
-        TextColumn(unit),
+        TextColumn(unit, markup=False),
         MofNCompleteColumn(),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[metrics]}"),
+        TextColumn("{task.fields[metrics]}", markup=False),
         TimeRemainingColumn(),
         console=console,
     )

@@ -23,10 +23,13 @@ def test_axes_of_one_sensor_stay_as_they_are(unit, scale):
     np.testing.assert_allclose(found, scale * WINDOWS[..., :3], rtol=1e-6)
 
 
-def test_two_sensors_are_not_added_up():
-    names = [f"{place}.x" for place in ("chest", "ankle")]
-    found = metrics.acceleration(WINDOWS[..., :2], names, ["m/s^2"] * 2)
-    np.testing.assert_array_equal(found, WINDOWS[..., :2])
+def test_one_of_two_sensors_is_taken():
+    names = [f"{place}.{axis}" for place in ("chest", "ankle") for axis in "xyz"]
+    found = metrics.acceleration(WINDOWS, names, ["m/s^2"] * 6)
+    np.testing.assert_array_equal(found, WINDOWS[..., :3])
+    fewer = [f"chest.{axis}" for axis in "xy"] + names[3:]
+    found = metrics.acceleration(WINDOWS[..., :5], fewer, ["m/s^2"] * 5)
+    np.testing.assert_array_equal(found, WINDOWS[..., 2:5])
 
 
 def test_what_a_person_adds_alone_has_no_gravity_to_count_steps_by():

@@ -38,19 +38,29 @@ def drawn(seed, *shape, dtype=np.float64, scale=4):
     st.sampled_from([(0, 2), (1, 1), (3, 4)]),
     dtypes,
 )
-def test_acceleration_is_the_sum_over_channels_of_an_axis(channels, shape, dtype):
+def test_acceleration_is_that_of_one_sensor_or_the_sum_with_gravity(
+    channels, shape, dtype
+):
     names = [sensor + axis for sensor, axis, _ in channels]
     units = [unit for *_, unit in channels]
     recorded = drawn(7, *shape, len(names), dtype=dtype)
     scales = {"g": 9.80665, "m/s^2": 1.0}
-    apart = any(sensor == "gravity." for sensor, *_ in channels)
-    sums = {}
+    columns = {}  # The first usable column of each sensor and axis.
     for column, (sensor, axis, unit) in zip(recorded.T, channels, strict=True):
-        alone = sensor in ("userAcceleration.", "body_acc_")
-        if unit in scales and (apart or not alone):
-            # Without gravity, the part after the dot; names without a dot give "".
-            own = (axis if sensor.endswith(".") else "") if apart else sensor + axis
-            sums[own] = sums.get(own, 0.0) + scales[unit] * column.astype(np.float64)
+        if unit in scales:
+            scaled = scales[unit] * column.astype(np.float64)
+            columns.setdefault(sensor, {}).setdefault(axis, scaled)
+    gravity = columns.pop("gravity.", {})
+    parts = {
+        sensor: {
+            axis: column + gravity[axis] for axis, column in columns[sensor].items()
+        }
+        for sensor in columns
+        if sensor in ("userAcceleration.", "body_acc_")
+        and columns[sensor].keys() == gravity.keys()
+    }
+    sums = columns.get("acc_") or max(parts.values(), key=len, default=None)
+    sums = sums or columns.get("rotationRate.")
     found = metrics.acceleration(recorded, names, units)
     if not sums:
         assert found is None
