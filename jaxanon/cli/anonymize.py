@@ -7,6 +7,7 @@ import tyro
 
 from jaxanon.cli import arguments, commands, console, files
 from jaxanon.cli import data as cli_data
+from jaxanon.core import escaping
 
 ROOT = 0x616E6F6E  # "anon"; large, because training uses small numbers.
 
@@ -291,7 +292,7 @@ def _show(released):
         for name, figure in zip(total, figures, strict=True):
             total[name] += figure
         if number < MOST_ROWS:
-            table.add_row(console.plain(one.output.name), *map(str, figures))
+            table.add_row(escaping.printable(one.output.name), *map(str, figures))
         for counts, own in ((gaps, one.gaps), (losses, one.losses)):
             for reason, count in own.items():
                 counts[reason] = counts.get(reason, 0) + count

@@ -55,11 +55,6 @@ def table(table: Table) -> None:
     _console().print(table)
 
 
-def plain(text: str) -> str:
-    """Returns text for a table, in which brackets are no markup."""
-    return escape(text)
-
-
 def table_of(title: str, *columns: str) -> Table:
     """Returns an empty table: a column of words, then columns of numbers."""
     empty = Table(title=title, title_justify="left")
