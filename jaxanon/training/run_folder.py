@@ -26,8 +26,15 @@ def check_available(folder, *, resume: bool) -> None:
     Raises:
       FileExistsError: if the folder holds a run and ``resume`` is False, holds other
         files, or is a file.
+      ValueError: if the path has a character of a glob pattern, as in ``run [1]``.
+        Orbax would write checkpoints there and not find them again.
     """
     folder = pathlib.Path(folder)
+    if special := sorted({*str(folder.resolve())} & {*"[]*?"}):
+        raise ValueError(
+            f"output_dir (--output-dir) must not contain {' '.join(special)}, got "
+            f"{str(folder)!r}; choose another folder."
+        )
     if (folder / "config.json").exists():
         if not resume:
             raise FileExistsError(

@@ -198,6 +198,8 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
             train(one, data, tmp_path)
     with pytest.raises(FileExistsError, match="already holds a run"):
         train(idle, data, out)
+    with pytest.raises(ValueError, match=r"must not contain \[ \], got"):
+        train(idle, data, tmp_path / "run [1]")
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
