@@ -121,7 +121,7 @@ def test_rounds_over_single_clients_are_the_simulation(
     for _ in range(3):
         state, info, owns = run(key, state, data, owns)
     assert np.isfinite(float(info["loss"]))
-    if hasattr(state, "own"):
+    if state.own is not None:
         kept = jax.tree.map(lambda *leaves: jnp.stack(leaves), *owns)
         chex.assert_trees_all_close(kept, wanted.own, rtol=2e-5, atol=2e-6)
         # Client states never leave the clients: the server has the initial ones.

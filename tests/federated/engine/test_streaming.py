@@ -118,7 +118,7 @@ def test_files_that_cannot_be_read(tmp_path):
     assert federated.open_clients(tmp_path).read([0]).mask.shape == (1, 2)
     about.write_text(json.dumps(told))
     (tmp_path / "clients.array_record").write_bytes(b"something else")
-    with pytest.raises(ValueError, match=r"are damaged \(.*write them anew"):
+    with pytest.raises(ValueError, match=r"are damaged \(.*write them again"):
         federated.open_clients(tmp_path)
 
 
