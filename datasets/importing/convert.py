@@ -317,14 +317,16 @@ class _Converter:
             arrays[name] = index[arrays["subject"]]
             arrays[name + ENDING] = np.array(order)
 
+    def _files(self):
+        return summary.listed(dict.fromkeys(f["file"] for f in self.tally.files), 3)
+
     def _nothing(self):
         labels = [name for name in self._seen if name != "subject"]
-        files = summary.listed(dict.fromkeys(f["file"] for f in self.tally.files), 3)
         rows = self.tally.rows
         rate = f" at {self.to_hz:g} Hz" if self.to_hz else ""
         causes = ", ".join(f"{x['rows']} {c}" for c, x in self.tally.losses.items())
         return (
-            f"{files}: a stretch of one person and one class of {labels} must be at "
+            f"{self._files()}: a stretch of one person and one class of {labels} must be at "
             f"least as long as a window of {self.options.length} samples{rate}, got "
             f"none in {rows} rows ({causes or 'empty files'}); choose a smaller length "
             "(--length), a longer max_gap_s (--max-gap-s), or labels that change less "
@@ -340,7 +342,7 @@ class _Converter:
         ]
         causes = ", ".join(f"{x['rows']} {c}" for c, x in self.tally.losses.items())
         return (
-            "each person and class must have a window of "
+            f"{self._files()}: each person and class must have a window of "
             f"{self.options.length} samples at {self.to_hz:g} Hz, got none of "
             f"{' and '.join(texts)}; rows in no window: {causes}. Choose a smaller "
             "length (--length), or drop them with allow_lost=True (--allow-lost)."

@@ -39,7 +39,7 @@ def write(path):
         subject=subject,
         activity=activity,
         gender=gender,
-        split=(np.arange(len(subject)) % 6 == 5).astype(int),
+        split=(np.arange(len(subject)) % 6 == 5 - gender).astype(int),
     )
     return path
 

@@ -20,7 +20,8 @@ def names():
     """Returns all targets' names from the source, without importing data sets."""
     return (
         *("own data", "own tokens", "own csv", "input npz", "config", "metrics"),
-        *("source", "told"),
+        *("recordings", "recordings, tables", "recordings, sensors"),
+        *("recordings, presets", "source", "told"),
         *("metrics, resumed", "checkpoint", "budget", "sweep", "clients"),
         *("model", "attackers", "street", "readings", "report", "letter", "csv input"),
         *("csv append", "keys", "motion_sense", "mobi_act"),
