@@ -210,7 +210,9 @@ class _Converter:
             "times": recording.time_format,
         }
         tally.files.append(file)
-        if len(recording.seconds) < options.length or not own:
+        # Recordings of a lower rate than the one that was given have more points.
+        more = max(1.0, (options.rate_hz or 0.0) / own) if own else 1.0
+        if len(recording.seconds) * more < options.length or not own:
             short = own or len(recording.seconds) < 2
             cause = "short stretch" if short else "time that does not increase"
             tally.lose(cause, len(recording.seconds), table.source)

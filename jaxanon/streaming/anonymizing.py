@@ -34,6 +34,9 @@ EXACT_WARNING = (
 )
 
 
+# Text of a row in a message on times; Python quotes an apostrophe by double quotes.
+QUOTE = re.compile(r"""got (?:'.*'|".*")( in row|; give)""")
+
 REPLACED = (
     "output_dir (--output-dir) must be another folder than that of {!r}; the raw files "
     "would be replaced."
@@ -225,9 +228,10 @@ def anonymize_recordings(
         found = (summary,)
         output = collected.table()
     else:
+        paths = _paths(source)
         if output_dir is None:
             raise ValueError("output_dir must name a folder for files, got None.")
-        pairs = _outputs(source, Path(output_dir), overwrite)
+        pairs = _outputs(paths, Path(output_dir), overwrite)
         found, output, total = [], [], len(pairs)
         for done, (path, target) in enumerate(pairs):
             name = path.name
@@ -273,12 +277,24 @@ def _check(options, spec):
             raise ValueError(f"{name} must be > 0 and finite, got {value!r}.")
 
 
-def _outputs(source, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]]:
+def _paths(source) -> list:
+    """Returns the paths of a source that is no table."""
+    if isinstance(source, (str, os.PathLike)):
+        return [source]
+    paths = [*source] if isinstance(source, Iterable) else [source]
+    if not all(isinstance(path, (str, os.PathLike)) for path in paths):
+        raise TypeError(
+            "source must be paths, a DataFrame of pandas or polars, a table of pyarrow "
+            f"or a dict of arrays, got {type(source).__name__}."
+        )
+    return paths
+
+
+def _outputs(paths, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]]:
     """Returns the input and output path of each file."""
-    sources: Iterable = [source] if isinstance(source, (str, os.PathLike)) else source
     folder = output_dir.resolve()
     pairs = []
-    for each in map(Path, sources):
+    for each in map(Path, paths):
         if each.is_dir():
             if each.resolve() == folder:
                 raise ValueError(REPLACED.format(str(each)))
@@ -409,8 +425,12 @@ def _refuse_private(recording, index, signals, options, spec, subject):
         )
 
 
-def _refuse_secret_values(name, column, spec):
-    """Raises ValueError if a column holds private classes, or measurements."""
+def _has_safe_values(name, column, spec):
+    """Returns whether a column holds labels.
+
+    Raises:
+      ValueError: if it holds private classes, or measurements.
+    """
     labels = cells.labels(column)
     found = set(labels.names)
     public = set(spec.classes.get(spec.public, ()))
@@ -430,6 +450,7 @@ def _refuse_secret_values(name, column, spec):
             "not anonymized; omit it, or pass allow_private=True (--allow-private) to "
             "publish it."
         )
+    return bool(found)
 
 
 class _Anonymizing:
@@ -454,8 +475,11 @@ class _Anonymizing:
         self._counts: collections.Counter[str] = collections.Counter()
         self._gaps: collections.Counter[str] = collections.Counter()
         self._seen = math.nan
+        self._unchecked = [] if options.allow_private else [*self._layout.carried]
+        self._wrote = False
         self._held: list[list] = []  # kept columns of rows that wait
         self._held_times: list[np.ndarray] = []
+        self._grid_end = -math.inf  # Last time on the grid that was written.
 
     def write_to(self, collected, name, target) -> Recording:
         """Anonymizes all rows; writes them to a file or collects them."""
@@ -507,7 +531,7 @@ class _Anonymizing:
         return (np.array(each) for each in zip(*pairs, strict=True))
 
     def _push(self, batch, first):
-        layout, recording = self._layout, self._recording
+        layout, recording, spec = self._layout, self._recording, self._spec
         samples = np.empty((batch.rows, len(layout.channels)))
         for number, index in enumerate(layout.channels):
             column, decimal = batch.columns[index], recording.decimal
@@ -519,17 +543,22 @@ class _Anonymizing:
         times = self._times(batch)
         if first:
             self._begin(times, samples)
-            if not self._options.allow_private:
-                for index in layout.carried:
-                    name, column = recording.names[index], batch.columns[index]
-                    _refuse_secret_values(name, column, self._spec)
-        self._held.append([batch.columns[index] for index in layout.kept])
-        self._held_times.append(times)
+        # A column whose first rows are empty is checked at the next ones.
+        self._unchecked = [
+            index
+            for index in self._unchecked
+            if not _has_safe_values(recording.names[index], batch.columns[index], spec)
+        ]
         even = self._steady(times)
         for begin, end, person in self._people(batch):
             if person != self._person or self._stream is None:
                 self._end_stream()
                 self._person, self._stream = person, self._new_stream()
+                self._held, self._held_times, self._grid_end = [], [], -math.inf
+            if self._options.time != "grid" or layout.carried:
+                rows = slice(begin, end)
+                self._held.append([batch.columns[n][rows] for n in layout.kept])
+                self._held_times.append(times[rows])
             self._emit(self._stream.push(even[begin:end], samples[begin:end]))
 
     def _times(self, batch) -> np.ndarray:
@@ -547,7 +576,7 @@ class _Anonymizing:
             found = recording_times.parse(values, self._format, rate, where)
         except ValueError as error:
             # A column that was named by mistake may hold raw samples.
-            text = re.sub(r"got '.*?'( in row|;)", r"got other text\1", str(error))
+            text = QUOTE.sub(r"got other text\1", str(error))
             raise ValueError(text) from None
         self._format = found.format
         if self._origin is None:
@@ -629,10 +658,13 @@ class _Anonymizing:
             self._seen = stream.seen_rate_hz
 
     def _close(self):
-        if self._settings is None:  # There was no row.
-            self._write(self._empty(), self._text([]) if self._with_gaps else None)
-            return
         self._end_stream()
+        if not self._wrote:  # There was no row, or none with a time and values.
+            self._put(self._empty(), self._text([]) if self._with_gaps else None)
+
+    def _put(self, columns, gaps):
+        self._wrote = True
+        self._write(columns, gaps)
 
     @property
     def _with_gaps(self):
@@ -653,7 +685,7 @@ class _Anonymizing:
             where = self._layout.kept.index(self._layout.time)
             columns[where] = self._time_text(times - self._first_time, relative=True)
         self._place(columns, found.samples)
-        self._write(columns, self._text(found.gaps) if self._with_gaps else None)
+        self._put(columns, self._text(found.gaps) if self._with_gaps else None)
 
     def _emit_block(self, block):
         """Writes the rows of a block on the grid; a long gap is one row."""
@@ -673,7 +705,7 @@ class _Anonymizing:
             columns[where] = self._time_text(times, relative=False)
         self._place(columns, samples)
         gaps = np.full(rows, block.gap, object)
-        self._write(columns, self._text(gaps) if self._with_gaps else None)
+        self._put(columns, self._text(gaps) if self._with_gaps else None)
 
     def _columns_at(self, times):
         """Returns the kept columns of the last rows before the given times."""
@@ -682,10 +714,17 @@ class _Anonymizing:
         columns: list[Any] = [None] * len(self._layout.kept)
         if not self._layout.carried:
             return columns
-        known = np.concatenate(self._held_times)
-        # A clock that was set back ends the search at its last pass.
-        highest = np.fmax.accumulate(np.nan_to_num(known, nan=-math.inf))
+        known = np.nan_to_num(np.concatenate(self._held_times), nan=-math.inf)
+        highest = np.maximum.accumulate(known)
+        if times[0] <= self._grid_end:  # The clock was set back: its second pass.
+            back = np.flatnonzero((known < highest) & (np.abs(known - times[0]) < 1e-6))
+            if len(back):
+                self._take(int(back[0]))
+                known = known[back[0] :]
+                highest = np.maximum.accumulate(known)
+        self._grid_end = float(times[-1])
         indices = np.maximum(np.searchsorted(highest, times + 1e-9, "right") - 1, 0)
+        indices = np.searchsorted(highest, highest[indices])  # Not a later, late row.
         for number, index in enumerate(self._layout.kept):
             if index in self._layout.carried:
                 whole = pa.chunked_array([each[number] for each in self._held])
@@ -761,7 +800,9 @@ class _Anonymizing:
             digits = max(0, 6 - round(math.log10(scale)))
             values = np.round(seconds * scale, digits) + float(origin * scale)
             if digits == 0:
-                return self._recording.times_text(np.round(values).astype(np.int64))
+                unknown = ~np.isfinite(values)
+                whole = np.round(np.where(unknown, 0, values)).astype(np.int64)
+                return self._recording.times_text(whole, unknown)
             return self._recording.times_text(np.round(values, digits))
         ticks = np.round(seconds * 1e6).astype(np.int64) + origin * 10**6
         dates = np.datetime_as_string(ticks.astype("datetime64[us]"))

@@ -87,11 +87,11 @@ class TableRecording:
             part = [array.slice(first, ROWS) for array in self._arrays]
             yield Batch(part, min(ROWS, count - first))
 
-    def times_text(self, seconds: np.ndarray):
-        """Returns numbers as an Arrow array."""
+    def times_text(self, seconds: np.ndarray, unknown=None):
+        """Returns numbers as an Arrow array; ``bool[n]`` marks missing ones."""
         import pyarrow as pa
 
-        return pa.array(seconds)
+        return pa.array(seconds, mask=unknown)
 
 
 def _arrow(values, name):
@@ -152,10 +152,11 @@ class Collected:
         }
         if library == "dict":
             return arrays
-        frame = importlib.import_module("pandas").DataFrame(arrays)
+        pandas = importlib.import_module("pandas")
+        frame = pandas.DataFrame(arrays)
         table = self._recording.table
         if self._recording.from_index:
             frame = frame.set_index("time").rename_axis(table.index.name)
-        elif len(frame) == len(table):
-            frame.index = table.index
+        elif len(frame) == len(table) and isinstance(table.index, pandas.RangeIndex):
+            frame.index = table.index  # Another index may name people or hold times.
         return frame

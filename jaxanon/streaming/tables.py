@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import csv
+import functools
 import gzip
 import io
 import re
@@ -67,6 +68,21 @@ def open_recording(path: Path, encoding: str | None = None):
     return ArrowRecording(path)
 
 
+class _Source(io.BufferedIOBase):
+    """A binary file that notes whether quotes were read."""
+
+    def __init__(self, file):
+        self._file, self.quoted = file, False
+
+    def readable(self):
+        return True
+
+    def read(self, size=-1, /):
+        data = self._file.read(size)
+        self.quoted = self.quoted or b'"' in data
+        return data
+
+
 class CsvRecording:
     """A CSV file, whose cells stay text.
 
@@ -106,13 +122,14 @@ class CsvRecording:
 
         def skip(row):
             if row.text.strip() and not row.text.startswith("#"):
-                self.losses[MALFORMED] += 1
+                # A quote that does not end swallows rows.
+                self.losses[MALFORMED] += len(row.text.strip().splitlines())
                 if self.first_malformed is None and row.number is not None:
                     self.first_malformed = row.number
             return "skip"
 
         with self._open() as raw:
-            source: Any = raw
+            file: Any = raw
             first, delimiter = self.dialect.first_line, self.dialect.delimiter
             if delimiter == " ":  # A run of blanks counts as one.
                 text = raw.read()[len(self.dialect.mark) :].decode(
@@ -120,10 +137,11 @@ class CsvRecording:
                 )
                 text = re.sub(r"[ \t]+", " ", text)
                 text = re.sub(r"(?m)^ | $", "", text)
-                source, encoding = io.BytesIO(text.encode()), "utf-8"
+                file, encoding = io.BytesIO(text.encode()), "utf-8"
             else:
                 raw.seek(len(self.dialect.mark))
                 encoding = self.dialect.encoding
+            source = _Source(file)
             try:
                 reader = pyarrow.csv.open_csv(
                     source,
@@ -143,7 +161,10 @@ class CsvRecording:
                     ),
                 )
                 for batch in reader:
-                    yield self._without_comments(batch)
+                    columns = self._without_comments(batch.columns)
+                    if source.quoted:
+                        columns = self._without_swallowed(columns)
+                    yield Batch(columns, len(columns[0]))
             except (pa.ArrowException, UnicodeError) as error:
                 if "Empty CSV" in str(error):
                     return
@@ -154,25 +175,46 @@ class CsvRecording:
                     "be parsed; check quotes and encoding (--encoding)."
                 ) from None
 
-    def _without_comments(self, batch) -> Batch:
+    def _without_comments(self, columns) -> list:
         """Drops comments with as many delimiters as rows."""
         pc = _compute()
 
-        columns = batch.columns
-        if columns and len(columns[0]):
-            comment = pc.starts_with(columns[0], "#")
-            if pc.any(comment).as_py():
-                keep = pc.invert(comment)
-                columns = [column.filter(keep) for column in columns]
-        return Batch(list(columns), len(columns[0]) if columns else 0)
+        comment = pc.starts_with(columns[0], "#")
+        if not pc.any(comment).as_py():
+            return columns
+        return [column.filter(pc.invert(comment)) for column in columns]
+
+    def _without_swallowed(self, columns) -> list:
+        """Drops and counts rows with a cell of several rows: a quote did not end.
+
+        Such a cell has line ends and delimiters, and holds raw samples.
+        """
+        pc = _compute()
+
+        pattern = r"(?s)[\r\n].*" + re.escape(self.dialect.delimiter)
+        found = [pc.match_substring_regex(column, pattern) for column in columns]
+        swallowed = functools.reduce(pc.or_, found)
+        if not pc.any(swallowed).as_py():
+            return columns
+        for column, which in zip(columns, found, strict=True):
+            cells = pc.utf8_rtrim(column.filter(which), "\r\n")
+            ends = pc.count_substring_regex(cells, r"\r\n|\r|\n")
+            self.losses[MALFORMED] += pc.sum(ends).as_py() or 0
+        self.losses[MALFORMED] += pc.sum(swallowed).as_py()
+        return [column.filter(pc.invert(swallowed)) for column in columns]
 
     def writer(self, path: Path, columns: Sequence[int], gap: bool):
         """Returns a context that writes columns to a file of the same dialect."""
         return _csv_writer(self, path, columns, gap)
 
-    def times_text(self, seconds: np.ndarray):
-        """Returns numbers as text in the dialect."""
-        return decimal_text(seconds, self.decimal)
+    def times_text(self, seconds: np.ndarray, unknown=None):
+        """Returns numbers as text in the dialect; ``bool[n]`` marks missing ones."""
+        return decimal_text(seconds, self.decimal, self.missing, unknown)
+
+    @property
+    def missing(self) -> str:
+        """Text of a missing number: an empty cell would disappear between blanks."""
+        return "NaN" if self.dialect.delimiter == " " else ""
 
     def lines(self, columns: list, gaps) -> bytes:
         """Returns rows as bytes.
@@ -185,9 +227,7 @@ class CsvRecording:
 
         pc = _compute()
 
-        delimiter, missing = self.dialect.delimiter, ""
-        if delimiter == " ":
-            missing = "NaN"  # An empty cell would disappear between blanks.
+        delimiter, missing = self.dialect.delimiter, self.missing
         cells = []
         for column in columns:
             if isinstance(column, np.ndarray):
@@ -248,8 +288,12 @@ def _csv_writer(recording, path, columns, gap):
         yield lambda values, gaps: file.write(recording.lines(values, gaps))
 
 
-def decimal_text(values: np.ndarray, decimal: str = ".", missing: str = ""):
+def decimal_text(
+    values: np.ndarray, decimal: str = ".", missing: str = "", unknown=None
+):
     """Returns numbers as an Arrow array of text, with the fewest digits that suffice.
+
+    NaN is missing, and so are the numbers that ``unknown`` marks.
 
     Example:
       >>> decimal_text(np.float32([0.1, np.nan, 2]), ",").to_pylist()
@@ -258,7 +302,7 @@ def decimal_text(values: np.ndarray, decimal: str = ".", missing: str = ""):
     import pyarrow as pa
 
     pc = _compute()
-    unknown = np.isnan(values)
+    unknown = np.isnan(values) if unknown is None else unknown
     text = pc.cast(pa.array(values, mask=unknown if unknown.any() else None), "string")
     if decimal != ".":
         text = pc.replace_substring(text, ".", decimal)
@@ -350,8 +394,8 @@ class ArrowRecording:
             if opened is not None:
                 opened.close()
 
-    def times_text(self, seconds: np.ndarray):
-        """Returns numbers as an Arrow array."""
+    def times_text(self, seconds: np.ndarray, unknown=None):
+        """Returns numbers as an Arrow array; ``bool[n]`` marks missing ones."""
         import pyarrow as pa
 
-        return pa.array(seconds)
+        return pa.array(seconds, mask=unknown)

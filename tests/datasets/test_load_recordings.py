@@ -6,6 +6,7 @@ import pyarrow.parquet
 import pytest
 
 from jaxanon.datasets import import_recordings, load
+from jaxanon.datasets.importing import convert
 
 SETTINGS = {"channels": ["x"], "labels": ["act"], "time": "time", "length": 20}
 CHOICE = {"public": "act", "private": "subject"}
@@ -57,3 +58,17 @@ def test_losses_are_told():
     table["time"][150:] += 9.0
     with pytest.warns(UserWarning, match="of 400 rows are in no window"):
         load({"ann": table}, **SETTINGS, **CHOICE)
+
+
+def test_a_short_recording_at_a_higher_rate_has_windows():
+    # 100 rows in 9.9 s are 496 points at 50 Hz: (496 - 128) // 64 + 1 = 6 windows.
+    walk = {"time": np.arange(100) / 10, "x": np.arange(100.0), "act": ["a"] * 100}
+    arrays = convert.windows_of(
+        [{"ann": walk}],
+        channels=["x"],
+        labels=["act"],
+        time="time",
+        rate_hz=50.0,
+        length=128,
+    )
+    assert arrays["windows"].shape == (6, 128, 1)

@@ -130,7 +130,7 @@ def test_the_grid_is_the_stream_of_the_device(run, tmp_path):
     signature = Signature(16, ("x", "y"), ("g", "g"), 10.0)
     window = lambda raw: np.asarray(run.method.anonymize(KEY, None, raw))
     model = types.SimpleNamespace(signature=signature, anonymize=window)
-    device = Stream(model, hop=5)
+    device = Stream(model, hop=5, deadline_s=60)
     blocks = device.push(when.round(4), signal()) + device.close()
     assert [block.gap for block in blocks] == [""] * len(blocks)
     np.testing.assert_allclose(
@@ -329,3 +329,84 @@ def test_a_safe_recording_is_imported_like_any_other(run, tmp_path):
     with np.load(found) as file:
         windows = file["windows"]
     np.testing.assert_allclose(windows[0], mirrored(run, signal())[:8], atol=1e-3)
+
+
+def table(when, **columns):
+    x, y = signal(len(when)).T
+    return {"time": when, "x": x, "y": y} | columns
+
+
+def test_a_grid_carries_the_labels_of_each_person_and_pass_of_the_clock(run):
+    when = np.concatenate([times(), times()])
+    mood = np.repeat(["sad", "glad"], COUNT)
+    both = table(when, mood=mood, who=mood)
+    for subject in ("who", None):
+        found = anonymize_recordings(
+            run, both, key=KEY, time="grid", carry=["mood"], subject=subject
+        )
+        carried = found.output["mood"].tolist()
+        assert carried[:COUNT] == ["sad"] * COUNT
+        assert carried[-COUNT:] == ["glad"] * COUNT
+
+
+def test_rows_inside_a_quote_that_does_not_end_are_counted_and_not_carried(
+    run, tmp_path
+):
+    rows = [f"{t},{x},{y},ok" for t, (x, y) in zip(times(), signal(), strict=True)]
+    rows[50] = rows[50].replace("ok", '"ok')
+    path = write(tmp_path / "a.csv", "\n".join(["time,x,y,mood", *rows]) + "\n")
+    found = anonymize_recordings(run, path, tmp_path / "safe", key=KEY, carry=["mood"])
+    (summary,) = found.recordings
+    assert summary.counts["rows"] == 50
+    assert summary.losses == {"malformed row": COUNT - 50}
+    assert found.output[0].read_text().count("\n") == 51
+
+
+def test_missing_times_stay_missing_when_times_are_whole_numbers(run):
+    when = (np.arange(COUNT) * 100_000).astype(object)
+    when[5] = None
+    found = anonymize_recordings(
+        run, table(when), key=KEY, time="relative", time_format="us"
+    )
+    assert np.flatnonzero(np.isnan(found.output["time"])).tolist() == [5]
+
+
+def test_a_recording_without_a_value_gives_an_empty_grid(run):
+    empty = table(times()) | {"x": np.full(COUNT, np.nan)}
+    found = anonymize_recordings(run, empty, key=KEY, time="grid")
+    assert {name: len(column) for name, column in found.output.items()} == {
+        "time": 0,
+        "x": 0,
+        "y": 0,
+    }
+
+
+def test_the_index_of_a_frame_is_not_released(run):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(table(times()), index=["ann"] * COUNT)
+    found = anonymize_recordings(run, frame, key=KEY)
+    assert found.output.index.tolist() == list(range(COUNT))
+
+
+def test_columns_are_checked_where_their_values_begin(run):
+    classes = run.spec.classes[run.spec.private[0]]
+    count = (1 << 18) + 20  # More than the rows that are read at a time.
+    alias = np.full(count, "", object)
+    alias[-10:] = classes[0]
+    when = np.arange(count) / 10
+    with pytest.raises(ValueError, match="must not name a private attribute"):
+        anonymize_recordings(run, table(when, alias=alias), key=KEY, carry=["alias"])
+
+
+def test_messages_on_times_quote_no_text(run, tmp_path):
+    rows = [f"{x},{y},Ann's secret" for x, y in signal()]
+    path = write(tmp_path / "a.csv", "\n".join(["x,y,note", *rows]) + "\n")
+    with pytest.raises(ValueError, match="got other text") as caught:
+        anonymize_recordings(run, path, tmp_path / "safe", time_column="note")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("source", [3, [3], np.zeros((4, 2))])
+def test_other_sources_are_rejected_by_type(run, tmp_path, source):
+    with pytest.raises(TypeError, match="source must be paths"):
+        anonymize_recordings(run, source, tmp_path / "safe")
