@@ -28,6 +28,7 @@ MISSING = {"", "na", "nan", "null", "none"}  # Cells that mean a missing number.
 DELIMITERS = ",;\t"
 MAX_LINE = 1 << 16  # Bytes; longer lines of a stream are malformed.
 MAX_READ = 1 << 16  # Bytes of one read.
+FORMAT_ROWS = 4  # Rows that show the format of times.
 
 
 def number(cell: str) -> float:
@@ -78,7 +79,8 @@ class Rows:
     """Streaming reader of times and samples from a file or a pipe.
 
     The header must name a column with times and the channels. The reader returns lines
-    as soon as they arrive, in bounded memory. It skips rows with another number of
+    as soon as they arrive, in bounded memory, but first waits for four rows if nothing
+    else gives the format of the times. It skips rows with another number of
     cells, a cell of a channel that is not a number, a missing time, and lines above
     64 KiB; ``malformed`` counts them. A quoted cell cannot span lines. If the delimiter
     is not a comma, a comma is a decimal mark.
@@ -216,6 +218,11 @@ class Rows:
         """Yields ``float64[n]`` times in s and ``float64[n, channels]``, n > 0."""
         lines, self._first = self._first, []
         while True:
+            # The format of times shows in several rows.
+            if self._format is None and not self._ended:
+                if sum(not is_comment(line) for line in lines) < FORMAT_ROWS:
+                    lines = lines + self._lines()
+                    continue
             seconds, samples = self._numbers(lines)
             if len(seconds):
                 yield seconds, samples

@@ -329,9 +329,9 @@ class _Converter:
         causes = ", ".join(f"{x['rows']} {c}" for c, x in self.tally.losses.items())
         return (
             f"{self._files()}: a stretch of one person and one class of {labels} must "
-            f"be at least as long as a window of {self.options.length} samples{rate}, got "
-            f"none in {rows} rows ({causes or 'empty files'}); choose a smaller length "
-            "(--length), a longer max_gap_s (--max-gap-s), or labels that change less "
+            f"be at least as long as a window of {self.options.length} samples{rate}, "
+            f"got none in {rows} rows ({causes or 'empty files'}); choose a smaller "
+            "length (--length), a longer max_gap_s (--max-gap-s), or labels that change less "
             "often."
         )
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from jaxanon.datasets.sources import expanded
+
 TEXT = (".csv", ".tsv", ".txt", ".dat")
 ARROW = (".parquet", ".pq", ".feather", ".arrow")
 HDF5 = (".h5", ".hdf5", ".hdf")
@@ -58,7 +60,7 @@ def expand(source: str | os.PathLike, skip: Iterable[Path] = ()) -> list[File]:
       FileNotFoundError: if the path does not exist.
       ValueError: if an archive is damaged, or no file has rows.
     """
-    path = Path(source).expanduser()
+    path = expanded("paths", source)
     if not path.exists():
         raise FileNotFoundError(f"{str(path)!r} does not exist.")
     if path.is_dir():

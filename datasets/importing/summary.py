@@ -230,7 +230,10 @@ def read(path) -> dict | None:
         with zipfile.ZipFile(path) as archive:
             if MEMBER not in archive.namelist():
                 return None
-            return json.loads(archive.read(MEMBER))
+            summary = json.loads(archive.read(MEMBER))
+        if not isinstance(summary, dict):
+            raise ValueError(f"{MEMBER} holds no object")
+        return summary
     except (zipfile.BadZipFile, ValueError, EOFError) as error:
         raise ValueError(
             f"{str(path)!r} must be an .npz file of jaxanon datasets import, got a "

@@ -88,7 +88,7 @@ def test_a_line_without_end_takes_no_memory(size):
 def test_rows_of_a_pipe_come_at_once():
     here, there = os.pipe()
     with open(there, "wb", buffering=0) as pipe, open(here, "rb") as file:
-        pipe.write(b"time,x\n0,1\n0.5,")
+        pipe.write(b"time [s],x\n0,1\n0.5,")
         rows = Rows(file)
         got = iter(rows)
         # Otherwise a failure would wait forever.
@@ -96,6 +96,17 @@ def test_rows_of_a_pipe_come_at_once():
         assert next(got)[0].tolist() == [0.0]
         pipe.write(b"2\n")
         assert next(got)[1].tolist() == [[2.0]]
+
+
+def test_times_of_a_pipe_show_their_unit_in_several_rows():
+    here, there = os.pipe()
+    with open(there, "wb", buffering=0) as pipe, open(here, "rb") as file:
+        pipe.write(b"time,x\n1770000000000,1\n")
+        got = iter(Rows(file))
+        late = b"".join(b"%d,1\n" % (1770000000000 + 20 * n) for n in range(1, 4))
+        threading.Timer(0.2, pipe.write, [late]).start()
+        threading.Timer(20, pipe.close).start()
+        assert next(got)[0].tolist() == [1770000000 + 0.02 * n for n in range(4)]
 
 
 # Input that either reader accepted before the merge: text, and rows of time, x and y.
