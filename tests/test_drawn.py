@@ -23,6 +23,7 @@ LONG = {
         "evaluate",
         "evaluate_each",
         "evaluate_many",
+        "leave_one_out",
         "train_raw_classifiers",
     },
     "exporting": {"export", "export_attackers"},

@@ -331,8 +331,8 @@ class _Converter:
             f"{self._files()}: a stretch of one person and one class of {labels} must "
             f"be at least as long as a window of {self.options.length} samples{rate}, "
             f"got none in {rows} rows ({causes or 'empty files'}); choose a smaller "
-            "length (--length), a longer max_gap_s (--max-gap-s), or labels that change less "
-            "often."
+            "length (--length), a longer max_gap_s (--max-gap-s), or labels that "
+            "change less often."
         )
 
     def _lost(self, absent):

@@ -186,6 +186,7 @@ def test_a_sweep_of_private_learners_writes_every_member_s_ledger(data, tmp_path
 def test_the_shell_loads_plugins(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_PLUGINS", [])  # Other tests need no plugin.
     (tmp_path / "own_plugin.py").write_text(PLUGIN)
     with pytest.raises(SystemExit) as ended:
         app.main(["train", "plugged", "--plugin", "own_plugin", "--help"])
