@@ -57,7 +57,7 @@ nitpick_ignore_regex = [
     ("py:.*", rf"{package}(\..*)?")
     for package in (
         *("collections", "flax", "flwr", "jax", "numpy", "optax", "os", "pathlib"),
-        *("rich", "socket", "starlette", "subprocess"),
+        *("rich", "socket", "starlette", "subprocess", "tensorflow_datasets"),
     )
 ]
 nitpick_ignore_regex.append(("py:class", r"jaxanon\..*\.[A-Z]"))  # Type variables.
