@@ -61,7 +61,7 @@ def _open(chromium, address, width, scheme="light"):
     chromium.get(address)
 
 
-def _wait(chromium, script, seconds=20):
+def _wait(chromium, script, seconds=60):
     """Waits until the script's value is true, and returns it."""
     deadline = time.monotonic() + seconds
     while not (value := chromium.execute_script(f"return {script}")):
