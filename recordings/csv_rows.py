@@ -49,17 +49,6 @@ def number(cell: str) -> float:
     return float(cell)
 
 
-def split_unit(name: str) -> tuple[str, str | None]:
-    """Splits a column name into channel and unit; the unit is None if missing.
-
-    Example:
-      >>> split_unit("acc x [g]"), split_unit("acc x")
-      (('acc x', 'g'), ('acc x', None))
-    """
-    match = re.fullmatch(r"(.*?)\s*(?:\[([^\]]*)\])?", name)
-    return (match[1], match[2]) if match else (name, None)
-
-
 def is_comment(line: bytes | str) -> bool:
     """Returns whether a line is blank or begins with ``#``."""
     return not line.strip() or line[:1] in (b"#", "#")
@@ -141,7 +130,10 @@ class Rows:
         if names and not names[-1]:  # Empty column after a trailing delimiter.
             names.pop()
         where = f"{name}, line {max(1, self._line - len(self._first))}"
-        split = [split_unit(each) for each in names]
+        # Imported late, because a reader of whole files does not need them.
+        from jaxanon.recordings import times, units
+
+        split = [(each, unit or None) for each, unit in map(units.split_name, names)]
         time_index = _time_index(where, names, split, time)
         others = [index for index in range(len(names)) if index != time_index]
         if channels is not None:
@@ -152,9 +144,6 @@ class Rows:
         self.channels = tuple(split[index][0] for index in others)
         self.units = tuple(split[index][1] for index in others)
         self._rate_hz, self._format = rate_hz, time_format
-        # Imported late, because a reader of whole files does not need them.
-        from jaxanon.recordings import times, units
-
         self._times = times
         unit = units.find(split[time_index][1] or "")
         if time_format is None and unit is not None and unit.name in times.UNITS:

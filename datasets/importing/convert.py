@@ -322,11 +322,14 @@ class _Converter:
     def _files(self):
         return summary.listed(dict.fromkeys(f["file"] for f in self.tally.files), 3)
 
+    def _causes(self):
+        return ", ".join(f"{x['rows']} {c}" for c, x in self.tally.losses.items())
+
     def _nothing(self):
         labels = [name for name in self._seen if name != "subject"]
         rows = self.tally.rows
         rate = f" at {self.to_hz:g} Hz" if self.to_hz else ""
-        causes = ", ".join(f"{x['rows']} {c}" for c, x in self.tally.losses.items())
+        causes = self._causes()
         return (
             f"{self._files()}: a stretch of one person and one class of {labels} must "
             f"be at least as long as a window of {self.options.length} samples{rate}, "
@@ -342,7 +345,7 @@ class _Converter:
             for name, names in absent.items()
             if names
         ]
-        causes = ", ".join(f"{x['rows']} {c}" for c, x in self.tally.losses.items())
+        causes = self._causes()
         return (
             f"{self._files()}: each person and class must have a window of "
             f"{self.options.length} samples at {self.to_hz:g} Hz, got none of "

@@ -194,7 +194,7 @@ def _losses(summary):
     text = _aligned(table, last_left=True)
     events = summary["events"]
     if events:
-        each = ", ".join(f"{count} {name}" for name, count in events.items())
+        each = ", ".join(f"{name} {count}" for name, count in events.items())
         text += ["", f"Events: {each}."]
     return [*text, ""]
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxanon.datasets import writing
+from jaxanon.datasets.importing.csv_file import MALFORMED
 from jaxanon.recordings import dialect as dialects
 from jaxanon.recordings import units
 
@@ -21,7 +22,6 @@ BLOCK = 1 << 23  # Bytes of CSV text at a time.
 ROWS = 1 << 18  # Rows of a Parquet file at a time.
 CSV = ".csv", ".tsv", ".txt"
 SUFFIXES = *CSV, *(f"{each}.gz" for each in CSV), ".parquet", ".feather", ".arrow"
-MALFORMED = "malformed row"
 QUOTED = r'["\r\n]'
 
 

@@ -1,10 +1,13 @@
 """Files that yield no windows raise an error with the file and the line."""
 
+import zipfile
+
 import numpy as np
 import pytest
 from custom_csv import CHOICE, made, recorded
 
 from jaxanon.datasets import import_recordings
+from jaxanon.datasets.importing import summary
 
 
 @pytest.fixture
@@ -213,3 +216,12 @@ def test_many_files_are_told_in_a_line(tmp_path):
         timed(tmp_path, name, 50 + 50 * (i == 8))
     with pytest.raises(ValueError, match=r"3 more, .*p8.csv at 100 Hz; import them"):
         made(tmp_path, *names, time="t", rate_hz=None, resample=False)
+
+
+@pytest.mark.parametrize("content", ["[]", "{", ""])
+def test_a_damaged_summary_names_its_file(tmp_path, content):
+    path = tmp_path / "mine.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(summary.MEMBER, content)
+    with pytest.raises(ValueError, match="mine.npz' must be an .npz file of jaxanon"):
+        summary.read(path)

@@ -98,6 +98,13 @@ def test_rows_of_a_pipe_come_at_once():
         assert next(got)[1].tolist() == [[2.0]]
 
 
+def test_units_in_brackets_and_known_ones_in_parentheses():
+    rows = Rows(io.BytesIO(b"time (ms),x (mg),y [g],z (left)\n20,1,2,3\n"))
+    assert rows.channels == ("x", "y", "z (left)")
+    assert rows.units == ("mg", "g", None)
+    assert next(iter(rows))[0].tolist() == [0.02]
+
+
 def test_times_of_a_pipe_show_their_unit_in_several_rows():
     here, there = os.pipe()
     with open(there, "wb", buffering=0) as pipe, open(here, "rb") as file:
