@@ -26,7 +26,7 @@ def select(test_people: Sequence[str], people: Sequence[str]) -> np.ndarray:
 
     Raises:
       TypeError: if ``test_people`` is a single text.
-      ValueError: if it is empty, has an unknown name or names everybody.
+      ValueError: if it is empty, has an unknown name or names all people.
 
     Example:
       >>> select(["cid", "ann"], ["ann", "bob", "cid"])

@@ -28,7 +28,7 @@ _MISSING = {"", "na", "nan", "null", "none", "n/a", "#n/a", "inf", "-inf"}
 
 
 class Dialect(NamedTuple):
-    """How a CSV file is written.
+    """Dialect of a CSV file.
 
     Attributes:
       encoding: name of the text encoding, without its byte order mark.
