@@ -113,11 +113,12 @@ def draw_scores(summary: list[dict]) -> Picture:
     for axis, measure in zip(axes.flat, measures, strict=True):
         for place, row in enumerate(rows):
             score = row["scores"][measure]
-            bars = {"xerr": score["std"], "lw": 0.8, "color": SAFE}
-            axis.errorbar(score["mean"], place, fmt="o", ms=6, **bars)
+            bars = {"xerr": _bar(score), "lw": 0.8, "color": SAFE}
+            axis.errorbar(100 * score["mean"], place, fmt="o", ms=6, **bars)
         axis.set_yticks(range(len(rows)), names, fontsize=9)
         axis.set_ylim(len(rows) - 0.5, -0.5)
-        figures.label(axis, measure)
+        name = measure.replace("macro_f1", "macro F1")
+        figures.label(axis, f"{name} [%]")
     return figures.picture(
         figure,
         "Mean over clients of each score, a row per setting; bars are standard "
