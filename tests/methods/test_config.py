@@ -17,7 +17,7 @@ def test_the_defaults_grade_what_leaves_and_the_paper_s_settings_are_at_hand():
     assert (config.guided, config.anonymization, config.flip_probability) == (
         True,
         "automatic",
-        0.52,
+        0.51,
     )
     assert (config.alpha, config.beta, config.gamma) == (1.0, 0.5, 60.0)
     assert (

@@ -63,7 +63,11 @@ class BlinderConfig:
         at_least=0,
         help="weight of the squared error; unused with variant=official",
     )
-    beta: float = setting(0.5, at_least=0, help="weight of the KL divergence")
+    beta: float = setting(
+        0.5,
+        at_least=0,
+        help="weight of the KL divergence; guided: per 256 values of a window",
+    )
     gamma: float = setting(60.0, at_least=0, help="weight of the discriminators' loss")
     initialization: str = setting(
         "lecun",
@@ -152,7 +156,7 @@ class BlinderConfig:
         "probabilistic for two classes, stochastic for more",
     )
     flip_probability: float = setting(
-        0.52,
+        0.51,
         at_least=0,
         at_most=1,
         help="probabilistic, automatic: probability of the class after",
@@ -309,8 +313,11 @@ def _algorithm(spec, config, networks, classifier_nets, critics):
         weight = jnp.max(query.weights)
         return support, client_batches.Query(query, extra, dropout_key), weight
 
+    kl_scale = scaling.kl_scale(spec.time * len(spec.channels)) if critics else 1.0
+
     def scale(hyper):
-        return models.LossScale(hyper["alpha"], hyper["beta"], hyper["gamma"])
+        beta = kl_scale * hyper["beta"]
+        return models.LossScale(hyper["alpha"], beta, hyper["gamma"])
 
     def phases_fn(hyper):
         return models.phases(

@@ -9,6 +9,8 @@ import math
 # Windows that a round grades, over all clients together: 24 clients with 7 each.
 ROUND_WINDOWS = 168
 
+REFERENCE_VALUES = 256  # in a window: MotionSense's preset mag4
+
 MAX_CLIENTS = 24  # per round
 
 # Bounds of the number of rounds, so that discriminators have time to learn from few
@@ -49,6 +51,25 @@ def extra_size(clients: int) -> int:
       (34, 14)
     """
     return 2 * query_size(clients)
+
+
+def kl_scale(values: int) -> float:
+    """Returns the factor of the KL divergence's weight, 1 at ``REFERENCE_VALUES``.
+
+    The squared error is a sum over a window. Scaling the divergence alike keeps their
+    balance, so large windows get no weaker regularization.
+
+    Args:
+      values: number of values in a window, time times channels.
+
+    Example:
+      >>> kl_scale(128 * 2), kl_scale(128 * 6)
+      (1.0, 3.0)
+
+    References:
+      Higgins et al., beta-VAE, ICLR 2017 (the normalised beta).
+    """
+    return values / REFERENCE_VALUES
 
 
 def rounds(windows: int, classes: int) -> int:
