@@ -24,6 +24,7 @@ _MARKS = (  # A longer mark first: UTF-32 begins like UTF-16.
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?")
+_DIGITS = re.compile(r"[-+\d.,;|\s]*\d[-+\d.,;|\s]*")  # Also parts of two numbers.
 _MISSING = {"", "na", "nan", "null", "none", "n/a", "#n/a", "inf", "-inf"}
 
 
@@ -194,11 +195,11 @@ def _header_of(content, stated, names):
         if width < 2:
             continue
         fits = sum(len(row) in (width, width + 1) for row in cells[at + 1 :])
-        numbers = sum(
-            any(map(is_number, row)) for row in cells[at + 1 :] if len(row) >= width
-        )
+        numeric = [len(row) >= width and any(map(is_number, row)) for row in cells]
+        numbers = sum(numeric[at + 1 :])
+        others = len(cells) - at - numbers + sum(numeric[:at])  # Also rows before it.
         # Blanks also separate the words of a text; they count only as a last resort.
-        score = fits > 0, delimiter != " ", numbers / (len(cells) - at), width
+        score = fits > 0, delimiter != " ", numbers / (numbers + others), width
         if best is None or score > best[0]:
             best = score, delimiter, at
     return (",", 0) if best is None else best[1:]
@@ -210,7 +211,7 @@ def _header_index(cells):
     width, _ = collections.Counter(map(len, tail)).most_common(1)[0]
     for wanted in (width, width - 1):  # Rows may begin or end with an untitled cell.
         for index, row in enumerate(cells[:MAX_PREAMBLE]):
-            if len(row) == wanted and not any(map(_NUMBER.fullmatch, row)):
+            if len(row) == wanted and not any(map(_DIGITS.fullmatch, row)):
                 return index
     return 0
 

@@ -86,8 +86,10 @@ def _parsed(column, decimal):
 def labels(column) -> Labels:
     """Returns a column as text, dictionary-encoded; blanks around names are stripped.
 
+    Empty and NaN cells are missing.
+
     Example:
-      >>> labels(np.array(["sit ", "", "walk", "sit"]))
+      >>> labels(np.array(["sit ", "NaN", "walk", "sit"]))
       Labels(codes=array([ 0, -1,  1,  0], dtype=int32), names=('sit', 'walk'))
     """
     import pyarrow as pa
@@ -106,10 +108,9 @@ def _name(value):
     """Returns the name of a class; whole floating-point numbers are whole numbers."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, float) and np.isnan(value):
-        return ""
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-    return text.strip(" \t\r\n\0")
+    text = text.strip(" \t\r\n\0")
+    return "" if text.lower() == "nan" else text  # As pandas writes with na_rep="NaN".
 
 
 def times(column, decimal: str = ".") -> tuple[np.ndarray, np.ndarray | None]:

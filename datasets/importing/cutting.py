@@ -72,7 +72,10 @@ class Cutter:
             REST + "the end": (covered >= 0) & ~before_gap & at_end,
         }.items():
             tally.lose(cause, int(rest[which].sum()), recording.source)
-        tally.events["label changes"] += int(np.count_nonzero(~before_gap & ~at_end))
+        # A change through points between two classes is one change.
+        changed = ~before_gap & ~at_end & (codes[begins] >= 0)
+        at_border = self._code is not None and self._code >= 0 and not continues
+        tally.events["label changes"] += int(changed.sum()) + int(at_border)
 
         tally.windows += len(starts)
         windows, labels = self._gather(samples, starts), codes[starts]

@@ -108,8 +108,8 @@ def of_file(
     )
 
 
-def columns_of(source, encoding: str | None = None) -> frozenset[str]:
-    """Returns the names of columns in the first file of a path, with and without units.
+def columns_of(source, encoding: str | None = None) -> dict[str, str]:
+    """Returns the columns in the first file of a path: headers, and names without unit.
 
     A file that cannot be read has none; the import reports it.
 
@@ -125,8 +125,8 @@ def columns_of(source, encoding: str | None = None) -> frozenset[str]:
                 head = opened.read(dialects.HEAD_BYTES)
         frame = of_file(file, encoding, data=head)
     except (OSError, ValueError, ImportError):
-        return frozenset()
-    return frozenset((*frame.header, *frame.names))
+        return {}
+    return dict(zip(frame.header, frame.names, strict=True))
 
 
 def _damaged(where, kind, error):

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxanon.datasets.custom_arrays import distinct
-from jaxanon.datasets.importing import presets
+from jaxanon.datasets.importing import frames, presets
 from jaxanon.datasets.importing.people import check_attributes
 from jaxanon.datasets.importing.table import Columns
+from jaxanon.recordings import dialect as dialects
 
 
 class Options(NamedTuple):
@@ -56,7 +57,10 @@ def check(
     if preset is not None:
         row_rate_hz = presets.find(preset).rate_hz or rate_hz
     elif not channels:
-        raise ValueError("channels must name at least one column, got none.")
+        raise ValueError(
+            "channels (--channels) must name at least one column with measurements, "
+            f"got none{_columns(paths, encoding)}."
+        )
     distinct("channels and labels", (*channels, *labels))
     check_attributes(labels, "labels")
     if len(units) not in (0, 1, len(channels)):
@@ -73,7 +77,7 @@ def check(
     if rate_hz is None and time is None and preset is None:
         raise ValueError(
             "rate_hz (--rate-hz, rows per second) or time (--time, column with times) "
-            "must be given, got neither."
+            f"must be given, got neither{_columns(paths, encoding)}."
         )
     for name, value in {"rate_hz": rate_hz, "max_gap_s": max_gap_s}.items():
         if value is not None and not (math.isfinite(value) and value > 0):
@@ -98,6 +102,17 @@ def check(
         **others,
     )
     return columns, options
+
+
+def _columns(paths, encoding):
+    """Returns the names of the first file's columns for a message, or ""."""
+    if not isinstance(paths[0], (str, os.PathLike)):
+        return ""
+    names = frames.columns_of(paths[0], encoding).values()
+    names = [each for each in names if each and not dialects.is_number(each)]
+    more = [f"and {len(names) - 30} more"] if len(names) > 30 else []
+    where = f"{Path(paths[0]).name!r} has the columns"
+    return f"; {where} {names[:30] + more}" if names else ""
 
 
 def _check_paths(output, paths):

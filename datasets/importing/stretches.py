@@ -380,8 +380,9 @@ def _gridded(recording, seconds, starts, rate_hz, same, tally):
         at = np.searchsorted(rows, inner - begin)
         if begin > origin:
             at = at[1:]  # The first segment continues.
-        if exact is not None:
-            tally.events["interpolated samples"] += int(np.count_nonzero(~exact))
+        missing = np.round(np.diff(where)) - 1  # Rows that would be between two rows.
+        missing[inner[1:] - begin - 1] = 0
+        tally.events["interpolated rows"] += int(missing.clip(0).sum())
         piece = Piece(
             values_at, rows + begin, None if exact is None else ~exact, at, is_open
         )

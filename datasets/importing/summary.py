@@ -113,7 +113,8 @@ def lines(summary: dict) -> list[str]:
         text.append(f"No window: {name} {listed(names)}.")
     text += [
         f"{summary['rows']} rows, {summary['seconds']:.6g} s on the grid: "
-        f"{summary['windows']} windows of {summary['length']} samples at {rate:g} Hz."
+        f"{summary['windows']} windows of {summary['length']} samples at {rate:g} Hz.",
+        f"Channels: {_channels(summary)}.",
     ]
     return text
 
@@ -149,6 +150,20 @@ def _files(files):
         hz = f"{rate:g} Hz" if rate else "no rate"
         text.append(f"{hz}, {formats}: {which}")
     return text
+
+
+def _channels(summary):
+    """Returns names and units; one unit of all stands at the end."""
+    names, units = summary["channels"], summary["units"]
+    unit = ""
+    if len(set(units)) == 1:
+        unit = f" in {units[0]}" if units[0] else " without units"
+    elif any(units):
+        names = [
+            f"{name} [{unit or '-'}]" for name, unit in zip(names, units, strict=True)
+        ]
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return f"{', '.join(names[:12])}{more}{unit}"
 
 
 def _tables(summary):

@@ -277,6 +277,11 @@ def _check_kind(input, output, output_dir, of_windows):
         raise ValueError("--input with recordings requires --output-dir DIR.")
 
 
+def _range(values):
+    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+    return low if low == high else f"{low} to {high}"
+
+
 def _show(released):
     """Prints the summary of anonymized recordings."""
     table = console.table_of(
@@ -304,7 +309,8 @@ def _show(released):
         table.add_row(f"{count} recordings", *map(str, total.values()))
     console.table(table)
     if gaps:
-        console.say("Empty rows: " + ", ".join(f"{n} {why}" for why, n in gaps.items()))
+        each = ", ".join(f"{n} ({why})" for why, n in gaps.items())
+        console.say(f"Empty rows: {each}.")
     if losses:
         shown = ", ".join(f"{n} {why}" for why, n in losses.items())
         console.say(
@@ -315,12 +321,11 @@ def _show(released):
     for one in released.recordings:
         if one.counts["rows"] and not one.counts["released"]:
             console.say(f"Warning: {one.name}: no row was released.")
-    rates = [one for one in released.recordings if one.seen_rate_hz > 0]
-    for one in rates[:1]:
-        console.say(
-            f"Rows arrive at {one.seen_rate_hz:.4g} Hz; the stream has {one.rate_hz:g} "
-            "Hz."
-        )
+    rated = [one for one in released.recordings if one.seen_rate_hz > 0]
+    if rated:
+        seen = _range([one.seen_rate_hz for one in rated])
+        grid = _range([one.rate_hz for one in rated])
+        console.say(f"Rows arrive at {seen} Hz and are put on a grid of {grid} Hz.")
     console.say(f"Compiled in {released.compile_s:.1f} s.")
     for sentence in released.warnings:
         console.say(f"Warning: {sentence}")

@@ -210,7 +210,8 @@ def import_recordings(
     words = (*(channels or ()), *(labels or ()))
     known = frozenset()
     if paths and any("," in word for word in words):  # "acc, x" may be a column.
-        known = frames.columns_of(paths[0], encoding)
+        columns = frames.columns_of(paths[0], encoding)
+        known = frozenset((*columns, *columns.values()))
     names = lambda value, name: (
         () if value is None else cli_data.names(value, name, known)
     )

@@ -241,7 +241,22 @@ def anonymize_recordings(
             found.append(work.write_to(None, str(path), target))
             output.append(target)
     warnings = [EXACT_WARNING] if time == "exact" else []
+    warnings += _naming([one.output for one in found if one.output], run.spec)
     return Released(output, tuple(found), tuple(warnings), model.compile_s)
+
+
+def _naming(outputs, spec):
+    """Returns a warning if files have the names of private classes or people."""
+    for attribute in dict.fromkeys((*spec.private, "subject")):
+        classes = {str(name).lower() for name in spec.classes.get(attribute, ())}
+        stem = lambda path: path.name[: -len(tables.suffix_of(path))].lower()
+        count = sum(stem(path) in classes for path in outputs)
+        if count:
+            return [
+                f"The names of {count} of {len(outputs)} output files are classes of "
+                f"{attribute!r}; rename the files before you share them."
+            ]
+    return []
 
 
 def _check(options, spec):

@@ -26,7 +26,7 @@ def test_recordings_come_back_with_a_summary(
     for part in (
         "[1/1] walk.csv: compiling",
         "Not read: 1 malformed row",
-        "Rows arrive at 50 Hz",
+        "Rows arrive at 50 Hz and are put on a grid of 50 Hz.",
         "Warning: Exact times and gaps can identify",
         f"1 recording anonymized: {tmp_path / 'safe'}",
     ):

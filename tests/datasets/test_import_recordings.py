@@ -69,6 +69,7 @@ def test_what_spreadsheets_write_is_read(folder, delimiter):
         (",0,sit", "missing number"),
         ("4,NaN,sit", "missing number"),
         ("4,-4,", "missing label"),
+        ("4,-4,NaN", "missing label"),
     ],
 )
 def test_short_gaps_are_interpolated_and_longer_ones_end_a_stretch(folder, line, told):
@@ -114,7 +115,17 @@ def test_persons_and_classes_without_a_window_are_named(folder):
     assert arrays["act_names"].tolist() == ["sit", "walk"]
     about = summary.read(folder / "own.npz")
     assert about["lost"] == {"act": ["run"], "subject": ["bob"]}
-    assert "No window: subject 'bob'." in summary.lines(about)
+    lines = summary.lines(about)
+    assert "No window: subject 'bob'." in lines and lines[-1].endswith(
+        "x, y without units."
+    )
+
+
+def test_the_summary_names_channels_and_units(folder):
+    for units, shown in (["mg"], "x, y in g"), (["g", "deg/s"], "x [g], y [deg/s]"):
+        made(folder, "ann", units=units, overwrite=True)
+        about = summary.read(folder / "own.npz")
+        assert summary.lines(about)[-1] == f"Channels: {shown}."
 
 
 def test_rows_of_several_people_may_alternate(folder):

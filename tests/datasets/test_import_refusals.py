@@ -22,7 +22,10 @@ def folder(tmp_path):
             {"channels": ["x", "z"]},
             r"ann.csv': it must have exactly one column 'z', .*\['x', 'y",
         ),
-        ({"channels": []}, "channels must name at least one column"),
+        (
+            {"channels": []},
+            r"channels .* got none; 'ann.csv' has the columns \['x', 'y', 'act'\]",
+        ),
         (
             {"labels": ["act_names"]},
             "labels must not use reserved names .*, got 'act_names'",
@@ -41,7 +44,10 @@ def folder(tmp_path):
             {"labels": ["subject"]},
             "labels must not use reserved names .*, got 'subject'",
         ),
-        ({"rate_hz": None}, "rate_hz .--rate-hz, rows per second. or time"),
+        (
+            {"rate_hz": None},
+            r"rate_hz .--rate-hz, rows per second. or time .* neither; 'ann.csv' has",
+        ),
         ({"rate_hz": 0.0}, "rate_hz must be > 0 and finite"),
         ({"length": 11}, "as long as a window of 11 samples at 10 Hz, got none in 16"),
         ({"length": 0}, "length must be at least 1"),

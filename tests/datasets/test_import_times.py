@@ -153,11 +153,17 @@ def test_missing_rows_are_interpolated(tmp_path):
     assert len(arrays["windows"]) >= 0.95 * ((3800 - 64) // 32 + 1)
     steps = np.diff(arrays["windows"][..., 0], axis=1)
     np.testing.assert_allclose(steps, 1, atol=1e-3)
-    assert about["events"]["interpolated samples"] > 1000
+    assert about["events"]["interpolated rows"] == kept[-1] - kept[0] + 1 - len(kept)
     split, about = imported(tmp_path, [tmp_path / "ann.csv"], max_gap_s=0.05)
     assert len(split["windows"]) < len(arrays["windows"]) / 2
     assert about["events"]["gaps"] > 10
     np.testing.assert_allclose(np.diff(split["windows"][..., 0], axis=1), 1, atol=1e-3)
+
+
+def test_a_change_of_label_between_grid_points_counts_once(tmp_path):
+    lines = rows(50, 4) + rows(50, 4, start=4.007, label="run")
+    _, about = imported(tmp_path, write(tmp_path, ann=lines))
+    assert about["events"] == {"label changes": 1}
 
 
 def test_packets_are_spread_evenly(tmp_path):

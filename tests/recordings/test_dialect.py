@@ -14,6 +14,9 @@ def found(text, encoding="utf-8", **choice):
 
 
 NAMES = ("time", "x", "act")
+# By commas, a row without the first number has two texts, like a header.
+DATE = "2026-03-02T08:00:00,125Z"
+DATED, EMPTY, NUMBERED = f"1,5;{DATE};run\n", f";{DATE};run\n", "1,5;7,25;run\n"
 CASES = {
     "plain": ("time,x,act\n" + ROWS, (",", ".", NAMES, 2)),
     "semicolons and decimal commas": (
@@ -49,6 +52,14 @@ CASES = {
     "numbers of rows without a title": (
         "x,y\n0,1.5,2.5\n1,2.5,3.5\n",
         (",", ".", ("", "x", "y"), 2),
+    ),
+    "an empty first cell before decimal commas": (
+        "x;time;act\noh\n" + DATED * 3 + EMPTY + DATED * 9,
+        (";", ",", ("x", "time", "act"), 2),
+    ),
+    "damaged rows and an empty first cell before decimal commas": (
+        "x;time;act\n" + "oh\n" * 5 + EMPTY.replace(DATE, "7,25") + NUMBERED * 9,
+        (";", ",", ("x", "time", "act"), 2),
     ),
     "one column": ("x\n1.5\n2.5\n", (",", ".", ("x",), 2)),
     "only a header": ("time,x\n", (",", "", ("time", "x"), 2)),

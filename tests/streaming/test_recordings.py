@@ -208,6 +208,15 @@ def test_private_columns_and_measurements_are_not_carried(run, tmp_path):
     assert found.output[0].read_text().splitlines()[1].endswith(";f")
 
 
+def test_files_that_are_named_like_people_are_counted(run, tmp_path):
+    found = anonymize_recordings(
+        run, [plain(tmp_path), plain(tmp_path, "1.csv")], tmp_path / "s", key=KEY
+    )
+    assert found.warnings[1].startswith(
+        "The names of 1 of 2 output files are classes of 'subject'; rename the files"
+    )
+
+
 def test_a_column_of_measurements_is_no_label(run):
     table = {"time": times(), "x": signal()[:, 0], "y": signal()[:, 1]}
     table |= {"z": signal(seed=5)[:, 0]}
