@@ -210,10 +210,8 @@ def _unit(values, rate_hz, where):
     """Returns the unit of numbers, or raises ValueError if it is ambiguous."""
     some = values[:: max(1, len(values) // 1000)].astype(np.float64)
     typical = float(np.nanmedian(some)) if np.isfinite(some).any() else 0.0
-    shifted = values - values.dtype.type(
-        np.nan_to_num(values[:1])[0] if len(values) else 0
-    )
-    per_tick = rates.estimate(np.asarray(shifted, np.float64)).rate_hz
+    whole = values.astype(np.int64, copy=False) if values.dtype.kind in "iu" else values
+    per_tick = rates.estimate(whole).rate_hz
     if not math.isfinite(per_tick):
         per_tick = 0.0
     in_hz = {unit: per_tick * scale for unit, scale in UNITS.items()}

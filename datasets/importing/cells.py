@@ -1,6 +1,7 @@
 """Conversion of columns to numbers, labels and times, with invalid cells counted."""
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,12 @@ def numbers(column, decimal: str = ".") -> tuple[np.ndarray, np.ndarray | None]:
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return np.full(len(column), np.nan), np.asarray(column.is_valid())
     return _in_range(column.to_numpy(zero_copy_only=False))
+
+
+def is_single(column) -> bool:
+    """Returns whether the numbers of a column are float32."""
+    kind = column.dtype if isinstance(column, np.ndarray) else column.type
+    return str(kind) in ("float", "float32")
 
 
 def _in_range(array):
@@ -97,9 +104,38 @@ def labels(column) -> Labels:
         column = column.dictionary_encode()
     entries = ["" if x is None else _name(x) for x in column.dictionary.to_pylist()]
     index = {name: n for n, name in enumerate(dict.fromkeys(x for x in entries if x))}
+    indices = column.indices
+    if indices.null_count:
+        indices = indices.fill_null(len(entries))
+    codes = indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
     recode = np.array([*(index.get(name, -1) for name in entries), -1], np.int32)
-    codes = column.indices.fill_null(len(entries)).to_numpy(zero_copy_only=False)
-    return Labels(recode[codes], tuple(index))
+    return Labels(_recoded(codes, recode), tuple(index))
+
+
+def joined(parts: Sequence[Labels]) -> Labels:
+    """Returns the labels of consecutive rows as one column."""
+    if len(parts) == 1:
+        return parts[0]
+    index: dict[str, int] = {}
+    for part in parts:
+        for name in part.names:
+            index.setdefault(name, len(index))
+    codes = np.empty(sum(len(part.codes) for part in parts), np.int32)
+    end = 0
+    for part in parts:
+        begin, end = end, end + len(part.codes)
+        recode = np.array([*(index[name] for name in part.names), -1], np.int32)
+        codes[begin:end] = _recoded(part.codes, recode)
+    return Labels(codes, tuple(index))
+
+
+def _recoded(codes, recode):
+    """Returns ``recode[codes]``; its last entry is for missing labels."""
+    if (recode[:-1] == np.arange(len(recode) - 1)).all() and (
+        not len(codes) or codes.max() < len(recode) - 1
+    ):
+        return codes
+    return recode[codes]
 
 
 def _name(value):
