@@ -153,7 +153,7 @@ def _people(table, tally):
 
 
 def _present(samples):
-    """Returns bool[rows]: the numbers of a row are finite, and their sum is not huge."""
+    """Returns bool[rows]: the sum of absolute numbers is finite in float32."""
     present = np.empty(len(samples), bool)
     with np.errstate(over="ignore", invalid="ignore"):
         for begin in range(0, len(samples), BLOCK):  # Fits in a processor's cache.
