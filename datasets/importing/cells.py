@@ -70,6 +70,9 @@ def _parsed(column, decimal):
 
     # Its functions are made when it is imported, which type checkers cannot see.
     pc: Any = importlib.import_module("pyarrow.compute")
+    plain = _plain(column, decimal, pc)
+    if plain is not None:
+        return _in_range(plain)
     text = pc.utf8_trim_whitespace(column)
     missing = pc.is_in(pc.utf8_lower(text), pa.array({x.lower() for x in NULLS}))
     missing = pc.or_(pc.fill_null(missing, True), pc.is_null(text))
@@ -88,6 +91,28 @@ def _parsed(column, decimal):
     if invalid is not None:
         wrong = wrong | invalid
     return values, wrong if wrong.any() else None
+
+
+def _plain(text, decimal, pc):
+    """Returns float64 of text that is finite numbers and empty cells; else None."""
+    import pyarrow as pa
+
+    if decimal != ".":
+        comma = pc.any(pc.match_substring(text, ",")).as_py()
+        if comma and (not decimal or pc.any(pc.match_substring(text, ".")).as_py()):
+            return None
+        text = pc.replace_substring(text, ",", ".") if comma else text
+    try:
+        try:
+            values = pc.cast(text, pa.float64())
+        except pa.ArrowInvalid:
+            text = pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
+            values = pc.cast(text, pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    # Otherwise there is a word such as "inf" or "nan".
+    is_finite = pc.all(pc.is_finite(values)).as_py() in (True, None)
+    return values.to_numpy(zero_copy_only=False) if is_finite else None
 
 
 def labels(column) -> Labels:

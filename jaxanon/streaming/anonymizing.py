@@ -1,11 +1,13 @@
 """Anonymization of recordings: files, folders and tables in, safe ones out."""
 
 import collections
+import concurrent.futures
+import contextlib
 import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -453,6 +455,36 @@ def _has_safe_values(name, column, spec):
     return bool(found)
 
 
+@contextlib.contextmanager
+def _ahead(items: Iterator):
+    """Yields an iterator whose next item a thread computes meanwhile."""
+
+    def found():
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
+
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        yield found()
+
+
+@contextlib.contextmanager
+def _behind(write: Callable):
+    """Yields ``write`` in a thread; a call waits for the previous one."""
+    waiting = []
+
+    def submit(*values):
+        while waiting:
+            waiting.pop().result()
+        waiting.append(thread.submit(write, *values))
+
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        yield submit
+        while waiting:
+            waiting.pop().result()
+
+
 class _Anonymizing:
     """Anonymization of one recording."""
 
@@ -488,12 +520,10 @@ class _Anonymizing:
             context = self._recording.writer(target, kept, with_gaps)
         else:
             context = collected.writer(kept, with_gaps)
-        with context as write:
-            self._write = write
-            first = True
-            for batch in self._recording.batches():
-                self._push(batch, first)
-                first = False
+        batches = map(self._read, self._recording.batches())
+        with context as write, _behind(write) as self._write, _ahead(batches) as found:
+            for batch, times, samples in found:
+                self._push(batch, times, samples)
             self._close()
         layout, counts = self._layout, {n: self._counts[n] for n in COUNTS}
         return Recording(
@@ -530,8 +560,9 @@ class _Anonymizing:
                 ) from None
         return (np.array(each) for each in zip(*pairs, strict=True))
 
-    def _push(self, batch, first):
-        layout, recording, spec = self._layout, self._recording, self._spec
+    def _read(self, batch):
+        """Returns a batch, and its times and samples as numbers."""
+        layout, recording = self._layout, self._recording
         samples = np.empty((batch.rows, len(layout.channels)))
         for number, index in enumerate(layout.channels):
             column, decimal = batch.columns[index], recording.decimal
@@ -540,8 +571,11 @@ class _Anonymizing:
                 recording.losses["cell that is not a number"] += int(invalid.sum())
         samples *= self._scale
         samples += self._offset
-        times = self._times(batch)
-        if first:
+        return batch, self._times(batch), samples
+
+    def _push(self, batch, times, samples):
+        layout, recording, spec = self._layout, self._recording, self._spec
+        if self._settings is None:
             self._begin(times, samples)
         # A column whose first rows are empty is checked at the next ones.
         self._unchecked = [

@@ -227,34 +227,45 @@ class CsvRecording:
 
         pc = _compute()
 
-        delimiter, missing = self.dialect.delimiter, self.missing
-        cells = []
-        for column in columns:
-            if isinstance(column, np.ndarray):
-                text = decimal_text(column, self.decimal, missing)
-                if self.decimal == delimiter:
-                    text = pc.binary_join_element_wise('"', text, '"', "")
-            else:
-                text = self._quoted(column)
-            cells.append(text)
-        if gaps is not None:
-            cells.append(self._quoted(gaps))
-        end = pa.scalar(self.dialect.newline)
-        cells[-1] = pc.binary_join_element_wise(cells[-1], end, "")
-        lines = pc.binary_join_element_wise(
-            *cells, delimiter, null_handling="replace", null_replacement=missing
-        )
-        text = _bytes_of(lines)
+        missing, newline = self.missing, self.dialect.newline
+        numbers = lambda column: decimal_text(column, self.decimal, missing)
+        cells = [numbers(c) if isinstance(c, np.ndarray) else c for c in columns]
+        cells += [] if gaps is None else [gaps]
+        cells = [pc.fill_null(c, missing) if c.null_count else c for c in cells]
+        try:
+            text = self._unquoted(cells)
+            text = text if newline == "\n" else text.replace(b"\n", newline.encode())
+        except pa.ArrowInvalid:  # A cell has a delimiter, a quote or a line end.
+            *cells, last = map(self._quoted, cells)
+            last = pc.binary_join_element_wise(last, pa.scalar(newline), "")
+            lines = pc.binary_join_element_wise(*cells, last, self.dialect.delimiter)
+            text = _bytes_of(lines)
         encoding = self.dialect.encoding
         if encoding.lower().replace("_", "-") in ("utf-8", "ascii"):
             return text
         return text.decode().encode(encoding)
 
+    def _unquoted(self, cells) -> bytes:
+        """Returns rows without any quote; raises ArrowInvalid if one is needed."""
+        import pyarrow as pa
+        import pyarrow.csv
+
+        output = pa.BufferOutputStream()
+        options = pyarrow.csv.WriteOptions(
+            include_header=False,
+            delimiter=self.dialect.delimiter,
+            quoting_style="none",
+            batch_size=1 << 14,
+        )
+        table = pa.table(cells, names=[str(n) for n in range(len(cells))])
+        pyarrow.csv.write_csv(table, output, options)
+        return output.getvalue().to_pybytes()
+
     def _quoted(self, column):
         pc = _compute()
 
         pattern = QUOTED.replace("[", "[" + re.escape(self.dialect.delimiter), 1)
-        special = pc.fill_null(pc.match_substring_regex(column, pattern), False)
+        special = pc.match_substring_regex(column, pattern)
         if not pc.any(special).as_py():
             return column
         doubled = pc.replace_substring(column, '"', '""')
