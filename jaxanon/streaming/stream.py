@@ -258,7 +258,7 @@ class SafeStream:
         final = np.full(len(times), closing)
         unknown = ~np.isfinite(times)
         gaps[unknown], final[unknown] = self._code(NO_TIME), True
-        for epoch in np.unique(self._epochs):
+        for epoch in _distinct(self._epochs):
             spans = [span for span in self._spans if span.epoch == epoch]
             rows = np.flatnonzero((self._epochs == epoch) & ~unknown)
             if not spans or not len(rows):
@@ -267,7 +267,7 @@ class SafeStream:
             which = np.searchsorted(starts, times[rows], side="right") - 1
             gaps[rows[which < 0]] = self._code(TOO_LATE)
             final[rows[which < 0]] = True
-            for number in np.unique(which[which >= 0]):
+            for number in _distinct(which[which >= 0]):
                 mine = rows[which == number]
                 self._place(spans[number], times[mine], mine, samples, gaps, final)
         if not closing and not unknown.all():
@@ -352,3 +352,8 @@ class SafeStream:
             if earliest < span.start + span.done / rate
         ]
         self._spans = needed + self._spans[-LAST:]
+
+
+def _distinct(numbers):
+    """Returns the distinct values of small whole numbers, without sorting."""
+    return np.flatnonzero(np.bincount(numbers))
