@@ -20,6 +20,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from jaxanon.recordings import dialect as dialects
+from jaxanon.recordings import units
+
 TIME_NAMES = (  # Usual names of columns with times, in lower case.
     *("time", "timestamp", "datetime", "date time", "date", "seconds_elapsed"),
     *("seconds", "elapsed", "time_s", "time_ms", "epoch", "utc", "unix", "t"),
@@ -55,8 +58,13 @@ def is_comment(line: bytes | str) -> bool:
 
 
 def delimiter_of(header: str) -> str:
-    """Returns the delimiter of a header line."""
-    return max(DELIMITERS, key=header.count)
+    """Returns the delimiter of a header line, the most frequent one outside quotes.
+
+    Example:
+      >>> delimiter_of('"a,b,c";t')
+      ';'
+    """
+    return max(DELIMITERS, key=re.sub(r'"[^"]*"', "", header).count)
 
 
 def cells_of(lines: Iterable[str], delimiter: str):
@@ -112,8 +120,7 @@ class Rows:
         self.close = file.close
         # read1 returns the available bytes; read would block until it has all.
         self._read = file.read1
-        self._decoder = None  # Of UTF-16 text.
-        self._began = False
+        self._decoder: dialects.Utf8 | None = None
         self._rest = b""
         self._skipping = False  # Whether the next bytes continue a line above MAX_LINE.
         self._after_return = False  # Whether the last read ended in CR, maybe of CRLF.
@@ -130,8 +137,8 @@ class Rows:
         if names and not names[-1]:  # Empty column after a trailing delimiter.
             names.pop()
         where = f"{name}, line {max(1, self._line - len(self._first))}"
-        # Imported late, because a reader of whole files does not need them.
-        from jaxanon.recordings import times, units
+        # Imported late, because a reader of whole files does not need it.
+        from jaxanon.recordings import times
 
         split = [(each, unit or None) for each, unit in map(units.split_name, names)]
         time_index = _time_index(where, names, split, time)
@@ -156,24 +163,23 @@ class Rows:
             for index, line in enumerate(lines):
                 line = line.removeprefix(b"\xef\xbb\xbf")
                 if not is_comment(line):
-                    text = line.decode(errors="replace").strip("\r\n ")
+                    text = line.decode().strip("\r\n ")
                     return text, lines[index + 1 :]
         return "", []
 
     def _read_text(self):
         """Returns the next bytes in UTF-8; empty at the end."""
         read = self._read(MAX_READ)
-        if not self._began and read:
-            self._began = True
-            if read[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-                self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
         if self._decoder is None:
-            return read
-        text = self._decoder.decode(read)
+            while len(read) == 1 and (more := self._read(MAX_READ)):
+                read += more
+            marks = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+            self._decoder = dialects.Utf8("utf-16" if read[:2] in marks else "utf-8")
+        text = self._decoder.feed(read, ended=not read)
         while read and not text:  # Half a character.
             read = self._read(MAX_READ)
-            text = self._decoder.decode(read)
-        return text.encode()
+            text = self._decoder.feed(read, ended=not read)
+        return text
 
     def _lines(self):
         """Returns the lines that one (blocking) read completes."""
@@ -245,15 +251,11 @@ class Rows:
         Raises:
           ValueError: if the line is malformed; the message does not quote it.
         """
-        try:
-            text = line.decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise ValueError("it is not UTF-8") from None
+        text = line.decode().rstrip("\r\n")
         if '"' in text:
-            try:
-                (cells,) = cells_of([text], self._delimiter)
-            except (ValueError, csv.Error):
-                raise ValueError("a quote does not end") from None
+            cells = dialects.strict_cells(text, self._delimiter)
+            if cells is None:
+                raise ValueError("a quote does not end")
         else:
             cells = text.split(self._delimiter)
         if len(cells) != self._width:
@@ -357,20 +359,12 @@ def _time_index(where, names, split, wanted):
     for name in TIME_NAMES:
         if lower.count(name) == 1:
             return lower.index(name)
-    if len(names) < 2 or any(map(_is_number, names)):
+    if len(names) < 2 or any(map(dialects.is_number, names)):
         raise ValueError(_no_header(where))
     raise ValueError(
         f"{where}: the header must have exactly one column with times, such as 'time' "
         f"or 'timestamp'{_shown(names)}; rename it, or name it with --time-column."
     )
-
-
-def _is_number(cell):
-    try:
-        number(cell.replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def _no_header(where):
@@ -383,4 +377,4 @@ def _no_header(where):
 
 def _shown(names):
     """Returns the names for a message, unless they may be raw samples."""
-    return "" if any(map(_is_number, names)) else f", got the columns {names}"
+    return "" if any(map(dialects.is_number, names)) else f", got the columns {names}"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxanon.recordings import rates
+from jaxanon.recordings import dialect, rates
 
 UNITS = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
 NAMES = {
@@ -113,7 +113,7 @@ seconds and 50 Hz in milliseconds (milliseconds?); give time_format \
     if values.dtype.kind != "U":
         values = values.astype("U") if values.dtype.kind == "S" else _texts(values)
     first = next((t for t in values[:1000].tolist() if not _is_missing(t)), "")
-    if format in UNITS or (format is None and _is_number(first)):
+    if format in UNITS or (format is None and dialect.is_number(first.strip())):
         return _numbers(_as_floats(values, where), format, rate_hz, where)
     if format is None and not re.fullmatch(ISO, first) and first:
         raise ValueError(
@@ -127,14 +127,6 @@ seconds and 50 Hz in milliseconds (milliseconds?); give time_format \
 
 def _is_missing(text):
     return text.strip().lower() in MISSING
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _texts(values):

@@ -544,7 +544,8 @@ def import_recordings(
         suffix.
       preset: name of an app, logger or data set whose files these are; it gives columns
         and units that are not given here.
-      encoding: text encoding of CSV files; None detects UTF-8 and UTF-16.
+      encoding: text encoding of CSV files, also of ``people``; None detects UTF-8 and
+        UTF-16.
       people: dict of further attributes and their classes by person, or the path of a
         CSV file with a column ``subject`` and one column per attribute.
       bins: bounds by attribute that divide its numbers into classes.
@@ -650,7 +651,7 @@ def _prepare(paths, output, people, settings, overwrite=False):
         writing.check_writable(output, overwrite)
     where = "people"
     if isinstance(people, (str, os.PathLike)):
-        where, people = str(people), read_people(Path(people))
+        where, people = str(people), read_people(Path(people), columns.encoding)
     names = attributes(people, (*columns.channels, *columns.labels), where)
     binning.check_bins(options.bins, (*columns.labels, *names))
     skip = [] if where == "people" else [where]

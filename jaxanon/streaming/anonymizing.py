@@ -18,7 +18,7 @@ from jaxanon.datasets import writing
 from jaxanon.datasets.importing import cells
 from jaxanon.datasets.spec import rates_differ
 from jaxanon.edge.budget import Budget
-from jaxanon.recordings import rates, units
+from jaxanon.recordings import dialect, rates, units
 from jaxanon.recordings import times as recording_times
 from jaxanon.recordings.csv_rows import TIME_NAMES
 from jaxanon.streaming import frames, tables
@@ -358,7 +358,7 @@ def _find(recording, name: str) -> int:
         if names.count(wanted) == 1:
             return names.index(wanted)
     # A file without a header has raw numbers in its place.
-    shown = [each for each in recording.header if not _is_number(each)]
+    shown = [each for each in recording.header if not dialect.is_number(each)]
     raise ValueError(
         f"{_named(recording)}: it must have exactly one column {name!r}, got the "
         f"columns {shown}; name others with channels (--channels), time_column "
@@ -368,14 +368,6 @@ def _find(recording, name: str) -> int:
 
 def _named(recording):
     return repr(str(recording.path))
-
-
-def _is_number(text):
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def _layout(recording, options, spec) -> _Layout:
@@ -444,9 +436,9 @@ def _has_safe_values(name, column, spec):
                 f"are classes of {attribute!r}; omit it, or pass allow_private=True "
                 "(--allow-private) to publish it."
             )
-    numbers = [each for each in labels.names if _is_number(each)]
-    fractions = [x for x in numbers if not float(x.replace(",", ".")).is_integer()]
-    if len(fractions) > max(2, len(labels.names) // 2):
+    numbers, _ = cells.numbers(np.array(labels.names, str), decimal="")
+    fractions = np.count_nonzero(np.isfinite(numbers) & (numbers % 1 != 0))
+    if fractions > max(2, len(labels.names) // 2):
         raise ValueError(
             f"carry must name labels, got {name!r}, a column of measurements that are "
             "not anonymized; omit it, or pass allow_private=True (--allow-private) to "
@@ -569,6 +561,8 @@ class _Anonymizing:
             samples[:, number], invalid = cells.numbers(column, decimal)
             if invalid is not None:
                 recording.losses["cell that is not a number"] += int(invalid.sum())
+        for index in {*layout.carried, layout.subject} - {None}:
+            tables.refuse_damaged(batch.columns[index], recording, index)
         samples *= self._scale
         samples += self._offset
         return batch, self._times(batch), samples

@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import csv
-import functools
 import gzip
 import io
 import re
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxanon.datasets import writing
-from jaxanon.datasets.importing.csv_file import MALFORMED
+from jaxanon.datasets.importing import csv_file
+from jaxanon.datasets.importing.csv_file import DAMAGED, MALFORMED
 from jaxanon.recordings import dialect as dialects
 from jaxanon.recordings import units
 
@@ -69,18 +69,75 @@ def open_recording(path: Path, encoding: str | None = None):
 
 
 class _Source(io.BufferedIOBase):
-    """A binary file that notes whether quotes were read."""
+    """A text file in UTF-8, without comments and rows whose quotes are broken.
 
-    def __init__(self, file):
-        self._file, self.quoted = file, False
+    Their lines become empty, so that Arrow does not join other rows to them.
+
+    Args:
+      file: binary file, after its byte order mark.
+      dialect: its dialect.
+      lose: function called with the line number of each broken row.
+    """
+
+    def __init__(self, file, dialect: dialects.Dialect, lose):
+        self._file, self._dialect, self._lose = file, dialect, lose
+        self._text = dialects.Utf8(dialect.encoding)
+        self._ready = self._line = b""  # To return; a line without its end.
+        self._lines = 0  # Number of lines before.
+        self._ended = False
 
     def readable(self):
         return True
 
     def read(self, size=-1, /):
-        data = self._file.read(size)
-        self.quoted = self.quoted or b'"' in data
-        return data
+        while not self._ready and not self._ended:
+            data = self._file.read(size)
+            self._ended = not data
+            lines = self._line + self._text.feed(data, self._ended)
+            end = 1 + max(lines.rfind(b"\n"), lines.rfind(b"\r", 0, -1))
+            if self._ended or len(lines) - end > BLOCK:
+                end = len(lines)
+            self._ready, self._line = self._checked(lines[:end]), lines[end:]
+        size = len(self._ready) if size is None or size < 0 else size
+        found, self._ready = self._ready[:size], self._ready[size:]
+        return found
+
+    def _checked(self, lines):
+        """Returns whole lines as Arrow can read them."""
+        delimiter, before = self._dialect.delimiter, self._lines
+        self._lines += lines.count(b"\n") or lines.count(b"\r")
+        quoted = b'"' in lines
+        if delimiter == " ":  # A run of blanks counts as one.
+            lines = dialects.single_blanks(lines)
+        if not quoted or csv_file.quotes_fit(lines, delimiter.encode()):
+            return lines
+        each = lines.splitlines(keepends=True)
+        for index, line in enumerate(each):
+            number = before + index + 1
+            if b'"' not in line or number < self._dialect.first_line:
+                continue
+            text = line.decode().rstrip("\r\n")
+            comment = text.startswith("#")
+            if comment or dialects.strict_cells(text, delimiter) is None:
+                each[index] = b"\n"
+                if not comment:
+                    self._lose(number)
+        return b"".join(each)
+
+
+def refuse_damaged(column, recording, index) -> None:
+    """Raises ValueError if names of a column have bytes outside the encoding."""
+    import pyarrow as pa
+
+    if not isinstance(recording, CsvRecording) or not pa.types.is_string(column.type):
+        return
+    pc = _compute()
+    if pc.any(pc.match_substring(column, DAMAGED)).as_py():
+        raise ValueError(
+            f"{str(recording.path)!r}: column {recording.header[index]!r} must be in "
+            f"{recording.dialect.encoding.upper()}, got other bytes; give the encoding "
+            "(--encoding), such as latin-1."
+        )
 
 
 class CsvRecording:
@@ -120,28 +177,20 @@ class CsvRecording:
         width = len(self.header)
         names = [str(n) for n in range(width)]
 
+        def lose(line):
+            self.losses[MALFORMED] += 1
+            known = [each for each in (line, self.first_malformed) if each]
+            self.first_malformed = min(known, default=None)
+
         def skip(row):
             if row.text.strip() and not row.text.startswith("#"):
-                # A quote that does not end swallows rows.
-                self.losses[MALFORMED] += len(row.text.strip().splitlines())
-                if self.first_malformed is None and row.number is not None:
-                    self.first_malformed = row.number
+                lose(row.number)
             return "skip"
 
         with self._open() as raw:
-            file: Any = raw
             first, delimiter = self.dialect.first_line, self.dialect.delimiter
-            if delimiter == " ":  # A run of blanks counts as one.
-                text = raw.read()[len(self.dialect.mark) :].decode(
-                    self.dialect.encoding, "replace"
-                )
-                text = re.sub(r"[ \t]+", " ", text)
-                text = re.sub(r"(?m)^ | $", "", text)
-                file, encoding = io.BytesIO(text.encode()), "utf-8"
-            else:
-                raw.seek(len(self.dialect.mark))
-                encoding = self.dialect.encoding
-            source = _Source(file)
+            raw.seek(len(self.dialect.mark))
+            source = _Source(raw, self.dialect, lose)
             try:
                 reader = pyarrow.csv.open_csv(
                     source,
@@ -149,7 +198,6 @@ class CsvRecording:
                         column_names=names,
                         skip_rows=first - 1,
                         block_size=BLOCK,
-                        encoding=encoding,
                         use_threads=False,
                     ),
                     parse_options=pyarrow.csv.ParseOptions(
@@ -162,17 +210,15 @@ class CsvRecording:
                 )
                 for batch in reader:
                     columns = self._without_comments(batch.columns)
-                    if source.quoted:
-                        columns = self._without_swallowed(columns)
                     yield Batch(columns, len(columns[0]))
             except (pa.ArrowException, UnicodeError) as error:
                 if "Empty CSV" in str(error):
                     return
                 # Arrow's messages quote rows.
                 raise ValueError(
-                    f"{str(self.path)!r} must be CSV in {encoding.upper()} with "
-                    f"{width} cells in each row, like the header, got text that cannot "
-                    "be parsed; check quotes and encoding (--encoding)."
+                    f"{str(self.path)!r} must be CSV with {width} cells in each row, "
+                    "like the header, got text that cannot be parsed; check quotes and "
+                    "encoding (--encoding)."
                 ) from None
 
     def _without_comments(self, columns) -> list:
@@ -183,25 +229,6 @@ class CsvRecording:
         if not pc.any(comment).as_py():
             return columns
         return [column.filter(pc.invert(comment)) for column in columns]
-
-    def _without_swallowed(self, columns) -> list:
-        """Drops and counts rows with a cell of several rows: a quote did not end.
-
-        Such a cell has line ends and delimiters, and holds raw samples.
-        """
-        pc = _compute()
-
-        pattern = r"(?s)[\r\n].*" + re.escape(self.dialect.delimiter)
-        found = [pc.match_substring_regex(column, pattern) for column in columns]
-        swallowed = functools.reduce(pc.or_, found)
-        if not pc.any(swallowed).as_py():
-            return columns
-        for column, which in zip(columns, found, strict=True):
-            cells = pc.utf8_rtrim(column.filter(which), "\r\n")
-            ends = pc.count_substring_regex(cells, r"\r\n|\r|\n")
-            self.losses[MALFORMED] += pc.sum(ends).as_py() or 0
-        self.losses[MALFORMED] += pc.sum(swallowed).as_py()
-        return [column.filter(pc.invert(swallowed)) for column in columns]
 
     def writer(self, path: Path, columns: Sequence[int], gap: bool):
         """Returns a context that writes columns to a file of the same dialect."""

@@ -349,17 +349,16 @@ def test_a_grid_carries_the_labels_of_each_person_and_pass_of_the_clock(run):
         assert carried[-COUNT:] == ["glad"] * COUNT
 
 
-def test_rows_inside_a_quote_that_does_not_end_are_counted_and_not_carried(
-    run, tmp_path
-):
+def test_a_row_whose_quote_does_not_end_is_counted_and_not_carried(run, tmp_path):
     rows = [f"{t},{x},{y},ok" for t, (x, y) in zip(times(), signal(), strict=True)]
     rows[50] = rows[50].replace("ok", '"ok')
     path = write(tmp_path / "a.csv", "\n".join(["time,x,y,mood", *rows]) + "\n")
     found = anonymize_recordings(run, path, tmp_path / "safe", key=KEY, carry=["mood"])
     (summary,) = found.recordings
-    assert summary.counts["rows"] == 50
-    assert summary.losses == {"malformed row": COUNT - 50}
-    assert found.output[0].read_text().count("\n") == 51
+    assert summary.counts["rows"] == COUNT - 1
+    assert summary.losses == {"malformed row": 1} and summary.first_malformed == 52
+    assert '"' not in (text := found.output[0].read_text())
+    assert text.count("\n") == COUNT
 
 
 def test_missing_times_stay_missing_when_times_are_whole_numbers(run):
