@@ -145,7 +145,8 @@ def anonymize_recordings(
         of folders with such files; or one table: a DataFrame of pandas or polars, a
         table of pyarrow, or a dict of arrays.
       output_dir: folder for the outputs, which have the names of the inputs. Required
-        for files, None for a table.
+        for files, None for a table. All outputs appear together; after an error, there
+        is none.
       key: typed PRNG key; None draws a secret one. Noise of a known key can be
         subtracted.
       time: ``"exact"`` keeps the times to the digit, ``"relative"`` counts from the
@@ -234,14 +235,16 @@ def anonymize_recordings(
         if output_dir is None:
             raise ValueError("output_dir must name a folder for files, got None.")
         pairs = _outputs(paths, Path(output_dir), overwrite)
-        found, output, total = [], [], len(pairs)
-        for done, (path, target) in enumerate(pairs):
-            name = path.name
-            progress(done, total, name)
-            recording = tables.open_recording(path, options.encoding)
-            work = _Anonymizing(run, recording, options, model)
-            found.append(work.write_to(None, str(path), target))
-            output.append(target)
+        found, output, total = [], [target for _, target in pairs], len(pairs)
+        with writing.replacing_all(output_dir) as part:
+            for done, (path, target) in enumerate(pairs):
+                name = path.name
+                progress(done, total, name)
+                recording = tables.open_recording(path, options.encoding)
+                work = _Anonymizing(run, recording, options, model)
+                staged = part / target.relative_to(output_dir)
+                one = work.write_to(None, str(path), staged)
+                found.append(one._replace(output=target))
     warnings = [EXACT_WARNING] if time == "exact" else []
     return Released(output, tuple(found), tuple(warnings), model.compile_s)
 
@@ -806,9 +809,7 @@ class _Anonymizing:
             columns[self._layout.kept.index(index)] = values
 
     def _empty(self):
-        import pyarrow as pa
-
-        columns: list[Any] = [pa.array([], "string") for _ in self._layout.kept]
+        columns: list[Any] = [self._recording.empty(n) for n in self._layout.kept]
         self._place(columns, np.zeros((0, len(self._layout.channels)), np.float32))
         return columns
 
@@ -819,22 +820,23 @@ class _Anonymizing:
 
     def _time_text(self, seconds, relative):
         """Returns times in the file's format; dates become seconds if relative."""
-        import pyarrow as pa
-
+        index = self._layout.time
         scale = recording_times.UNITS.get(self._format or "s")
         origin = 0 if relative else (self._origin or 0)
         if scale is not None or relative:
             scale = scale or 1
-            digits = max(0, 6 - round(math.log10(scale)))
-            values = np.round(seconds * scale, digits) + float(origin * scale)
-            if digits == 0:
-                unknown = ~np.isfinite(values)
-                whole = np.round(np.where(unknown, 0, values)).astype(np.int64)
-                return self._recording.times_text(whole, unknown)
-            return self._recording.times_text(np.round(values, digits))
+            digits, unknown = (
+                max(0, 6 - round(math.log10(scale))),
+                ~np.isfinite(seconds),
+            )
+            ticks = np.round(np.where(unknown, 0, seconds) * scale, digits)
+            if digits == 0:  # Whole, because large numbers have no digit to spare.
+                values = ticks.astype(np.int64) + origin * scale
+            else:
+                values = np.round(ticks + float(origin * scale), digits)
+            return self._recording.times_text(values, index, unknown)
         ticks = np.round(seconds * 1e6).astype(np.int64) + origin * 10**6
-        dates = np.datetime_as_string(ticks.astype("datetime64[us]"))
-        return pa.array(np.char.add(dates, "Z"))
+        return self._recording.times_text(ticks.astype("datetime64[us]"), index)
 
 
 def _combined(column):

@@ -234,9 +234,23 @@ class CsvRecording:
         """Returns a context that writes columns to a file of the same dialect."""
         return _csv_writer(self, path, columns, gap)
 
-    def times_text(self, seconds: np.ndarray, unknown=None):
-        """Returns numbers as text in the dialect; ``bool[n]`` marks missing ones."""
-        return decimal_text(seconds, self.decimal, self.missing, unknown)
+    def times_text(self, times: np.ndarray, index: int, unknown=None):
+        """Returns numbers or dates as text in the dialect, for a column.
+
+        Args:
+          times: ``float64[n]``, ``int64[n]`` or ``datetime64[us]``.
+          index: index of the column.
+          unknown: ``bool[n]``, whether a number is missing.
+        """
+        if times.dtype.kind == "M":
+            return dates_text(times)
+        return decimal_text(times, self.decimal, self.missing, unknown)
+
+    def empty(self, index: int):
+        """Returns a column without rows."""
+        import pyarrow as pa
+
+        return pa.array([], "string")
 
     @property
     def missing(self) -> str:
@@ -432,8 +446,57 @@ class ArrowRecording:
             if opened is not None:
                 opened.close()
 
-    def times_text(self, seconds: np.ndarray, unknown=None):
-        """Returns numbers as an Arrow array; ``bool[n]`` marks missing ones."""
+    def times_text(self, times: np.ndarray, index: int, unknown=None):
+        """Returns times as an Arrow array of the type of a column."""
+        return of_type(times, self.schema.field(index).type, unknown)
+
+    def empty(self, index: int):
+        """Returns a column without rows."""
         import pyarrow as pa
 
-        return pa.array(seconds, mask=unknown)
+        return pa.array([], self.schema.field(index).type)
+
+
+def dates_text(dates: np.ndarray):
+    """Returns ``datetime64[us]`` in UTC as an Arrow array of ISO 8601."""
+    import pyarrow as pa
+
+    return pa.array(np.char.add(np.datetime_as_string(dates), "Z"))
+
+
+def of_type(times: np.ndarray, kind, unknown=None):
+    """Returns numbers or dates as an Arrow array of the type of a column of times.
+
+    Numbers for a column of whole numbers are rounded. Numbers for a column of dates or
+    text, such as seconds since the start, stay numbers.
+
+    Args:
+      times: ``float64[n]``, ``int64[n]`` or ``datetime64[us]``.
+      kind: Arrow type of the column.
+      unknown: ``bool[n]``, whether a time is missing.
+
+    Example:
+      >>> import pyarrow as pa
+      >>> of_type(np.array([0.4, 19.6]), pa.int32()).to_pylist()
+      [0, 20]
+    """
+    import pyarrow as pa
+
+    if times.dtype.kind == "M":
+        if pa.types.is_timestamp(kind):
+            per_s = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+            ticks = times.astype(np.int64)
+            down = max(1, 10**6 // per_s)
+            ticks = (ticks + down // 2) // down * max(1, per_s // 10**6)
+            return pa.array(ticks).cast(kind)
+        return (
+            pa.array(times).cast(kind) if pa.types.is_date(kind) else dates_text(times)
+        )
+    if pa.types.is_integer(kind):
+        unknown = ~np.isfinite(times) if unknown is None else unknown
+        whole = np.round(np.where(unknown, 0, times)).astype(np.int64)
+        return pa.array(whole, mask=unknown).cast(kind)
+    array = pa.array(times, mask=unknown)
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        return array.cast(kind)
+    return array
