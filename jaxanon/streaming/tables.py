@@ -388,11 +388,7 @@ class ArrowRecording:
                 self._file = pa.ipc.open_file(pa.memory_map(str(path)))
                 self.schema = self._file.schema
         except (pa.ArrowException, OSError):
-            kind = "Parquet" if self._parquet else "Feather (version 2)"
-            raise ValueError(
-                f"{str(path)!r} must be a {kind} file, got other or damaged content; "
-                "write it again."
-            ) from None
+            raise self._damaged() from None
         self.header = list(self.schema.names)
         split = [units.split_name(name) for name in self.header]
         self.names, self.units = ([*each] for each in zip(*split, strict=True))
@@ -407,10 +403,29 @@ class ArrowRecording:
         else:
             count = self._file.num_record_batches
             found = (self._file.get_batch(n) for n in range(count))
-        for batch in found:
+        while (batch := self._valid(found)) is not None:
             for first in range(0, batch.num_rows, ROWS):
                 part = batch.slice(first, ROWS)
                 yield Batch(list(part.columns), part.num_rows)
+
+    def _valid(self, found):
+        """Returns the next batch without damage; None at the end."""
+        import pyarrow as pa
+
+        try:
+            batch = next(found, None)
+            if batch is not None:
+                batch.validate(full=True)  # Damaged offsets would end the process.
+            return batch
+        except (pa.ArrowException, OSError):
+            raise self._damaged() from None
+
+    def _damaged(self):
+        kind = "Parquet" if self._parquet else "Feather (version 2)"
+        return ValueError(
+            f"{str(self.path)!r} must be a {kind} file, got other or damaged content; "
+            "write it again."
+        )
 
     @contextlib.contextmanager
     def writer(self, path: Path, columns: Sequence[int], gap: bool):
