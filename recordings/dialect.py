@@ -80,8 +80,8 @@ class Utf8:
     """Conversion of the text of a CSV file to UTF-8, a block of bytes at a time.
 
     Bytes that are not in the encoding become U+FFFD. All readers use this class, so
-    that they agree on damaged files: a number or time with U+FFFD is none, a name with
-    it is refused, and it does not matter in a column that is not read.
+    that they agree on damaged files. A number or time with U+FFFD is malformed, and
+    readers refuse a name with it. It does not matter in a column that is not read.
 
     Args:
       encoding: name of the text encoding.

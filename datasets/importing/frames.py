@@ -41,9 +41,10 @@ class Frame(NamedTuple):
 
     def parts(self, numbers, texts, time) -> tuple[int, Iterator[csv_file.Read]]:
         """Returns the number of rows, and columns of consecutive rows."""
-        found = self.in_parts and self.in_parts(numbers, texts, time)
-        if found:
-            return found
+        if self.in_parts is not None:
+            found = self.in_parts(numbers, texts, time)
+            if found is not None:
+                return found
         whole = self.fetch(numbers, texts, time)
         return len(next(iter(whole.columns.values()), ())), iter([whole])
 

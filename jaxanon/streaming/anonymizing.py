@@ -145,8 +145,8 @@ def anonymize_recordings(
         of folders with such files; or one table: a DataFrame of pandas or polars, a
         table of pyarrow, or a dict of arrays.
       output_dir: folder for the outputs, which have the names of the inputs. Required
-        for files, None for a table. All outputs appear together; after an error, there
-        is none.
+        for files, None for a table. All outputs appear together at the end; after an
+        error, none of them appears.
       key: typed PRNG key; None draws a secret one. Noise of a known key can be
         subtracted.
       time: ``"exact"`` keeps the times to the digit, ``"relative"`` counts from the
