@@ -14,11 +14,11 @@ import numpy as np
 from jaxanon.core.release import secret_key
 from jaxanon.datasets import writing
 from jaxanon.datasets.importing import cells
-from jaxanon.datasets.spec import rates_differ
 from jaxanon.edge.budget import Budget
 from jaxanon.recordings import rates, units
 from jaxanon.recordings import times as recording_times
 from jaxanon.recordings.csv_rows import TIME_NAMES
+from jaxanon.recordings.steady import Steady
 from jaxanon.streaming import frames, tables
 from jaxanon.streaming.model import BatchedModel
 from jaxanon.streaming.stream import COUNTS, Rows, SafeStream, Settings
@@ -468,6 +468,7 @@ class _Anonymizing:
             if unit is not None and unit.name in recording_times.UNITS:
                 self._format = unit.name
         self._settings: Settings | None = None
+        self._steady: Steady | None = None
         self._stream: SafeStream | None = None
         self._person: str | None = None
         self._rows_before = 0
@@ -542,24 +543,28 @@ class _Anonymizing:
         samples += self._offset
         times = self._times(batch)
         if first:
-            self._begin(times, samples)
+            known = times[np.isfinite(times)]
+            self._first_time = float(known[0]) if len(known) else 0.0
+            self._check_spread(samples)
         # A column whose first rows are empty is checked at the next ones.
         self._unchecked = [
             index
             for index in self._unchecked
             if not _has_safe_values(recording.names[index], batch.columns[index], spec)
         ]
-        even = self._steady(times)
         for begin, end, person in self._people(batch):
-            if person != self._person or self._stream is None:
+            if person != self._person or self._steady is None:
                 self._end_stream()
-                self._person, self._stream = person, self._new_stream()
+                self._person = person
+                self._steady = Steady(
+                    len(spec.channels), spec.rate_hz, self._options.rate_hz
+                )
                 self._held, self._held_times, self._grid_end = [], [], -math.inf
             if self._options.time != "grid" or layout.carried:
                 rows = slice(begin, end)
                 self._held.append([batch.columns[n][rows] for n in layout.kept])
                 self._held_times.append(times[rows])
-            self._emit(self._stream.push(even[begin:end], samples[begin:end]))
+            self._stream_rows(*self._steady.push(times[begin:end], samples[begin:end]))
 
     def _times(self, batch) -> np.ndarray:
         """Returns seconds since the recording's origin."""
@@ -585,31 +590,25 @@ class _Anonymizing:
             return found.seconds
         return found.seconds + float(found.origin - self._origin)
 
-    def _steady(self, times):
-        """Undoes rounding, and spaces the rows of packets evenly, as in training."""
-        if len(times) < 3 or not (np.diff(times) >= 0).all():  # Or NaN.
-            return times
-        rate = rates.estimate(times)
-        return times if rate.kind == "regular" else rates.steady(times, rate)
+    def _stream_rows(self, times, samples):
+        """Passes rows at steady times to the stream, and writes what is final."""
+        if not len(times):
+            return
+        if self._stream is None:
+            self._settings = self._settings or self._new_settings()
+            on_grid = self._options.time == "grid"
+            self._stream = SafeStream(self._settings, self._model, on_grid)
+        self._emit(self._stream.push(times, samples))
 
-    def _begin(self, times, samples):
+    def _new_settings(self):
         """Chooses the stream's rate from the first rows."""
+        assert self._steady is not None
         spec, options = self._spec, self._options
-        known = times[np.isfinite(times)]
-        self._first_time = float(known[0]) if len(known) else 0.0
-        seen = rates.estimate(times).rate_hz
-        model_hz, rate = spec.rate_hz, options.rate_hz
-        if rate is None:
-            rate = model_hz
-            if math.isfinite(seen) and rates_differ(seen, model_hz):
-                rate = float(f"{seen:.3g}")
-        if model_hz == 1.0:  # Unknown: windows are samples without a rate.
-            model_hz = rate if options.rate_hz or not math.isfinite(seen) else seen
-            rate = model_hz
-        self._check_spread(samples)
+        rate = options.rate_hz or rates.of_stream(self._steady.seen_hz, spec.rate_hz)
+        model_hz = rate if spec.rate_hz == 1.0 else spec.rate_hz  # 1 is unknown.
         gap = MAX_GAP if options.max_gap_s is None else options.max_gap_s * rate
         hop = options.hop or max(1, spec.time // 2)
-        self._settings = Settings(
+        return Settings(
             spec.time, len(spec.channels), model_hz, rate, hop, max(1.0, gap)
         )
 
@@ -642,15 +641,12 @@ class _Anonymizing:
                 code = codes[begin]
                 yield int(begin), int(end), names[code] if code >= 0 else ""
 
-    def _new_stream(self):
-        assert self._settings is not None
-        on_grid = self._options.time == "grid"
-        return SafeStream(self._settings, self._model, on_grid)
-
     def _end_stream(self):
-        if self._stream is None:
+        if self._steady is not None:
+            self._stream_rows(*self._steady.close())
+        stream, self._steady, self._stream = self._stream, None, None
+        if stream is None:
             return
-        stream, self._stream = self._stream, None
         self._emit(stream.close())
         self._counts.update(stream.counts)
         self._gaps.update(stream.reasons)
