@@ -11,6 +11,7 @@ FEWEST, MOST, SPAN_S = 16, 512, 5.0  # First rows of a segment that show its tim
 PIECE = 512  # Rows after which the line through the times is corrected.
 BACK_S = 1.0  # A larger step back begins a new segment.
 STEER = 0.01  # Largest relative change of the period, to follow a sensor's clock.
+NEAR = 0.15  # Relative difference from the model's rate that missing rows explain.
 SLACK = 0.25  # Periods between corrected times and the sensor's clock that are left.
 
 
@@ -103,6 +104,8 @@ class Steady:
         times = times[_is_new(times, samples)]
         if len(times) >= FEWEST or math.isnan(self.seen_hz):
             found = rates.estimate(times, self._rate_hz)
+            if abs(found.rate_hz / self._model_hz - 1) <= NEAR:
+                found = rates.estimate(times, self._rate_hz or self._model_hz)
             if math.isnan(self.seen_hz):
                 self.seen_hz = found.rate_hz
             if len(times) >= FEWEST:

@@ -68,10 +68,17 @@ def _parser():
     )
     for command, function in (run, _run), (card, _card), (dashboard, _dashboard):
         command.set_defaults(command=function)
-        command.add_argument("model", type=pathlib.Path, help="ONNX file")
         command.add_argument(
-            "--digest", help="SHA-256 of the model; default: from MODEL.sha256"
+            "model",
+            type=pathlib.Path,
+            help="ONNX file, or folder with several of jaxanon export SWEEP",
         )
+        command.add_argument(
+            "--digest",
+            help="SHA-256 of the model, or of the folder's manifest.json; default: from "
+            "MODEL.sha256",
+        )
+        _folder_options(command)
     for command in run, dashboard:
         _stream_options(command)
     run.add_argument("--output", required=True, help="file, - or mqtt://HOST/TOPIC")
@@ -96,6 +103,61 @@ def _parser():
         help="allow a --host that other machines reach: they see the raw signal",
     )
     return parser
+
+
+def _folder_options(command):
+    option = command.add_argument
+    option("--member", type=int, help="number of the model in a folder")
+    option(
+        "--setting",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="setting that the model of a folder has, such as epsilon=2; repeatable",
+    )
+    option(
+        "--min-utility",
+        type=float,
+        help="select the most private model of a folder with at least this accuracy of "
+        "the public attribute, in [0, 1]",
+    )
+    option(
+        "--wearer",
+        action="append",
+        default=[],
+        metavar="ATTRIBUTE=CLASS",
+        help="class of the wearer, for each private attribute of a folder whose models "
+        "are chosen by windows (DySan); repeatable",
+    )
+
+
+def _load(words):
+    """Returns the model of a file or a folder."""
+    from jaxanon.edge import folder, model
+
+    pairs = {"--setting": words.setting, "--wearer": words.wearer}
+    for name, texts in pairs.items():
+        for text in texts:
+            if "=" not in text:
+                raise ValueError(f"{name} must be NAME=VALUE, got {text!r}.")
+    settings, wearer = (
+        dict(text.split("=", 1) for text in texts) for texts in pairs.values()
+    )
+    if words.model.is_dir():
+        return folder.load_folder(
+            words.model,
+            words.digest,
+            member=words.member,
+            settings=settings,
+            min_utility=words.min_utility,
+            wearer=wearer,
+        )
+    if settings or wearer or words.member is not None or words.min_utility is not None:
+        raise ValueError(
+            f"--member, --setting, --min-utility and --wearer apply to a folder, got the "
+            f"file {words.model}; omit them."
+        )
+    return model.load(words.model, words.digest)
 
 
 def _stream_options(command):
@@ -165,9 +227,7 @@ def _budget(words, loaded):
 
 
 def _run(words):
-    from jaxanon.edge import model
-
-    loaded = model.load(words.model, words.digest)
+    loaded = _load(words)
     with (
         contextlib.closing(_open(words, loaded)) as rows,
         _sigterm_interrupts(),
@@ -302,10 +362,7 @@ class _Output:
 
 
 def _card(words):
-    from jaxanon.edge import model
-
-    loaded = model.load(words.model, words.digest)
-    print(loaded.card)
+    print(_load(words).card)
     return 0
 
 
@@ -318,7 +375,7 @@ def _since_1970(rows, pieces):
 def _dashboard(words):
     from jaxanon.edge import csv_input, dashboard, model
 
-    loaded = model.load(words.model, words.digest)
+    loaded = _load(words)
     attackers = None
     if words.attackers is not None:
         attackers = model.load_attackers(words.attackers)

@@ -166,9 +166,9 @@ def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
         level = np.stack([windows[:, 0, 0], known])
         return dysan_online_selection.Tried(windows, level, level[:, None] + 1)
 
-    monkeypatch.setattr(online_selection, "CHUNK", 32)
+    monkeypatch.setattr(dysan_online_selection, "CHUNK", 32)
     windows, known = data.test.windows[:50], np.arange(50.0)
-    tried = online_selection._try_models(jax.random.key(0), trier, windows, known)
+    tried = dysan_online_selection.try_models(jax.random.key(0), trier, windows, known)
     assert shapes == [(32, 16, 2)] * 2
     wanted = np.stack([windows[:, 0, 0], known])
     np.testing.assert_array_equal(tried.public, wanted)
