@@ -12,6 +12,7 @@ PIECE = 512  # Rows after which the line through the times is corrected.
 BACK_S = 1.0  # A larger step back begins a new segment.
 STEER = 0.01  # Largest relative change of the period, to follow a sensor's clock.
 NEAR = 0.15  # Relative difference from the model's rate that missing rows explain.
+MISSING = 0.05  # Largest fraction of missing rows whose rounding is undone.
 SLACK = 0.25  # Periods between corrected times and the sensor's clock that are left.
 
 
@@ -160,11 +161,12 @@ def _unrounded(times, rate) -> _Line | None:
     span = float(times[-1] - times[0])
     if error < 1e-6 or error >= 0.5 or span <= 0:
         return None
-    # The rate at which the phases of the rows agree most.
+    # The rate at which the phases of the rows agree most. Missing rows lower the
+    # measured rate.
     since = times - times[0]
-    likely = rate.rate_hz * (
-        1 + np.linspace(-1, 1, 129) * min(0.02, 2 * rate.resolution_s / span)
-    )
+    below = min(MISSING, 2 * rate.resolution_s / span)
+    count = 64 + round(8 * MISSING * len(times))
+    likely = rate.rate_hz * (1 + np.linspace(-below, MISSING, count))
     sums = np.exp(2j * np.pi * likely[:, None] * since).sum(axis=1)
     best = int(np.argmax(np.abs(sums)))
     phase = float(np.angle(sums[best])) / (2 * np.pi)

@@ -131,7 +131,7 @@ def test_a_packet_alone_does_not_show_the_unit():
     text = "".join(f"{200 * (n // 10)},{n}\n" for n in range(60))
     rows = Rows(Trickle(f"time,x\n{text}".encode(), [40]), rate_hz=50.0)
     times = np.concatenate([part[0] for part in rows])
-    assert times.tolist() == [0.2 * (n // 10) for n in range(60)]
+    np.testing.assert_allclose(times, [0.2 * (n // 10) for n in range(60)], atol=1e-9)
 
 
 # Input that either reader accepted before the merge: text, and rows of time, x and y.
