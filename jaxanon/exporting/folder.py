@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxanon import __version__
 from jaxanon.core import checks
+from jaxanon.core.programs import single
 from jaxanon.datasets import writing
 from jaxanon.exporting import agreement, card, exporter, files, onnx_graph
 from jaxanon.kernels.bounds import finite
@@ -94,6 +95,7 @@ def export_members(
     return ExportedFolder(folder, digest, size, len(members))
 
 
+@single
 def export_choice(
     key,
     runs: Sequence,

@@ -14,12 +14,13 @@ import numpy as np
 from jaxanon.core.release import secret_key
 from jaxanon.datasets import writing
 from jaxanon.datasets.importing import cells
+from jaxanon.datasets.importing.table import Columns
 from jaxanon.edge.budget import Budget
 from jaxanon.recordings import rates, units
 from jaxanon.recordings import times as recording_times
 from jaxanon.recordings.csv_rows import TIME_NAMES
 from jaxanon.recordings.steady import Steady
-from jaxanon.streaming import frames, tables
+from jaxanon.streaming import frames, sources
 from jaxanon.streaming.model import BatchedModel
 from jaxanon.streaming.stream import COUNTS, Rows, SafeStream, Settings
 
@@ -139,11 +140,15 @@ def anonymize_recordings(
 
     Args:
       run: ``Run`` of an anonymizer, from ``train`` or ``open_run``.
-      source: paths of files (CSV, Parquet, Feather; CSV may be compressed by gzip), or
-        of folders with such files; or one table: a DataFrame of pandas or polars, a
-        table of pyarrow, or a dict of arrays.
+      source: paths of files (CSV, Parquet, Feather, HDF5; CSV may be compressed by
+        gzip), of zip archives, or of folders with such files; or one table: a DataFrame
+        of pandas or polars, a table of pyarrow, or a dict of arrays. A folder or
+        archive whose files are the sensors of channels such as ``accelerometer.x`` is
+        joined by time.
       output_dir: folder for the outputs, which have the names of the inputs. Required
-        for files, None for a table.
+        for files, None for a table. An archive becomes an archive, HDF5 becomes HDF5
+        with one array per column, and joined sensors become one CSV file named after
+        their folder.
       key: typed PRNG key; None draws a secret one. Noise of a known key can be
         subtracted.
       time: ``"exact"`` keeps the times to the digit, ``"relative"`` counts from the
@@ -231,14 +236,22 @@ def anonymize_recordings(
         paths = _paths(source)
         if output_dir is None:
             raise ValueError("output_dir must name a folder for files, got None.")
-        pairs = _outputs(paths, Path(output_dir), overwrite)
+        columns = Columns(
+            channels=options.channels or run.spec.channels,
+            labels=options.carry,
+            time=options.time_column,
+            encoding=options.encoding,
+        )
+        pairs = _outputs(paths, Path(output_dir), overwrite, columns.channels)
         found, output, total = [], [], len(pairs)
         for done, (path, target) in enumerate(pairs):
-            name = path.name
-            progress(done, total, name)
-            recording = tables.open_recording(path, options.encoding)
-            work = _Anonymizing(run, recording, options, model)
-            found.append(work.write_to(None, str(path), target))
+            with sources.items(path, target, columns) as items:
+                for item in items:
+                    name = Path(item.name).name
+                    progress(done, total, name)
+                    work = _Anonymizing(run, item.open(), options, model)
+                    summary = work.write_to(None, item.name, item.target)
+                    found.append(summary._replace(output=target))
             output.append(target)
     warnings = [EXACT_WARNING] if time == "exact" else []
     return Released(output, tuple(found), tuple(warnings), model.compile_s)
@@ -290,8 +303,8 @@ def _paths(source) -> list:
     return paths
 
 
-def _outputs(paths, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]]:
-    """Returns the input and output path of each file."""
+def _outputs(paths, output_dir: Path, overwrite: bool, channels) -> list:
+    """Returns the input and output path of each file, or folder of sensors."""
     folder = output_dir.resolve()
     pairs = []
     for each in map(Path, paths):
@@ -302,18 +315,26 @@ def _outputs(paths, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]
                 path
                 for path in each.rglob("*")
                 if path.is_file()
-                and tables.suffix_of(path)
+                and sources.suffix_of(path)
                 and not path.name.startswith(".")
                 and folder not in path.resolve().parents
             )
             if not found:
                 raise FileNotFoundError(
                     f"{str(each)!r} must hold files that end in one of "
-                    f"{', '.join(tables.SUFFIXES)}, got none."
+                    f"{', '.join(sources.SUFFIXES)}, got none."
                 )
-            pairs += [(path, output_dir / path.relative_to(each)) for path in found]
+            parents = dict.fromkeys(path.parent for path in found)
+            joined = [x for x in parents if sources.are_sensors(x, channels)]
+            for folder_of_sensors in joined:
+                place = folder_of_sensors.relative_to(each)
+                title = f"{folder_of_sensors.resolve().name}.csv"
+                target = output_dir / place.parent / title
+                pairs.append((folder_of_sensors, target))
+            others = [path for path in found if path.parent not in joined]
+            pairs += [(x, _safe_path(x, output_dir / x.relative_to(each), channels)) for x in others]
         elif each.is_file():
-            pairs.append((each, output_dir / each.name))
+            pairs.append((each, _safe_path(each, output_dir / each.name, channels)))
         else:
             raise FileNotFoundError(
                 f"{str(each)!r} does not exist; name a file or a folder."
@@ -332,6 +353,11 @@ def _outputs(paths, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]
         taken[target] = path
         writing.check_writable(target, overwrite)
     return pairs
+
+
+def _safe_path(path, target, channels):
+    """Returns the output of a file; an archive of sensors becomes one CSV file."""
+    return target.with_suffix(".csv") if sources.are_sensors(path, channels) else target
 
 
 class _Layout(NamedTuple):
