@@ -267,7 +267,7 @@ def _hdf5_columns(opened, h5py):
     return found
 
 
-def hdf5_arrays(file: File) -> dict[str, tuple[np.ndarray, str]]:
+def hdf5_arrays(file: files.File) -> dict[str, tuple[np.ndarray, str]]:
     """Returns the columns of an HDF5 file with their units; "" if unknown.
 
     Raises:
