@@ -242,7 +242,8 @@ class _Tracked(_Regular):
 
     def _end_piece(self):
         """Corrects the line; returns whether it no longer explains the times."""
-        times, index = (np.concatenate(each) for each in zip(*self._gathered))
+        pairs = zip(*self._gathered, strict=True)
+        times, index = (np.concatenate(each) for each in pairs)
         self._gathered, self._count = [], 0
         if len(times) < FEWEST:
             return False

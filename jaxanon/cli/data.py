@@ -352,7 +352,7 @@ def recall(
         dataset=known["name"],
         preset=known["preset"],
         public=known["public"],
-        private=tuple(known["private"]),
+        private=(_joined(known["private"]),),
         split=known["split"],
     )
     record = run.folder / RECORD

@@ -75,8 +75,8 @@ def _parser():
         )
         command.add_argument(
             "--digest",
-            help="SHA-256 of the model, or of the folder's manifest.json; default: from "
-            "MODEL.sha256",
+            help="SHA-256 of the model, or of a folder's manifest.json; default: from "
+            "the file of that name with .sha256",
         )
         _folder_options(command)
     for command in run, dashboard:
@@ -154,8 +154,8 @@ def _load(words):
         )
     if settings or wearer or words.member is not None or words.min_utility is not None:
         raise ValueError(
-            f"--member, --setting, --min-utility and --wearer apply to a folder, got the "
-            f"file {words.model}; omit them."
+            "--member, --setting, --min-utility and --wearer apply to a folder, got "
+            f"the file {words.model}; omit them."
         )
     return model.load(words.model, words.digest)
 

@@ -85,7 +85,9 @@ class Choice:
             for number, each in enumerate(self._models)
         ]
         safe = found[self.chosen][0]
-        right = [[own == public, *(others == self._private)] for _, own, others in found]
+        right = [
+            [own == public, *(others == self._private)] for _, own, others in found
+        ]
         self._right.append(np.array(right))
         if len(self._right) == self._length:
             self._choose()
@@ -152,8 +154,8 @@ def load_folder(
         return _choice(folder, manifest, wearer or {})
     if wearer:
         raise ValueError(
-            f"--wearer applies to folders whose models windows choose, not to {folder}; "
-            "omit it."
+            "--wearer applies to folders whose models are chosen by windows, not to "
+            f"{folder}; omit it."
         )
     entry = _selected(folder, manifest["models"], member, settings or {}, min_utility)
     return model.load(folder / entry["file"], entry["sha256"])
@@ -246,8 +248,8 @@ def _choice(folder, manifest, wearer) -> Choice:
     wanted = ", ".join(f"{name}={'|'.join(names[name])}" for name in names)
     if set(wearer) != set(names) or any(wearer[n] not in names[n] for n in names):
         raise ValueError(
-            f"--wearer must give the wearer's class of each private attribute, {wanted}, "
-            f"got {dict(wearer)}."
+            "--wearer must give the wearer's class of each private attribute, "
+            f"{wanted}, got {dict(wearer)}."
         )
     path = folder / about["forest"]["file"]
     labels = forest.load(path, model.read_checked(path, about["forest"]["sha256"], HOW))
@@ -256,7 +258,9 @@ def _choice(folder, manifest, wearer) -> Choice:
         for each in manifest["models"]
     ]
     if any(each.signature != models[0].signature for each in models):
-        raise ValueError(f"the models of {folder} must have one input; export it again.")
+        raise ValueError(
+            f"the models of {folder} must have one input; export it again."
+        )
     return Choice(
         models,
         labels,

@@ -275,7 +275,9 @@ class Candidate(_Graph):
         if given is None:
             given = {each["name"]: draws.draw(each) for each in self._draws}
         given = {"public": np.array([public], np.int32), **given}
-        safe, found, private = self._run(["safe", "public class", "private"], window, given)
+        safe, found, private = self._run(
+            ["safe", "public class", "private"], window, given
+        )
         return safe, int(found), private
 
 

@@ -260,8 +260,8 @@ def _finish(folder, run, about) -> str:
     spec = run.spec
     hidden = ", ".join(spec.private)
     how = (
-        "Every five windows, the device chooses a model by the wearer's private classes "
-        "and earlier windows. The choice itself can leak these classes."
+        "For every five windows, the device chooses a model by the wearer's private "
+        "classes and earlier windows. The choice itself can leak these classes."
         if about["selection"] == "online"
         else "An option of the device selects a model."
     )

@@ -332,7 +332,10 @@ def _outputs(paths, output_dir: Path, overwrite: bool, channels) -> list:
                 target = output_dir / place.parent / title
                 pairs.append((folder_of_sensors, target))
             others = [path for path in found if path.parent not in joined]
-            pairs += [(x, _safe_path(x, output_dir / x.relative_to(each), channels)) for x in others]
+            pairs += [
+                (x, _safe_path(x, output_dir / x.relative_to(each), channels))
+                for x in others
+            ]
         elif each.is_file():
             pairs.append((each, _safe_path(each, output_dir / each.name, channels)))
         else:

@@ -15,13 +15,12 @@ import numpy as np
 from jaxanon.datasets import writing
 from jaxanon.datasets.importing import files, frames, reading
 from jaxanon.datasets.importing.table import Columns
-from jaxanon.recordings import dialect, units
+from jaxanon.recordings import dialect
 from jaxanon.recordings.csv_rows import TIME_NAMES
 from jaxanon.streaming import tables
 from jaxanon.streaming.frames import TableRecording
 
-ENTRY_TIME = 1980, 1, 1, 0, 0, 0  # Of files in an archive; when they were made is no
-# matter of theirs.
+ENTRY_TIME = 1980, 1, 1, 0, 0, 0  # Of files in an archive, which hides the real one.
 
 
 SUFFIXES = *tables.SUFFIXES, ".zip"

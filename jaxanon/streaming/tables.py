@@ -69,8 +69,8 @@ def open_recording(
     suffix = suffix_of(path)
     if not suffix:
         raise ValueError(
-            f"{str(path)!r} must be a recording in CSV, Parquet, Feather or HDF5, with a "
-            f"name that ends in one of {', '.join(SUFFIXES)}."
+            f"{str(path)!r} must be a recording in CSV, Parquet, Feather or HDF5, with "
+            f"a name that ends in one of {', '.join(SUFFIXES)}."
         )
     if suffix.startswith(CSV):
         return CsvRecording(path, encoding, read)

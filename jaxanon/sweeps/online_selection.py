@@ -154,7 +154,9 @@ def choose_online(
         part = getattr(data, name)
         public_classes = predict(part.windows)
         private_classes = np.stack([part.labels[each] for each in spec.private])
-        tried = online_selection.try_models(keys[number], trier, part.windows, public_classes)
+        tried = online_selection.try_models(
+            keys[number], trier, part.windows, public_classes
+        )
         score = functools.partial(
             online_selection.scores,
             tried,

@@ -23,7 +23,6 @@ def root():
     return jax.random.key(5)
 
 
-
 @pytest.fixture(scope="module")
 def runs(untrained):
     """Returns three untrained models with different weights."""
@@ -84,9 +83,13 @@ def test_a_device_chooses_as_the_online_phase(choice, runs, data):
             jax.jit(rewritten)(windows[n : n + 1], public[n : n + 1], *each.values())
             for n, each in enumerate(drawn)
         ]
-        tried.append([np.concatenate(parts, axis=-1 if parts[0].ndim < 3 else 0)
-                      for parts in zip(*map(lambda x: map(np.asarray, x), found))])
-    tried = online_selection.Tried(*map(np.stack, zip(*tried)))
+        tried.append(
+            [
+                np.concatenate(parts, axis=-1 if parts[0].ndim < 3 else 0)
+                for parts in zip(*found, strict=True)
+            ]
+        )
+    tried = online_selection.Tried(*map(np.stack, zip(*tried, strict=True)))
     subject = np.zeros(len(windows), int)
     groups = online_selection.runs(subject)
     private = np.full((len(spec.private), len(windows)), 1)

@@ -65,7 +65,8 @@ KINDS = "exact jitter rounded milliseconds packets shared faster epoch gaps".spl
 def test_device_and_anonymize_give_one_stream(pair, tmp_path, kind, faults):
     rng = np.random.default_rng(len(kind))
     stamps = drawn(kind, rng)
-    rows = [f"{t},{x},{y}" for t, (x, y) in zip(stamps, rng.normal(size=(COUNT, 2)).round(3))]
+    samples = rng.normal(size=(COUNT, 2)).round(3)
+    rows = [f"{t},{x},{y}" for t, (x, y) in zip(stamps, samples, strict=True)]
     if faults:
         for row in rng.integers(20, COUNT - 20, 6):
             rows.insert(row, rows[row - 1])  # Repeated.
