@@ -28,9 +28,9 @@ class Steady:
 
     Rounded times become multiples of a period, and the rows of packets are spaced
     evenly, as by ``rates.steady``. Other times do not change. The result does not
-    depend on how rows are divided into calls. It follows from earlier rows alone,
-    except at the start and after a pause: rows wait there until 16 rows and five
-    seconds, or 512 rows, have shown what their times are like.
+    depend on how rows are divided into calls. It follows from earlier rows alone.
+    Rows wait only at the start and after a pause, until 16 rows and five seconds, or
+    512 rows, have shown what their times are like.
 
     Args:
       channels: number of channels.
@@ -212,7 +212,7 @@ class _Regular:
 class _Tracked(_Regular):
     """Rows on a line in time that is corrected after each piece of rows."""
 
-    gains = 0.5, 0.2  # Of a line's level and slope.
+    gains = 0.5, 0.2  # Corrections of the line's level and slope.
     slack = SLACK  # Periods.
 
     def __init__(self, pause, start, index, line, hz):

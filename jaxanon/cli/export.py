@@ -177,8 +177,7 @@ def _front(folder, content):
     scores = [_scores(row.get("scores") or {}) for row in content.get("summary", ())]
     points = [score for score in scores if None not in score]
     front = {point for point, on in zip(points, best(points), strict=True) if on}
-    members, seen = [], -1
-    before = None
+    members, seen, before = [], -1, {}
     for number, member in enumerate(content.get("members", ())):
         if member["settings"] != before:
             seen, before = seen + 1, member["settings"]

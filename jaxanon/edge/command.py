@@ -327,13 +327,13 @@ class _Output:
         """Anonymizes rows and writes the blocks that are final."""
         if not len(times) and not last:
             return
-        if self.stream is None:
-            self._open(seen_hz)
-        self._write(self.stream.push(times, samples))
+        stream = self.stream = self.stream or self._open(seen_hz)
+        self._write(stream.push(times, samples))
         if last:
-            self._write(self.stream.close())
+            self._write(stream.close())
 
     def _open(self, seen_hz):
+        """Opens the outlet; returns the stream."""
         from jaxanon.edge.outlets import open_outlet
         from jaxanon.edge.stream import Stream
         from jaxanon.recordings import rates
@@ -342,10 +342,9 @@ class _Output:
         if words.rate is None:
             model_hz = self._loaded.signature.rate_hz
             settings["rate_hz"] = rates.of_stream(seen_hz, model_hz)
-        self.stream = Stream(self._loaded, **settings)
-        self._outlet = open_outlet(
-            words.output, self.stream.signature, append=words.append
-        )
+        stream = Stream(self._loaded, **settings)
+        self._outlet = open_outlet(words.output, stream.signature, append=words.append)
+        return stream
 
     def _write(self, blocks):
         origin = float(self._rows.origin)

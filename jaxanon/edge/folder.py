@@ -23,7 +23,8 @@ class Choice:
     score on them rewrites the next ones. The score weighs how well the public class is
     preserved, and how near to chance level the private classes are inferred. A forest
     predicts the public class of raw windows; the wearer's private classes are given.
-    The choice depends on them, and leaks them to an attacker who tells models apart.
+    The choice depends on them, and leaks them to an attacker who can distinguish the
+    models.
 
     Args:
       models: candidates, functions like ``model.Candidate`` with its attributes.

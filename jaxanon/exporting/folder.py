@@ -28,7 +28,7 @@ CALIBRATED = 2000  # Maximum windows for the forest, whose size they bound.
 
 
 class Member(NamedTuple):
-    """A model of a sweep, with what a user selects it by."""
+    """A model of a sweep, with the settings and scores that select it."""
 
     run: Any
     number: int
@@ -109,8 +109,8 @@ def export_choice(
 ) -> ExportedFolder:
     """Writes DySan's models, among which a device chooses for every five windows.
 
-    A device predicts the public class of each raw window by a random forest, scores all
-    models on five windows, and rewrites the next five by the best one; see
+    A device predicts the public class of each raw window by a random forest. It scores
+    all models on five windows, and rewrites the next five by the best one; see
     ``jaxanon.methods.dysan.online_selection``. The choice needs the private classes of
     the wearer, which are stated on the device. Weights are float32.
 
@@ -215,13 +215,13 @@ def _candidate(run, windows, public) -> bytes:
     graph = onnx_graph.to_onnx(rewritten, shapes, outputs, run.method.name)
     session = agreement.session(graph.SerializeToString())
     wanted = jax.jit(rewritten)
-    same = []
+    same: list[bool] = []
     for each in inputs:
-        safe, *found = session.run(outputs, each)
+        safe, *found = map(np.asarray, session.run(outputs, each))
         should, *classes = map(np.asarray, wanted(*each.values()))
         near = np.abs(safe - should) <= exporter.CLOSE * np.float32(spec.std)
         equal = [np.array_equal(a, b) for a, b in zip(found, classes, strict=True)]
-        same.append(near.all() and all(equal))
+        same.append(bool(near.all()) and all(equal))
     if not np.mean(same) >= exporter.SHARE:
         raise ValueError(
             f"the exported graph must agree with JAX on {100 * exporter.SHARE:g} % of "

@@ -20,7 +20,7 @@ from jaxanon.recordings.csv_rows import TIME_NAMES
 from jaxanon.streaming import tables
 from jaxanon.streaming.frames import TableRecording
 
-ENTRY_TIME = 1980, 1, 1, 0, 0, 0  # Of files in an archive, which hides the real one.
+ENTRY_TIME = 1980, 1, 1, 0, 0, 0  # Replaces the time at which an entry was written.
 
 
 SUFFIXES = *tables.SUFFIXES, ".zip"
@@ -49,7 +49,7 @@ def are_sensors(path: Path, channels: Sequence[str]) -> bool:
         return False
     try:
         group = files.expand(path, _below(path))
-    except ValueError:  # No file, or damaged: reading it tells.
+    except ValueError:  # Reading the path gives the cause.
         return False
     return reading.are_sensors(group, Columns(channels=tuple(channels)))
 
@@ -183,7 +183,7 @@ class JoinedRecording(TableRecording, tables.CsvRecording):
             names = np.array([*label.names, ""], object)
             content[name] = names[label.codes]
         TableRecording.__init__(self, content)
-        self.path = path
+        self.path: Any = path
         self.losses.update(table.losses)
         self.dialect = dialect.Dialect(
             *("utf-8", b"", ",", ".", "\n"),

@@ -78,8 +78,8 @@ def forest(key, spec, windows, labels) -> Forest:
         threshold=joined("threshold"),
         shares=values / values.sum(axis=1, keepdims=True),
         classes=model.classes_.astype(np.int64),
-        mean=np.float32(spec.mean),
-        std=np.float32(spec.std),
+        mean=np.asarray(spec.mean, np.float32),
+        std=np.asarray(spec.std, np.float32),
     )
 
 
