@@ -13,6 +13,7 @@
 """
 
 import codecs
+import contextlib
 import csv
 import math
 import re
@@ -31,7 +32,8 @@ MISSING = {"", "na", "nan", "null", "none"}  # Cells that mean a missing number.
 DELIMITERS = ",;\t"
 MAX_LINE = 1 << 16  # Bytes; longer lines of a stream are malformed.
 MAX_READ = 1 << 16  # Bytes of one read.
-FORMAT_ROWS = 4  # Rows that show the format of times.
+FORMAT_ROWS, FORMAT_TIMES = 4, 3  # Rows and distinct times that show their format.
+MOST_ROWS = 512  # Rows that are read to find them.
 
 
 def number(cell: str) -> float:
@@ -76,8 +78,9 @@ class Rows:
     """Streaming reader of times and samples from a file or a pipe.
 
     The header must name a column with times and the channels. The reader returns lines
-    as soon as they arrive, in bounded memory, but first waits for four rows if nothing
-    else gives the format of the times. It skips rows with another number of
+    as soon as they arrive, in bounded memory, but first waits for four rows with three
+    different times if nothing else gives the format of the times. It skips rows with
+    another number of
     cells, a cell of a channel that is not a number, a missing time, and lines above
     64 KiB; ``malformed`` counts them. A quoted cell cannot span lines. If the delimiter
     is not a comma, a comma is a decimal mark.
@@ -92,8 +95,13 @@ class Rows:
         unit in the header, else detects it from the first rows.
       rate_hz: expected rate of the rows, which helps to detect the unit of times.
 
+    Attributes:
+      origin: whole seconds from which times are counted, since 1970 for dates and Unix
+        times; 0 for other times, and before the first row.
+
     Raises:
-      ValueError: if the header is missing or wrong; the message names file and line.
+      ValueError: if the header is missing or wrong, or, while reading, if the unit of
+        the times is ambiguous; the message names the file.
 
     Example:
       >>> import io
@@ -151,7 +159,7 @@ class Rows:
         self.channels = tuple(split[index][0] for index in others)
         self.units = tuple(split[index][1] for index in others)
         self._rate_hz, self._format = rate_hz, time_format
-        self._times = times
+        self._name, self._times, self._origin = name, times, None
         unit = units.find(split[time_index][1] or "")
         if time_format is None and unit is not None and unit.name in times.UNITS:
             self._format = unit.name
@@ -209,13 +217,18 @@ class Rows:
         if self.first_malformed is None or line < self.first_malformed:
             self.first_malformed, self.first_cause = line, cause
 
+    @property
+    def origin(self) -> int:
+        """Whole seconds from which times are counted."""
+        return self._origin or 0
+
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields ``float64[n]`` times in s and ``float64[n, channels]``, n > 0."""
         lines, self._first = self._first, []
         while True:
             # The format of times shows in several rows.
             if self._format is None and not self._ended:
-                if sum(not is_comment(line) for line in lines) < FORMAT_ROWS:
+                if not self._show_format(lines):
                     lines = lines + self._lines()
                     continue
             seconds, samples = self._numbers(lines)
@@ -224,6 +237,16 @@ class Rows:
             if self._ended:
                 return
             lines = self._lines()
+
+    def _show_format(self, lines):
+        """Returns whether lines have enough times to detect their format."""
+        stamps = []
+        for line in lines[: 2 * MOST_ROWS]:
+            if not is_comment(line):
+                with contextlib.suppress(ValueError):
+                    stamps.append(self._row(line)[0])
+        enough = len(stamps) >= FORMAT_ROWS and len({*stamps}) >= FORMAT_TIMES
+        return enough or len(lines) >= MOST_ROWS
 
     def _numbers(self, lines):
         """Returns times and samples of the well-formed rows among lines."""
@@ -294,18 +317,15 @@ class Rows:
                     values[index] = number(stamp)
                 except ValueError:
                     values[index] = math.inf
+        infinite = np.array([*map(_is_infinite, stamps)], bool)
         if self._format is None and len(values):
             self._format = self._detected(values, stamps)
-        if self._format not in self._times.UNITS:
-            values = self._dates(stamps)
+        if self._format in self._times.UNITS:
+            values[np.isinf(values)] = math.nan
+            values = self._since(self._times.parse(values, self._format))
         else:
-            values[values == math.inf] = np.where(
-                [_is_infinite(stamps[n]) for n in np.flatnonzero(values == math.inf)],
-                math.inf,
-                math.nan,
-            )
-            if self._format not in ("s", None):
-                values = values / self._times.UNITS[self._format]
+            values = self._dates(stamps)
+        values[infinite] = math.inf
         for index in np.flatnonzero(np.isnan(values)):
             missing = stamps[index].lower() in MISSING
             cause = "its time is missing" if missing else "its time cannot be read"
@@ -317,18 +337,21 @@ class Rows:
         known = values[np.isfinite(values)]
         if not len(known):
             return None if all(s.lower() in MISSING for s in stamps) else "iso"
-        try:
-            return self._times.parse(known, None, self._rate_hz).format
-        except ValueError:
-            return "s"
+        where = f"{self._name}: times"
+        return self._times.parse(known, None, self._rate_hz, where).format
+
+    def _since(self, found):
+        """Returns seconds since the origin, which the first times set."""
+        if self._origin is None and not np.isnan(found.seconds).all():
+            self._origin = found.origin
+        return found.seconds + float(found.origin - self.origin)
 
     def _dates(self, stamps):
         """Returns seconds of dates; NaN where a text is no date of the format."""
         if self._format is None:
             return np.full(len(stamps), np.nan)
         try:
-            found = self._times.parse(np.array(stamps, str), self._format)
-            return found.seconds + found.origin
+            return self._since(self._times.parse(np.array(stamps, str), self._format))
         except ValueError:
             if len(stamps) < 2:
                 return np.full(len(stamps), np.nan)

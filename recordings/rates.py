@@ -123,6 +123,20 @@ def nominal(rate_hz: float) -> float:
     return float(f"{rate_hz:.5g}")
 
 
+def of_stream(seen_hz: float, model_hz: float) -> float:
+    """Returns the rate of the grid for rows at a measured rate, for a model.
+
+    It is the model's rate unless the rows' rate differs by more than 1 %. A model's
+    rate of 1 is unknown.
+
+    Example:
+      >>> of_stream(49.8, 50.0), of_stream(100.03, 50.0), of_stream(math.nan, 50.0)
+      (50.0, 100.0, 50.0)
+    """
+    same = model_hz != 1.0 and math.isclose(seen_hz, model_hz, rel_tol=0.01)
+    return model_hz if same or not seen_hz > 0 else nominal(seen_hz)
+
+
 def steady(
     seconds: np.ndarray, rate: Rate, starts: np.ndarray | Sequence[int] = (0,)
 ) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Columns of files and objects before any is selected, whatever their format."""
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -324,6 +325,23 @@ def _hdf5_columns(opened, h5py):
 
     opened.visititems(visit)
     return found
+
+
+def hdf5_arrays(file: files.File) -> dict[str, tuple[np.ndarray, str]]:
+    """Returns the columns of an HDF5 file with their units; "" if unknown.
+
+    Raises:
+      ImportError: without h5py.
+      ValueError: if the file is damaged.
+    """
+    _hdf5(file)  # Names a missing package and damage.
+    h5py: Any = importlib.import_module("h5py")
+    with h5py.File(files.buffer(file), "r") as opened:
+        columns = _hdf5_columns(opened, h5py)
+        return {
+            name: (np.asarray(_hdf5_read(opened, path, part)), unit)
+            for name, (path, part, unit) in columns.items()
+        }
 
 
 def _hdf5_read(opened, path, part):

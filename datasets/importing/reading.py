@@ -126,7 +126,7 @@ def _grouped(found, columns, preset):
     folder = lambda file: str(PurePosixPath(file.where).parent)
     for _, group in itertools.groupby(found, folder):
         group = list(group)
-        if preset.joined or _are_sensors(group, columns):
+        if preset.joined or are_sensors(group, columns):
             where = folder(group[0]) if len(group) > 1 else group[0].where
             opened = {f.stem: _opener(f, columns, preset) for f in group}
             yield Source(where, group[0].person, opened, {})
@@ -152,7 +152,7 @@ def _place(file, preset):
     return None if match is None else match.groupdict()
 
 
-def _are_sensors(group, columns):
+def are_sensors(group, columns):
     """Returns whether all channels are named after files of the group."""
     stems = {file.stem.casefold() for file in group}
     first = {name.rpartition(".")[0].casefold() for name in columns.channels}

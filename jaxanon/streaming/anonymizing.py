@@ -16,12 +16,13 @@ import numpy as np
 from jaxanon.core.release import secret_key
 from jaxanon.datasets import writing
 from jaxanon.datasets.importing import cells
-from jaxanon.datasets.spec import rates_differ
+from jaxanon.datasets.importing.table import Columns
 from jaxanon.edge.budget import Budget
 from jaxanon.recordings import dialect, rates, units
 from jaxanon.recordings import times as recording_times
 from jaxanon.recordings.csv_rows import TIME_NAMES
-from jaxanon.streaming import frames, tables
+from jaxanon.recordings.steady import Steady
+from jaxanon.streaming import frames, sources, tables
 from jaxanon.streaming.model import BatchedModel
 from jaxanon.streaming.stream import COUNTS, Rows, SafeStream, Settings
 
@@ -141,12 +142,16 @@ def anonymize_recordings(
 
     Args:
       run: ``Run`` of an anonymizer, from ``train`` or ``open_run``.
-      source: paths of files (CSV, Parquet, Feather; CSV may be compressed by gzip), or
-        of folders with such files; or one table: a DataFrame of pandas or polars, a
-        table of pyarrow, or a dict of arrays.
+      source: paths of files (CSV, Parquet, Feather, HDF5; CSV may be compressed by
+        gzip), of zip archives, or of folders with such files; or one table: a DataFrame
+        of pandas or polars, a table of pyarrow, or a dict of arrays. A folder or
+        archive whose files are the sensors of channels such as ``accelerometer.x`` is
+        joined by time.
       output_dir: folder for the outputs, which have the names of the inputs. Required
-        for files, None for a table. All outputs appear together at the end; after an
-        error, none of them appears.
+        for files, None for a table. An archive becomes an archive, HDF5 becomes HDF5
+        with one array per column, and joined sensors become one CSV file named after
+        their folder. All outputs appear together at the end; after an error, none of
+        them appears.
       key: typed PRNG key; None draws a secret one. Noise of a known key can be
         subtracted.
       time: ``"exact"`` keeps the times to the digit, ``"relative"`` counts from the
@@ -234,17 +239,24 @@ def anonymize_recordings(
         paths = _paths(source)
         if output_dir is None:
             raise ValueError("output_dir must name a folder for files, got None.")
-        pairs = _outputs(paths, Path(output_dir), overwrite)
+        columns = Columns(
+            channels=options.channels or run.spec.channels,
+            labels=options.carry,
+            time=options.time_column,
+            encoding=options.encoding,
+        )
+        pairs = _outputs(paths, Path(output_dir), overwrite, columns.channels)
         found, output, total = [], [target for _, target in pairs], len(pairs)
         with writing.replacing_all(output_dir) as part:
             for done, (path, target) in enumerate(pairs):
-                name = path.name
-                progress(done, total, name)
-                recording = tables.open_recording(path, options.encoding)
-                work = _Anonymizing(run, recording, options, model)
                 staged = part / target.relative_to(output_dir)
-                one = work.write_to(None, str(path), staged)
-                found.append(one._replace(output=target))
+                with sources.items(path, staged, columns) as items:
+                    for item in items:
+                        name = Path(item.name).name
+                        progress(done, total, name)
+                        work = _Anonymizing(run, item.open(), options, model)
+                        summary = work.write_to(None, item.name, item.target)
+                        found.append(summary._replace(output=target))
     warnings = [EXACT_WARNING] if time == "exact" else []
     return Released(output, tuple(found), tuple(warnings), model.compile_s)
 
@@ -295,8 +307,8 @@ def _paths(source) -> list:
     return paths
 
 
-def _outputs(paths, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]]:
-    """Returns the input and output path of each file."""
+def _outputs(paths, output_dir: Path, overwrite: bool, channels) -> list:
+    """Returns the input and output path of each file, or folder of sensors."""
     folder = output_dir.resolve()
     pairs = []
     for each in map(Path, paths):
@@ -307,18 +319,29 @@ def _outputs(paths, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]
                 path
                 for path in each.rglob("*")
                 if path.is_file()
-                and tables.suffix_of(path)
+                and sources.suffix_of(path)
                 and not path.name.startswith(".")
                 and folder not in path.resolve().parents
             )
             if not found:
                 raise FileNotFoundError(
                     f"{str(each)!r} must hold files that end in one of "
-                    f"{', '.join(tables.SUFFIXES)}, got none."
+                    f"{', '.join(sources.SUFFIXES)}, got none."
                 )
-            pairs += [(path, output_dir / path.relative_to(each)) for path in found]
+            parents = dict.fromkeys(path.parent for path in found)
+            joined = [x for x in parents if sources.are_sensors(x, channels)]
+            for folder_of_sensors in joined:
+                place = folder_of_sensors.relative_to(each)
+                title = f"{folder_of_sensors.resolve().name}.csv"
+                target = output_dir / place.parent / title
+                pairs.append((folder_of_sensors, target))
+            others = [path for path in found if path.parent not in joined]
+            pairs += [
+                (x, _safe_path(x, output_dir / x.relative_to(each), channels))
+                for x in others
+            ]
         elif each.is_file():
-            pairs.append((each, output_dir / each.name))
+            pairs.append((each, _safe_path(each, output_dir / each.name, channels)))
         else:
             raise FileNotFoundError(
                 f"{str(each)!r} does not exist; name a file or a folder."
@@ -337,6 +360,11 @@ def _outputs(paths, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]
         taken[target] = path
         writing.check_writable(target, overwrite)
     return pairs
+
+
+def _safe_path(path, target, channels):
+    """Returns the output of a file; an archive of sensors becomes one CSV file."""
+    return target.with_suffix(".csv") if sources.are_sensors(path, channels) else target
 
 
 class _Layout(NamedTuple):
@@ -495,6 +523,7 @@ class _Anonymizing:
             if unit is not None and unit.name in recording_times.UNITS:
                 self._format = unit.name
         self._settings: Settings | None = None
+        self._steady: Steady | None = None
         self._stream: SafeStream | None = None
         self._person: str | None = None
         self._rows_before = 0
@@ -572,25 +601,29 @@ class _Anonymizing:
 
     def _push(self, batch, times, samples):
         layout, recording, spec = self._layout, self._recording, self._spec
-        if self._settings is None:
-            self._begin(times, samples)
+        if self._first_time is None:
+            known = times[np.isfinite(times)]
+            self._first_time = float(known[0]) if len(known) else 0.0
+            self._check_spread(samples)
         # A column whose first rows are empty is checked at the next ones.
         self._unchecked = [
             index
             for index in self._unchecked
             if not _has_safe_values(recording.names[index], batch.columns[index], spec)
         ]
-        even = self._steady(times)
         for begin, end, person in self._people(batch):
-            if person != self._person or self._stream is None:
+            if person != self._person or self._steady is None:
                 self._end_stream()
-                self._person, self._stream = person, self._new_stream()
+                self._person = person
+                self._steady = Steady(
+                    len(spec.channels), spec.rate_hz, self._options.rate_hz
+                )
                 self._held, self._held_times, self._grid_end = [], [], -math.inf
             if self._options.time != "grid" or layout.carried:
                 rows = slice(begin, end)
                 self._held.append([batch.columns[n][rows] for n in layout.kept])
                 self._held_times.append(times[rows])
-            self._emit(self._stream.push(even[begin:end], samples[begin:end]))
+            self._stream_rows(*self._steady.push(times[begin:end], samples[begin:end]))
 
     def _times(self, batch) -> np.ndarray:
         """Returns seconds since the recording's origin."""
@@ -616,31 +649,25 @@ class _Anonymizing:
             return found.seconds
         return found.seconds + float(found.origin - self._origin)
 
-    def _steady(self, times):
-        """Undoes rounding, and spaces the rows of packets evenly, as in training."""
-        if len(times) < 3 or not (np.diff(times) >= 0).all():  # Or NaN.
-            return times
-        rate = rates.estimate(times)
-        return times if rate.kind == "regular" else rates.steady(times, rate)
+    def _stream_rows(self, times, samples):
+        """Passes rows at steady times to the stream, and writes what is final."""
+        if not len(times):
+            return
+        if self._stream is None:
+            self._settings = self._settings or self._new_settings()
+            on_grid = self._options.time == "grid"
+            self._stream = SafeStream(self._settings, self._model, on_grid)
+        self._emit(self._stream.push(times, samples))
 
-    def _begin(self, times, samples):
+    def _new_settings(self):
         """Chooses the stream's rate from the first rows."""
+        assert self._steady is not None
         spec, options = self._spec, self._options
-        known = times[np.isfinite(times)]
-        self._first_time = float(known[0]) if len(known) else 0.0
-        seen = rates.estimate(times).rate_hz
-        model_hz, rate = spec.rate_hz, options.rate_hz
-        if rate is None:
-            rate = model_hz
-            if math.isfinite(seen) and rates_differ(seen, model_hz):
-                rate = float(f"{seen:.3g}")
-        if model_hz == 1.0:  # Unknown: windows are samples without a rate.
-            model_hz = rate if options.rate_hz or not math.isfinite(seen) else seen
-            rate = model_hz
-        self._check_spread(samples)
+        rate = options.rate_hz or rates.of_stream(self._steady.seen_hz, spec.rate_hz)
+        model_hz = rate if spec.rate_hz == 1.0 else spec.rate_hz  # 1 is unknown.
         gap = MAX_GAP if options.max_gap_s is None else options.max_gap_s * rate
         hop = options.hop or max(1, spec.time // 2)
-        self._settings = Settings(
+        return Settings(
             spec.time, len(spec.channels), model_hz, rate, hop, max(1.0, gap)
         )
 
@@ -673,15 +700,12 @@ class _Anonymizing:
                 code = codes[begin]
                 yield int(begin), int(end), names[code] if code >= 0 else ""
 
-    def _new_stream(self):
-        assert self._settings is not None
-        on_grid = self._options.time == "grid"
-        return SafeStream(self._settings, self._model, on_grid)
-
     def _end_stream(self):
-        if self._stream is None:
+        if self._steady is not None:
+            self._stream_rows(*self._steady.close())
+        stream, self._steady, self._stream = self._stream, None, None
+        if stream is None:
             return
-        stream, self._stream = self._stream, None
         self._emit(stream.close())
         self._counts.update(stream.counts)
         self._gaps.update(stream.reasons)

@@ -6,7 +6,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,9 @@ from jaxanon.recordings import units
 BLOCK = 1 << 23  # Bytes of CSV text at a time.
 ROWS = 1 << 18  # Rows of a Parquet file at a time.
 CSV = ".csv", ".tsv", ".txt"
-SUFFIXES = *CSV, *(f"{each}.gz" for each in CSV), ".parquet", ".feather", ".arrow"
+HDF5 = ".h5", ".hdf5", ".hdf"
+ARROW = ".parquet", ".feather", ".arrow"
+SUFFIXES = *CSV, *(f"{each}.gz" for each in CSV), *ARROW, *HDF5
 QUOTED = r'["\r\n]'
 
 
@@ -50,8 +52,15 @@ def suffix_of(path: Path) -> str:
     return max((s for s in SUFFIXES if name.endswith(s)), key=len, default="")
 
 
-def open_recording(path: Path, encoding: str | None = None):
-    """Opens a file for reading.
+def open_recording(
+    path: Path, encoding: str | None = None, read: Callable[[], bytes] | None = None
+):
+    """Opens a file in CSV, Parquet or Feather for reading.
+
+    Args:
+      path: path of the file.
+      encoding: encoding of CSV; None detects it.
+      read: function that returns the content, without gzip; None reads the file.
 
     Raises:
       ValueError: if the file is of another kind or cannot be read. No message quotes
@@ -60,12 +69,12 @@ def open_recording(path: Path, encoding: str | None = None):
     suffix = suffix_of(path)
     if not suffix:
         raise ValueError(
-            f"{str(path)!r} must be a recording in CSV, Parquet or Feather, with a "
-            f"name that ends in one of {', '.join(SUFFIXES)}."
+            f"{str(path)!r} must be a recording in CSV, Parquet, Feather or HDF5, with "
+            f"a name that ends in one of {', '.join(SUFFIXES)}."
         )
     if suffix.startswith(CSV):
-        return CsvRecording(path, encoding)
-    return ArrowRecording(path)
+        return CsvRecording(path, encoding, read)
+    return ArrowRecording(path, read)
 
 
 class _Source(io.BufferedIOBase):
@@ -151,8 +160,13 @@ class CsvRecording:
       first_malformed: line of the first malformed row; None if unknown or none.
     """
 
-    def __init__(self, path: Path, encoding: str | None = None):
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        encoding: str | None = None,
+        read: Callable[[], bytes] | None = None,
+    ):
+        self.path, self._read = path, read
         self._zipped = path.name.lower().endswith(".gz")
         try:
             with self._open() as file:
@@ -167,6 +181,8 @@ class CsvRecording:
         self.first_malformed: int | None = None
 
     def _open(self):
+        if self._read is not None:
+            return io.BytesIO(self._read())
         return gzip.open(self.path) if self._zipped else self.path.open("rb")
 
     def batches(self) -> Iterator[Batch]:
@@ -373,19 +389,21 @@ def _bytes_of(lines) -> bytes:
 class ArrowRecording:
     """A Parquet or Feather file; attributes as in ``CsvRecording``."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, read: Callable[[], bytes] | None = None):
         import pyarrow as pa
         import pyarrow.parquet as pq
+
+        content: Any = None if read is None else pa.BufferReader(read())
 
         self.path = path
         self._file: Any
         self._parquet = suffix_of(path) == ".parquet"
         try:
             if self._parquet:
-                self._file = pq.ParquetFile(path)
+                self._file = pq.ParquetFile(content or path)
                 self.schema = self._file.schema_arrow
             else:
-                self._file = pa.ipc.open_file(pa.memory_map(str(path)))
+                self._file = pa.ipc.open_file(content or pa.memory_map(str(path)))
                 self.schema = self._file.schema
         except (pa.ArrowException, OSError):
             raise self._damaged() from None

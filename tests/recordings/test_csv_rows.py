@@ -111,11 +111,29 @@ def test_times_of_a_pipe_show_their_unit_in_several_rows():
     here, there = os.pipe()
     with open(there, "wb", buffering=0) as pipe, open(here, "rb") as file:
         pipe.write(b"time,x\n1770000000000,1\n")
-        got = iter(Rows(file))
+        rows = Rows(file)
+        got = iter(rows)
         late = b"".join(b"%d,1\n" % (1770000000000 + 20 * n) for n in range(1, 4))
         threading.Timer(0.2, pipe.write, [late]).start()
         threading.Timer(20, pipe.close).start()
-        assert next(got)[0].tolist() == [1770000000 + 0.02 * n for n in range(4)]
+        assert next(got)[0].tolist() == [0.02 * n for n in range(4)]
+        assert rows.origin == 1770000000
+
+
+def test_an_ambiguous_unit_is_refused_as_in_an_import():
+    text = "".join(f"{20 * n},{n}\n" for n in range(8))
+    with pytest.raises(ValueError, match=r"milliseconds\?.*--time-format\) s or ms"):
+        list(Rows(io.BytesIO(f"time,x\n{text}".encode())))
+    rows = Rows(io.BytesIO(f"time,x\n{text}".encode()), time_format="ms")
+    assert next(iter(rows))[0].tolist() == [0.02 * n for n in range(8)]
+
+
+def test_a_packet_alone_does_not_show_the_unit():
+    """Ten rows share each time, so that one packet has no rate."""
+    text = "".join(f"{200 * (n // 10)},{n}\n" for n in range(60))
+    rows = Rows(Trickle(f"time,x\n{text}".encode(), [40]), rate_hz=50.0)
+    times = np.concatenate([part[0] for part in rows])
+    np.testing.assert_allclose(times, [0.2 * (n // 10) for n in range(60)], atol=1e-9)
 
 
 # Input that either reader accepted before the merge: text, and rows of time, x and y.
