@@ -156,14 +156,17 @@ def _run():
 
 def anonymize_each(folder):
     """Anonymizes every file of a folder, at exact times and on a grid."""
-    from jaxanon.streaming import anonymizing, tables
+    from jaxanon.datasets.importing.table import Columns
+    from jaxanon.streaming import anonymizing, sources
 
-    run = _run()
+    run, columns = _run(), Columns(channels=("x", "y"), labels=("act",))
     for path in sorted(folder.iterdir()):
-        if not tables.suffix_of(path):
+        if not sources.suffix_of(path):
             continue
         for time in ("exact", "grid", "relative"):
             options = anonymizing.Options(time=time, carry=("act",), gaps="column")
-            recording = tables.open_recording(path)
-            work = anonymizing._Anonymizing(run, recording, options, lambda x: -x)
-            work.write_to(None, str(path), folder / "safe" / path.name)
+            with sources.items(path, folder / "safe" / path.name, columns) as items:
+                for item in items:
+                    opened = item.open()
+                    work = anonymizing._Anonymizing(run, opened, options, lambda x: -x)
+                    work.write_to(None, item.name, item.target)
