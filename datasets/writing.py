@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,49 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
         raise OSError(f"{path} could not be written completely ({error}).") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing_all(folder: str | os.PathLike) -> Iterator[Path]:
+    """Makes an empty folder, whose files move to ``folder`` at the end of the context.
+
+    If the block raises, ``folder`` stays as it was. A killed process leaves the folder
+    ``.<process>.part`` inside ``folder``.
+
+    Args:
+      folder: path of the folder; missing folders are created.
+
+    Yields:
+      Path of the empty folder. Files in its folders move to folders of the same name.
+
+    Raises:
+      OSError: if the files cannot be moved.
+
+    Example:
+      >>> import tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     with replacing_all(folder) as part:
+      ...         write(part / "a" / "b.txt", "abc")
+      ...         (Path(folder) / "a").exists()
+      ...     (Path(folder) / "a" / "b.txt").read_text()
+      False
+      'abc'
+    """
+    folder = Path(folder)
+    part, is_new = folder / f".{os.getpid()}.part", not folder.exists()
+    part.mkdir(parents=True)
+    try:
+        yield part
+        for path in sorted(part.rglob("*")):
+            if path.is_file():
+                target = folder / path.relative_to(part)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(path, target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # Fails unless it is empty.
 
 
 def write(path: str | os.PathLike, content: bytes | str) -> None:

@@ -13,12 +13,16 @@
 """
 
 import codecs
+import contextlib
 import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+
+from jaxanon.recordings import dialect as dialects
+from jaxanon.recordings import units
 
 TIME_NAMES = (  # Usual names of columns with times, in lower case.
     *("time", "timestamp", "datetime", "date time", "date", "seconds_elapsed"),
@@ -28,7 +32,8 @@ MISSING = {"", "na", "nan", "null", "none"}  # Cells that mean a missing number.
 DELIMITERS = ",;\t"
 MAX_LINE = 1 << 16  # Bytes; longer lines of a stream are malformed.
 MAX_READ = 1 << 16  # Bytes of one read.
-FORMAT_ROWS = 4  # Rows that show the format of times.
+FORMAT_ROWS, FORMAT_TIMES = 4, 3  # Rows and distinct times that show their format.
+MOST_ROWS = 512  # Rows that are read to find them.
 
 
 def number(cell: str) -> float:
@@ -55,8 +60,13 @@ def is_comment(line: bytes | str) -> bool:
 
 
 def delimiter_of(header: str) -> str:
-    """Returns the delimiter of a header line."""
-    return max(DELIMITERS, key=header.count)
+    """Returns the delimiter of a header line, the most frequent one outside quotes.
+
+    Example:
+      >>> delimiter_of('"a,b,c";t')
+      ';'
+    """
+    return max(DELIMITERS, key=re.sub(r'"[^"]*"', "", header).count)
 
 
 def cells_of(lines: Iterable[str], delimiter: str):
@@ -68,8 +78,9 @@ class Rows:
     """Streaming reader of times and samples from a file or a pipe.
 
     The header must name a column with times and the channels. The reader returns lines
-    as soon as they arrive, in bounded memory, but first waits for four rows if nothing
-    else gives the format of the times. It skips rows with another number of
+    as soon as they arrive, in bounded memory, but first waits for four rows with three
+    different times if nothing else gives the format of the times. It skips rows with
+    another number of
     cells, a cell of a channel that is not a number, a missing time, and lines above
     64 KiB; ``malformed`` counts them. A quoted cell cannot span lines. If the delimiter
     is not a comma, a comma is a decimal mark.
@@ -84,8 +95,13 @@ class Rows:
         unit in the header, else detects it from the first rows.
       rate_hz: expected rate of the rows, which helps to detect the unit of times.
 
+    Attributes:
+      origin: whole seconds from which times are counted, since 1970 for dates and Unix
+        times; 0 for other times, and before the first row.
+
     Raises:
-      ValueError: if the header is missing or wrong; the message names file and line.
+      ValueError: if the header is missing or wrong, or, while reading, if the unit of
+        the times is ambiguous; the message names the file.
 
     Example:
       >>> import io
@@ -112,8 +128,7 @@ class Rows:
         self.close = file.close
         # read1 returns the available bytes; read would block until it has all.
         self._read = file.read1
-        self._decoder = None  # Of UTF-16 text.
-        self._began = False
+        self._decoder: dialects.Utf8 | None = None
         self._rest = b""
         self._skipping = False  # Whether the next bytes continue a line above MAX_LINE.
         self._after_return = False  # Whether the last read ended in CR, maybe of CRLF.
@@ -130,8 +145,8 @@ class Rows:
         if names and not names[-1]:  # Empty column after a trailing delimiter.
             names.pop()
         where = f"{name}, line {max(1, self._line - len(self._first))}"
-        # Imported late, because a reader of whole files does not need them.
-        from jaxanon.recordings import times, units
+        # Imported late, because a reader of whole files does not need it.
+        from jaxanon.recordings import times
 
         split = [(each, unit or None) for each, unit in map(units.split_name, names)]
         time_index = _time_index(where, names, split, time)
@@ -144,7 +159,7 @@ class Rows:
         self.channels = tuple(split[index][0] for index in others)
         self.units = tuple(split[index][1] for index in others)
         self._rate_hz, self._format = rate_hz, time_format
-        self._times = times
+        self._name, self._times, self._origin = name, times, None
         unit = units.find(split[time_index][1] or "")
         if time_format is None and unit is not None and unit.name in times.UNITS:
             self._format = unit.name
@@ -156,24 +171,23 @@ class Rows:
             for index, line in enumerate(lines):
                 line = line.removeprefix(b"\xef\xbb\xbf")
                 if not is_comment(line):
-                    text = line.decode(errors="replace").strip("\r\n ")
+                    text = line.decode().strip("\r\n ")
                     return text, lines[index + 1 :]
         return "", []
 
     def _read_text(self):
         """Returns the next bytes in UTF-8; empty at the end."""
         read = self._read(MAX_READ)
-        if not self._began and read:
-            self._began = True
-            if read[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-                self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
         if self._decoder is None:
-            return read
-        text = self._decoder.decode(read)
+            while len(read) == 1 and (more := self._read(MAX_READ)):
+                read += more
+            marks = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+            self._decoder = dialects.Utf8("utf-16" if read[:2] in marks else "utf-8")
+        text = self._decoder.feed(read, ended=not read)
         while read and not text:  # Half a character.
             read = self._read(MAX_READ)
-            text = self._decoder.decode(read)
-        return text.encode()
+            text = self._decoder.feed(read, ended=not read)
+        return text
 
     def _lines(self):
         """Returns the lines that one (blocking) read completes."""
@@ -203,13 +217,18 @@ class Rows:
         if self.first_malformed is None or line < self.first_malformed:
             self.first_malformed, self.first_cause = line, cause
 
+    @property
+    def origin(self) -> int:
+        """Whole seconds from which times are counted."""
+        return self._origin or 0
+
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields ``float64[n]`` times in s and ``float64[n, channels]``, n > 0."""
         lines, self._first = self._first, []
         while True:
             # The format of times shows in several rows.
             if self._format is None and not self._ended:
-                if sum(not is_comment(line) for line in lines) < FORMAT_ROWS:
+                if not self._show_format(lines):
                     lines = lines + self._lines()
                     continue
             seconds, samples = self._numbers(lines)
@@ -218,6 +237,16 @@ class Rows:
             if self._ended:
                 return
             lines = self._lines()
+
+    def _show_format(self, lines):
+        """Returns whether lines have enough times to detect their format."""
+        stamps = []
+        for line in lines[: 2 * MOST_ROWS]:
+            if not is_comment(line):
+                with contextlib.suppress(ValueError):
+                    stamps.append(self._row(line)[0])
+        enough = len(stamps) >= FORMAT_ROWS and len({*stamps}) >= FORMAT_TIMES
+        return enough or len(lines) >= MOST_ROWS
 
     def _numbers(self, lines):
         """Returns times and samples of the well-formed rows among lines."""
@@ -245,15 +274,11 @@ class Rows:
         Raises:
           ValueError: if the line is malformed; the message does not quote it.
         """
-        try:
-            text = line.decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise ValueError("it is not UTF-8") from None
+        text = line.decode().rstrip("\r\n")
         if '"' in text:
-            try:
-                (cells,) = cells_of([text], self._delimiter)
-            except (ValueError, csv.Error):
-                raise ValueError("a quote does not end") from None
+            cells = dialects.strict_cells(text, self._delimiter)
+            if cells is None:
+                raise ValueError("a quote does not end")
         else:
             cells = text.split(self._delimiter)
         if len(cells) != self._width:
@@ -292,18 +317,15 @@ class Rows:
                     values[index] = number(stamp)
                 except ValueError:
                     values[index] = math.inf
+        infinite = np.array([*map(_is_infinite, stamps)], bool)
         if self._format is None and len(values):
             self._format = self._detected(values, stamps)
-        if self._format not in self._times.UNITS:
-            values = self._dates(stamps)
+        if self._format in self._times.UNITS:
+            values[np.isinf(values)] = math.nan
+            values = self._since(self._times.parse(values, self._format))
         else:
-            values[values == math.inf] = np.where(
-                [_is_infinite(stamps[n]) for n in np.flatnonzero(values == math.inf)],
-                math.inf,
-                math.nan,
-            )
-            if self._format not in ("s", None):
-                values = values / self._times.UNITS[self._format]
+            values = self._dates(stamps)
+        values[infinite] = math.inf
         for index in np.flatnonzero(np.isnan(values)):
             missing = stamps[index].lower() in MISSING
             cause = "its time is missing" if missing else "its time cannot be read"
@@ -315,18 +337,21 @@ class Rows:
         known = values[np.isfinite(values)]
         if not len(known):
             return None if all(s.lower() in MISSING for s in stamps) else "iso"
-        try:
-            return self._times.parse(known, None, self._rate_hz).format
-        except ValueError:
-            return "s"
+        where = f"{self._name}: times"
+        return self._times.parse(known, None, self._rate_hz, where).format
+
+    def _since(self, found):
+        """Returns seconds since the origin, which the first times set."""
+        if self._origin is None and not np.isnan(found.seconds).all():
+            self._origin = found.origin
+        return found.seconds + float(found.origin - self.origin)
 
     def _dates(self, stamps):
         """Returns seconds of dates; NaN where a text is no date of the format."""
         if self._format is None:
             return np.full(len(stamps), np.nan)
         try:
-            found = self._times.parse(np.array(stamps, str), self._format)
-            return found.seconds + found.origin
+            return self._since(self._times.parse(np.array(stamps, str), self._format))
         except ValueError:
             if len(stamps) < 2:
                 return np.full(len(stamps), np.nan)
@@ -357,20 +382,12 @@ def _time_index(where, names, split, wanted):
     for name in TIME_NAMES:
         if lower.count(name) == 1:
             return lower.index(name)
-    if len(names) < 2 or any(map(_is_number, names)):
+    if len(names) < 2 or any(map(dialects.is_number, names)):
         raise ValueError(_no_header(where))
     raise ValueError(
         f"{where}: the header must have exactly one column with times, such as 'time' "
         f"or 'timestamp'{_shown(names)}; rename it, or name it with --time-column."
     )
-
-
-def _is_number(cell):
-    try:
-        number(cell.replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def _no_header(where):
@@ -383,4 +400,4 @@ def _no_header(where):
 
 def _shown(names):
     """Returns the names for a message, unless they may be raw samples."""
-    return "" if any(map(_is_number, names)) else f", got the columns {names}"
+    return "" if any(map(dialects.is_number, names)) else f", got the columns {names}"

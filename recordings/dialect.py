@@ -77,6 +77,55 @@ def encoding_of(head: bytes) -> tuple[str, bytes]:
     return "utf-8", b""
 
 
+class Utf8:
+    """Conversion of the text of a CSV file to UTF-8, a block of bytes at a time.
+
+    Bytes that are not in the encoding become U+FFFD. All readers use this class, so
+    that they agree on damaged files. A number or time with U+FFFD is malformed, and
+    readers refuse a name with it. It does not matter in a column that is not read.
+
+    Args:
+      encoding: name of the text encoding.
+
+    Example:
+      >>> text = Utf8("utf-16-le")
+      >>> text.feed(b"a"), text.feed(b"\\0b\\0\\xff", ended=True).decode()
+      (b'', 'ab\ufffd')
+    """
+
+    def __init__(self, encoding: str):
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._is_utf8 = codecs.lookup(encoding).name in ("utf-8", "ascii")
+
+    def feed(self, data: bytes, ended: bool = False) -> bytes:
+        """Returns the text that the next bytes complete."""
+        if self._is_utf8 and data.isascii() and not self._decoder.getstate()[0]:
+            return data
+        return self._decoder.decode(data, ended).encode(errors="replace")
+
+
+def to_utf8(data: bytes, encoding: str) -> bytes:
+    """Returns the whole text of a file in UTF-8; see ``Utf8``."""
+    blocks = range(0, len(data), HEAD_BYTES) if len(data) > HEAD_BYTES else (0,)
+    if codecs.lookup(encoding).name == "utf-8":
+        strict = codecs.getincrementaldecoder(encoding)()
+        try:
+            for at in blocks:  # Without a copy of valid text.
+                strict.decode(data[at : at + HEAD_BYTES], at == blocks[-1])
+            return data
+        except UnicodeDecodeError:
+            pass
+    text = Utf8(encoding)
+    parts = [text.feed(data[at : at + HEAD_BYTES], at == blocks[-1]) for at in blocks]
+    return b"".join(parts)
+
+
+def single_blanks(lines: bytes) -> bytes:
+    """Returns whole lines with one blank between cells, and none around them."""
+    lines = re.sub(rb"[ \t]+", b" ", lines)
+    return re.sub(rb"(?:\A|(?<=[\r\n])) | (?=[\r\n]|\Z)", b"", lines)
+
+
 def split_cells(line: str, delimiter: str) -> list[str]:
     """Returns the cells of one line, without quotes and blanks around them.
 
@@ -91,6 +140,29 @@ def split_cells(line: str, delimiter: str) -> list[str]:
     except csv.Error:
         return []
     return [cell.strip() for cell in cells]
+
+
+def strict_cells(row: str, delimiter: str) -> list[str] | None:
+    """Returns the cells of one row; None if a quote is within a cell or does not end.
+
+    All readers decide by this function which rows with quotes are malformed.
+
+    Example:
+      >>> strict_cells('1,"a ""b"", c"', ","), strict_cells('1,"a', ",")
+      (['1', 'a "b", c'], None)
+    """
+    try:
+        rows = list(
+            csv.reader(
+                row.splitlines(keepends=True),
+                delimiter=delimiter,
+                skipinitialspace=True,
+                strict=True,
+            )
+        )
+    except (csv.Error, ValueError):
+        return None
+    return rows[0] if len(rows) == 1 else None
 
 
 def is_number(cell: str) -> bool:

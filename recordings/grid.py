@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxanon.recordings import rates
+
 NEAR = 1e-6  # Tolerance of a sample's distance from the grid, in periods.
 RECENT_S = 10.0  # Time during which repeated samples are recognized.
 PERIODS = 2.0**52  # Maximum periods from zero that float64 distinguishes.
@@ -238,8 +240,8 @@ def forward(
       (array([ True,  True, False,  True, False]), 1, 1)
     """
     counts: collections.Counter[str] = collections.Counter()
-    steps = np.diff(times)
-    if bool((steps >= 0).all() if shared else (steps > 0).all()):
+    before, after = times[:-1], times[1:]
+    if bool((after >= before).all() if shared else (after > before).all()):
         return Kept(None, np.zeros(0, np.int64), counts)
     patience = max(8, math.ceil(BACK_S * rate_hz))
     kept, resets, begin = np.zeros(len(times), bool), [], 0
@@ -314,8 +316,9 @@ def segments(
     """
     if not len(times):
         return np.zeros(0, np.int64)
-    largest = (max_gap + NEAR) / rate_hz + 4 * float(np.spacing(np.abs(times).max()))
-    starts = np.flatnonzero(np.diff(times) > largest) + 1
+    most = max(-float(times.min()), float(times.max()))
+    largest = (max_gap + NEAR) / rate_hz + 4 * float(np.spacing(most))
+    starts = rates.steps_where(times, lambda steps: steps > largest)
     return np.unique(
         np.concatenate([[0], starts, () if resets is None else resets]).astype(np.int64)
     )

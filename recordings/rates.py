@@ -1,7 +1,7 @@
 """Sampling rates of recordings, from the times of all their rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ MAX_BLOCKS = 128  # Blocks, spread evenly over a longer recording.
 PAUSE_S, PAUSE_STEPS = 1.5, 5  # A longer step is a pause, not a sample or a packet.
 FEW = 0.4  # Minimum fraction of samples that arrive.
 NICE = 0.003  # Relative difference from a whole rate that counts as that rate.
+STEPS = 1 << 15  # Steps between rows that are examined at a time.
 PHASE = 128  # Rows over which the phase of rounded times is averaged.
 
 
@@ -38,8 +39,9 @@ def estimate(seconds: np.ndarray, expected_hz: float | None = None) -> Rate:
     out.
 
     Args:
-      seconds: ``float64[rows]`` in order of arrival; NaN is ignored. Rows that repeat
-        time and values of the row before them should be dropped first.
+      seconds: ``float64[rows]`` in order of arrival, or whole ticks of one unit
+        (``int64``); NaN is ignored. Rows that repeat time and values of the row before
+        them should be dropped first.
       expected_hz: rate that is believed if either reading of the steps fits it.
 
     Example:
@@ -121,6 +123,20 @@ def nominal(rate_hz: float) -> float:
     return float(f"{rate_hz:.5g}")
 
 
+def of_stream(seen_hz: float, model_hz: float) -> float:
+    """Returns the rate of the grid for rows at a measured rate, for a model.
+
+    It is the model's rate unless the rows' rate differs by more than 1 %. A model's
+    rate of 1 is unknown.
+
+    Example:
+      >>> of_stream(49.8, 50.0), of_stream(100.03, 50.0), of_stream(math.nan, 50.0)
+      (50.0, 100.0, 50.0)
+    """
+    same = model_hz != 1.0 and math.isclose(seen_hz, model_hz, rel_tol=0.01)
+    return model_hz if same or not seen_hz > 0 else nominal(seen_hz)
+
+
 def steady(
     seconds: np.ndarray, rate: Rate, starts: np.ndarray | Sequence[int] = (0,)
 ) -> np.ndarray:
@@ -153,21 +169,49 @@ def steady(
     return seconds
 
 
+def steps_where(seconds: np.ndarray, condition: Callable) -> np.ndarray:
+    """Returns the rows whose step from the row before meets a condition.
+
+    Args:
+      seconds: ``float64[rows]``.
+      condition: function from steps, ``float64[n]``, to ``bool[n]``.
+
+    Example:
+      >>> steps_where(np.array([0.0, 0.1, 2.0]), lambda steps: steps > 1)
+      array([2])
+    """
+    rows = [np.zeros(0, np.int64)]
+    for begin in range(0, len(seconds) - 1, STEPS):  # Fits in a processor's cache.
+        steps = np.diff(seconds[begin : begin + STEPS + 1])
+        meets = condition(steps)
+        if meets.any():
+            rows.append(np.flatnonzero(meets) + (begin + 1))
+    return np.concatenate(rows)
+
+
 def _blocks(seconds):
     """Returns float64[blocks, rows] of consecutive times; None for fewer than two."""
     count = len(seconds)
     if count <= BLOCK * MAX_BLOCKS:
+        seconds = _as_floats(seconds)
         there = np.isfinite(seconds)
         seconds = seconds if there.all() else seconds[there]
         return seconds[None] if len(seconds) > 1 else None
     starts = np.linspace(0, count - BLOCK, MAX_BLOCKS).astype(np.int64)
-    blocks = seconds[starts[:, None] + np.arange(BLOCK)]
+    blocks = _as_floats(seconds[starts[:, None] + np.arange(BLOCK)])
     whole = np.isfinite(blocks).all(axis=1)
     if whole.any():
         return blocks[whole]
     each = [block[np.isfinite(block)] for block in blocks]
     longest = each[int(np.argmax([len(block) for block in each]))]
     return longest[None] if len(longest) > 1 else None
+
+
+def _as_floats(ticks):
+    """Returns float64; whole ticks since 1970 would lose digits, so a first is 0."""
+    if ticks.dtype.kind == "i" and ticks.size:
+        ticks = ticks - ticks.flat[0]
+    return ticks.astype(np.float64, copy=False)
 
 
 def _forward(blocks):

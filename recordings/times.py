@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxanon.recordings import rates
+from jaxanon.recordings import dialect, rates
 
 UNITS = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
 NAMES = {
@@ -113,7 +113,7 @@ seconds and 50 Hz in milliseconds (milliseconds?); give time_format \
     if values.dtype.kind != "U":
         values = values.astype("U") if values.dtype.kind == "S" else _texts(values)
     first = next((t for t in values[:1000].tolist() if not _is_missing(t)), "")
-    if format in UNITS or (format is None and _is_number(first)):
+    if format in UNITS or (format is None and dialect.is_number(first.strip())):
         return _numbers(_as_floats(values, where), format, rate_hz, where)
     if format is None and not re.fullmatch(ISO, first) and first:
         raise ValueError(
@@ -127,14 +127,6 @@ seconds and 50 Hz in milliseconds (milliseconds?); give time_format \
 
 def _is_missing(text):
     return text.strip().lower() in MISSING
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _texts(values):
@@ -210,10 +202,8 @@ def _unit(values, rate_hz, where):
     """Returns the unit of numbers, or raises ValueError if it is ambiguous."""
     some = values[:: max(1, len(values) // 1000)].astype(np.float64)
     typical = float(np.nanmedian(some)) if np.isfinite(some).any() else 0.0
-    shifted = values - values.dtype.type(
-        np.nan_to_num(values[:1])[0] if len(values) else 0
-    )
-    per_tick = rates.estimate(np.asarray(shifted, np.float64)).rate_hz
+    whole = values.astype(np.int64, copy=False) if values.dtype.kind in "iu" else values
+    per_tick = rates.estimate(whole).rate_hz
     if not math.isfinite(per_tick):
         per_tick = 0.0
     in_hz = {unit: per_tick * scale for unit, scale in UNITS.items()}

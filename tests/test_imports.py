@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "models": Row("kernels", "jax numpy optax flax"),
     "federated": Row("kernels privacy", "jax numpy optax array_record grain"),
     "metrics": Row("kernels models", "jax numpy optax scipy sklearn"),
-    "attacks": Row("kernels models metrics", "jax numpy optax sklearn"),
+    "attacks": Row("kernels models metrics edge.forest", "jax numpy optax sklearn"),
     "attacks.auditing": Row("kernels models metrics federated", "jax numpy"),
     "core": Row("kernels datasets privacy federated edge.budget", "jax numpy"),
     "core.programs": Row("", "jax"),
@@ -48,7 +48,8 @@ MAY_IMPORT = {
     ),
     "methods": Row("kernels core models federated privacy datasets", "jax numpy optax"),
     "methods.dysan.online_selection": Row(
-        "kernels core models datasets attacks methods.common methods.dysan", "jax numpy"
+        "kernels core models datasets attacks methods.common methods.dysan edge.forest",
+        "jax numpy",
     ),
     "training": Row("kernels core federated privacy datasets", "jax numpy orbax rich"),
     "flower": Row(
@@ -56,7 +57,7 @@ MAY_IMPORT = {
         "jax numpy flwr cryptography httpx starlette uvicorn",
     ),
     "exporting": Row(
-        "kernels core methods.common models attacks datasets",
+        "kernels core methods.common methods.dysan models attacks datasets edge.forest",
         "jax numpy jax2onnx onnx onnxruntime",
     ),
     "evaluation": Row(

@@ -1,6 +1,7 @@
 """Conversion of columns to numbers, labels and times, with invalid cells counted."""
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,12 @@ def numbers(column, decimal: str = ".") -> tuple[np.ndarray, np.ndarray | None]:
     return _in_range(column.to_numpy(zero_copy_only=False))
 
 
+def is_single(column) -> bool:
+    """Returns whether the numbers of a column are float32."""
+    kind = column.dtype if isinstance(column, np.ndarray) else column.type
+    return str(kind) in ("float", "float32")
+
+
 def _in_range(array):
     """Returns a float array, and which numbers are infinite or outside float32."""
     if array.dtype.kind != "f" or array.dtype.itemsize == 2:
@@ -63,6 +70,9 @@ def _parsed(column, decimal):
 
     # Its functions are made when it is imported, which type checkers cannot see.
     pc: Any = importlib.import_module("pyarrow.compute")
+    plain = _plain(column, decimal, pc)
+    if plain is not None:
+        return _in_range(plain)
     text = pc.utf8_trim_whitespace(column)
     missing = pc.is_in(pc.utf8_lower(text), pa.array({x.lower() for x in NULLS}))
     missing = pc.or_(pc.fill_null(missing, True), pc.is_null(text))
@@ -83,6 +93,28 @@ def _parsed(column, decimal):
     return values, wrong if wrong.any() else None
 
 
+def _plain(text, decimal, pc):
+    """Returns float64 of text that is finite numbers and empty cells; else None."""
+    import pyarrow as pa
+
+    if decimal != ".":
+        comma = pc.any(pc.match_substring(text, ",")).as_py()
+        if comma and (not decimal or pc.any(pc.match_substring(text, ".")).as_py()):
+            return None
+        text = pc.replace_substring(text, ",", ".") if comma else text
+    try:
+        try:
+            values = pc.cast(text, pa.float64())
+        except pa.ArrowInvalid:
+            text = pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
+            values = pc.cast(text, pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    # Otherwise there is a word such as "inf" or "nan".
+    is_finite = pc.all(pc.is_finite(values)).as_py() in (True, None)
+    return values.to_numpy(zero_copy_only=False) if is_finite else None
+
+
 def labels(column) -> Labels:
     """Returns a column as text, dictionary-encoded; blanks around names are stripped.
 
@@ -99,9 +131,38 @@ def labels(column) -> Labels:
         column = column.dictionary_encode()
     entries = ["" if x is None else _name(x) for x in column.dictionary.to_pylist()]
     index = {name: n for n, name in enumerate(dict.fromkeys(x for x in entries if x))}
+    indices = column.indices
+    if indices.null_count:
+        indices = indices.fill_null(len(entries))
+    codes = indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
     recode = np.array([*(index.get(name, -1) for name in entries), -1], np.int32)
-    codes = column.indices.fill_null(len(entries)).to_numpy(zero_copy_only=False)
-    return Labels(recode[codes], tuple(index))
+    return Labels(_recoded(codes, recode), tuple(index))
+
+
+def joined(parts: Sequence[Labels]) -> Labels:
+    """Returns the labels of consecutive rows as one column."""
+    if len(parts) == 1:
+        return parts[0]
+    index: dict[str, int] = {}
+    for part in parts:
+        for name in part.names:
+            index.setdefault(name, len(index))
+    codes = np.empty(sum(len(part.codes) for part in parts), np.int32)
+    end = 0
+    for part in parts:
+        begin, end = end, end + len(part.codes)
+        recode = np.array([*(index[name] for name in part.names), -1], np.int32)
+        codes[begin:end] = _recoded(part.codes, recode)
+    return Labels(codes, tuple(index))
+
+
+def _recoded(codes, recode):
+    """Returns ``recode[codes]``; its last entry is for missing labels."""
+    if (recode[:-1] == np.arange(len(recode) - 1)).all() and (
+        not len(codes) or codes.max() < len(recode) - 1
+    ):
+        return codes
+    return recode[codes]
 
 
 def _name(value):

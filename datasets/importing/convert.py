@@ -4,14 +4,15 @@ import collections
 import concurrent.futures
 import contextlib
 import inspect
+import io
 import math
 import os
-import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +22,17 @@ from jaxanon.datasets.importing import binning, summary
 from jaxanon.datasets.importing.cutting import Cutter
 from jaxanon.datasets.importing.options import Options, check
 from jaxanon.datasets.importing.people import attributes, read_people
-from jaxanon.datasets.importing.stretches import SAME, pieces, recordings, split
+from jaxanon.datasets.importing.stretches import (
+    CHUNK,
+    SAME,
+    pieces,
+    recordings,
+    split,
+)
 from jaxanon.datasets.importing.table import Table
 from jaxanon.recordings import rates
 
+WINDOWS = "windows.npy"  # Member of a file of windows.
 MAX_RATIO = 20  # Rates that differ by more are of times in different units.
 
 
@@ -190,9 +198,11 @@ class _Converter:
 
     def _see(self, name, names, codes):
         """Counts the rows of each class."""
-        if len(codes) and codes.min() < 0:
-            codes = codes[codes >= 0]
-        counts = np.bincount(codes, minlength=len(names))
+        counts = np.zeros(len(names), np.int64)
+        for begin in range(0, len(codes), CHUNK):
+            some = codes[begin : begin + CHUNK]
+            some = some if some.min() >= 0 else some[some >= 0]
+            counts += np.bincount(some, minlength=len(names))
         seen = self._seen.setdefault(name, collections.Counter())
         for each, count in zip(names, counts.tolist(), strict=True):
             if count:
@@ -364,53 +374,99 @@ def _check_same(table, channels, units):
 
 
 class _Writer:
-    """Windows in a temporary file, then members of an ``.npz`` file.
-
-    A thread writes the windows while the next ones are cut.
+    """Members of an ``.npz`` file; a thread writes windows while others are cut.
 
     Args:
-      raw: temporary file.
+      file: the new file.
       thread: executor with one thread.
     """
 
-    def __init__(self, raw, thread):
-        self._raw, self._thread = raw, thread
+    def __init__(self, file, thread):
+        self._file, self._thread = file, thread
         self._shape: tuple[int, ...] = ()
+        self._archive: Any = None
+        self._member: Any = None
         self._written: concurrent.futures.Future | None = None
 
     def add(self, windows: np.ndarray) -> None:
         """Appends windows; 0 windows delete all."""
-        if self._written is not None:
-            self._written.result()  # Raises if the disk is full.
+        self._wait()
         if not len(windows):
-            self._written, self._shape = None, ()
-            self._raw.seek(0)
-            self._raw.truncate()
+            self.close()
             return
-        count = self._shape[0] if self._shape else 0
-        self._shape = (count + len(windows), *windows.shape[1:])
+        if self._archive is None:
+            self._file.seek(0)
+            self._file.truncate()
+            self._archive = zipfile.ZipFile(self._file, "w", allowZip64=True)
+            self._member = self._archive.open(WINDOWS, "w", force_zip64=True)
+            self._shape = (0, *windows.shape[1:])
+            self._member.write(_header(self._shape))
+        self._shape = (self._shape[0] + len(windows), *windows.shape[1:])
         block = windows.data.cast("B")
-        self._written = self._thread.submit(self._raw.write, block)
+        self._written = self._thread.submit(self._member.write, block)
 
-    def write(self, file, arrays: dict[str, np.ndarray], about: dict) -> None:
-        """Writes the members; the copy of the windows needs constant memory."""
-        if self._written is not None:
-            self._written.result()
-        with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
-            with archive.open("windows.npy", "w", force_zip64=True) as member:
-                header = {
-                    "descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)),
-                    "fortran_order": False,
-                    "shape": self._shape,
-                }
-                np.lib.format.write_array_header_1_0(member, header)
-                self._raw.seek(0)
-                while block := self._raw.read(1 << 22):
-                    member.write(block)
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-            archive.writestr(summary.MEMBER, summary.to_json(about))
+    def _wait(self):
+        written, self._written = self._written, None
+        if written is not None:
+            written.result()  # Raises if the disk is full.
+
+    def close(self) -> None:
+        """Closes the archive, complete or not."""
+        if self._archive is not None:
+            with contextlib.suppress(OSError):
+                self._wait()
+            self._member.close()
+            self._archive.close()
+            self._archive = None
+
+    def write(self, arrays: dict[str, np.ndarray], about: dict) -> None:
+        """Completes the windows, and writes the other members."""
+        self._wait()
+        self._member.close()
+        self._set_shape()
+        for name, array in arrays.items():
+            with self._archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+        self._archive.writestr(summary.MEMBER, summary.to_json(about))
+        self.close()
+
+    def _set_shape(self):
+        """Replaces the header of the windows, whose number is known now."""
+        old, new = _header((0, *self._shape[1:])), _header(self._shape)
+        info = self._archive.getinfo(WINDOWS)
+        changed = zlib.crc32(old) ^ zlib.crc32(new)
+        info.CRC ^= _crc_after(changed, info.file_size - len(new))
+        self._file.seek(info.header_offset)
+        self._file.write(info.FileHeader(zip64=True))
+        self._file.write(new)
+
+
+def _header(shape):
+    """Returns the header of a ``.npy`` file; its length is the same for any number."""
+    file = io.BytesIO()
+    description = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, description)
+    return file.getvalue()
+
+
+def _crc_after(crc: int, zeros: int) -> int:
+    """Returns a CRC-32 without its constants after further bytes that are zero.
+
+    It is the product with ``x ** (8 * zeros)`` modulo the polynomial of CRC-32.
+    """
+
+    def product(a, b):
+        found = 0
+        for bit in range(31, -1, -1):
+            found ^= b if a >> bit & 1 else 0
+            b = b >> 1 ^ (0xEDB88320 if b & 1 else 0)
+        return found
+
+    power = 1 << 23  # x ** 8; the highest bit is x ** 0.
+    while zeros:
+        crc = product(crc, power) if zeros & 1 else crc
+        power, zeros = product(power, power), zeros >> 1
+    return crc
 
 
 def write_windows(
@@ -425,12 +481,12 @@ def write_windows(
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        raw = stack.enter_context(tempfile.TemporaryFile(dir=output.parent))
-        thread = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
-        writer = _Writer(raw, thread)
-        arrays, about = to_windows(tables, options, people, writer.add)
         file = stack.enter_context(writing.replacing(output))
-        writer.write(file, arrays, about)
+        thread = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
+        writer = _Writer(file, thread)
+        stack.callback(writer.close)
+        arrays, about = to_windows(tables, options, people, writer.add)
+        writer.write(arrays, about)
     return about
 
 
@@ -488,7 +544,8 @@ def import_recordings(
         suffix.
       preset: name of an app, logger or data set whose files these are; it gives columns
         and units that are not given here.
-      encoding: text encoding of CSV files; None detects UTF-8 and UTF-16.
+      encoding: text encoding of CSV files, also of ``people``; None detects UTF-8 and
+        UTF-16.
       people: dict of further attributes and their classes by person, or the path of a
         CSV file with a column ``subject`` and one column per attribute.
       bins: bounds by attribute that divide its numbers into classes.
@@ -594,7 +651,7 @@ def _prepare(paths, output, people, settings, overwrite=False):
         writing.check_writable(output, overwrite)
     where = "people"
     if isinstance(people, (str, os.PathLike)):
-        where, people = str(people), read_people(Path(people))
+        where, people = str(people), read_people(Path(people), columns.encoding)
     names = attributes(people, (*columns.channels, *columns.labels), where)
     binning.check_bins(options.bins, (*columns.labels, *names))
     skip = [] if where == "people" else [where]

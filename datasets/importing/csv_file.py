@@ -5,9 +5,7 @@ quote that does not end, goes line by line through the ``csv`` module. Both coun
 that cannot be read by cause, and never quote them.
 """
 
-import codecs
 import collections
-import csv
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -18,6 +16,7 @@ import numpy as np
 from jaxanon.recordings import dialect as dialects
 
 MALFORMED = "malformed row"  # Cause of losses: another number of cells, or broken text.
+DAMAGED = "\N{REPLACEMENT CHARACTER}"  # Stands for bytes outside the encoding.
 MAX_CELL_LINES = 20  # Longest quoted cell; a longer one is a quote that does not end.
 # Cells that mean a missing number, in the spellings that pyarrow compares.
 NULLS = (
@@ -68,20 +67,17 @@ def read(
     Raises:
       ValueError: if a text column is in another encoding.
     """
-    if dialect.encoding != "utf-8":
-        data = data.decode(dialect.encoding, "replace").encode()
-        data = data.removeprefix(b"\xef\xbb\xbf")
-    else:
-        data = data.removeprefix(dialect.mark)
+    data = dialects.to_utf8(data[len(dialect.mark) :], dialect.encoding)
+    data = data.removeprefix(b"\xef\xbb\xbf")
     start = _offset(data, dialect.first_line)
     body = data[start:] if start else data
     if body.find(b"#", 0, 1) == 0 or b"\n#" in body or b"\r#" in body:
         body = re.sub(rb"(?:\A|(?<=[\r\n]))#[^\r\n]*(?:\r\n|\r|\n|\Z)", b"", body)
     if dialect.delimiter == " ":
-        body = re.sub(rb"[ \t]+", b" ", body)
-        body = re.sub(rb"(?:\A|(?<=[\r\n])) | (?=[\r\n]|\Z)", b"", body)
-    plain = b'"' not in body or _quotes_fit(body, dialect.delimiter.encode())
-    plain = plain and (body.isascii() or _is_utf8(body))
+        body = dialects.single_blanks(body)
+    plain = b'"' not in body or quotes_fit(body, dialect.delimiter.encode())
+    if plain and DAMAGED.encode() in body:  # To name the line of a damaged name.
+        plain = not texts
     found = _fast(body, dialect, numbers, texts, time) if plain else None
     if found is not None and not found.malformed:
         return found._replace(line_of=lambda row: _line_of(data, dialect, row))
@@ -155,8 +151,12 @@ def _slow(data, dialect, numbers, texts, time, where):
         lines.append(line)
         for n in indices:
             cell = "" if row is None else row[n]
-            if not cell.isascii():
-                cell = _checked(cell, n in texts, where, line)
+            if n in texts and DAMAGED in cell:
+                raise ValueError(
+                    f"{where}, line {line}: the text must be "
+                    f"{dialect.encoding.upper()}, got other bytes; give the encoding "
+                    "(--encoding), such as latin-1."
+                )
             cells[n].append(cell)
     return Read(
         {n: pa.array(cells[n], pa.string()) for n in indices},
@@ -164,20 +164,6 @@ def _slow(data, dialect, numbers, texts, time, where):
         first,
         lambda row: lines[row],
     )
-
-
-def _checked(cell, is_text, where, line):
-    """Returns a cell of valid text; raises ValueError for a broken name."""
-    try:
-        cell.encode()
-    except UnicodeEncodeError:
-        if not is_text:
-            return "\N{REPLACEMENT CHARACTER}"  # No number.
-        raise ValueError(
-            f"{where}, line {line}: the text must be UTF-8, got other bytes; give the "
-            "encoding (--encoding), such as latin-1."
-        ) from None
-    return cell
 
 
 def _records(data, dialect) -> Iterator[tuple[int, list[str] | None]]:
@@ -214,21 +200,11 @@ def _records(data, dialect) -> Iterator[tuple[int, list[str] | None]]:
 
 def _split(line, delimiter):
     """Returns the cells of a row; None if it is malformed."""
-    try:
-        text = line.decode(errors="surrogateescape").rstrip("\r\n")
-        if delimiter == " ":
-            text = " ".join(text.split())
-        rows = list(
-            csv.reader(
-                text.splitlines(keepends=True),
-                delimiter=delimiter,
-                skipinitialspace=True,
-                strict=True,
-            )
-        )
-    except csv.Error:
-        return None
-    return [cell.strip() for cell in rows[0]] if len(rows) == 1 else None
+    text = line.decode().rstrip("\r\n")
+    if delimiter == " ":
+        text = " ".join(text.split())
+    cells = dialects.strict_cells(text, delimiter)
+    return None if cells is None else [cell.strip() for cell in cells]
 
 
 def _offset(data, first_line):
@@ -246,19 +222,7 @@ def _line_of(data, dialect, row):
     return next(itertools.islice(rows, row, None), dialect.first_line + row)
 
 
-def _is_utf8(body) -> bool:
-    """Returns whether bytes are UTF-8, without a copy of them as text."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        for start in range(0, len(body), 1 << 20):
-            decoder.decode(body[start : start + (1 << 20)])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _quotes_fit(body, delimiter) -> bool:
+def quotes_fit(body, delimiter) -> bool:
     """Returns whether each quote begins or ends a cell of one line, or is doubled."""
     codes = np.frombuffer(body, np.uint8)
     quotes = np.flatnonzero(codes == ord('"'))

@@ -40,7 +40,7 @@ class Cutter:
         if not len(codes):
             return self._gather(samples, codes), codes
         gaps = piece.starts + len(self._codes)
-        changes = np.flatnonzero(np.diff(codes)) + 1
+        changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
         begins = np.union1d(np.union1d(changes, gaps[gaps < len(codes)]), [0])
         begins = begins.astype(np.int64)
         ends = np.append(begins[1:], len(codes))
@@ -91,14 +91,20 @@ class Cutter:
 
     def _with_held(self, recording, piece):
         """Returns samples, label codes and rows of held and new points."""
-        codes = recording.codes[piece.rows]
+        first, last = piece.rows[[0, -1]] if len(piece.rows) else (0, -1)
+        if piece.mixed is None and last - first + 1 == len(piece.rows):
+            codes = recording.codes[first : last + 1]
+        else:
+            codes = recording.codes[piece.rows]
         if piece.mixed is not None:
             after = np.minimum(piece.rows + 1, len(recording.codes) - 1)
             # A point between two classes belongs to none.
             codes[piece.mixed & (recording.codes[after] != codes)] = -1
         held = len(self._codes)
         samples = np.empty((held + len(codes), self._samples.shape[1]), np.float32)
-        samples[:held], samples[held:] = self._samples, piece.samples
+        samples[:held] = self._samples
+        for channel in range(samples.shape[1]):  # Faster than all at once.
+            samples[held:, channel] = piece.samples[:, channel]
         if not held:
             return samples, codes, piece.rows
         codes = np.concatenate([self._codes, codes])

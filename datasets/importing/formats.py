@@ -69,11 +69,11 @@ def _with_column(frame: Frame, name: str, unit: str, values: Callable[[int], obj
             found = found._replace(columns={**found.columns, at: values(count)})
         return found
 
-    return frame._replace(
+    return frame.with_fetch(
+        fetch,
         header=(*frame.header, name),
         names=(*frame.names, name),
         units=(*frame.units, unit),
-        fetch=fetch,
     )
 
 
@@ -143,7 +143,7 @@ def axivity(file: File, encoding: str | None = None) -> Frame:
             found = found._replace(columns={**found.columns, time: plain})
         return found
 
-    return frame._replace(fetch=fetch)
+    return frame.with_fetch(fetch)
 
 
 def empatica(file: File, encoding: str | None = None) -> Frame:
@@ -189,7 +189,7 @@ def _scaled(frame, scale):
                 columns[n] = columns[n].to_numpy() * scale
         return found._replace(columns=columns)
 
-    return frame._replace(fetch=fetch)
+    return frame.with_fetch(fetch)
 
 
 def pamap2(file: File, encoding: str | None = None) -> Frame:

@@ -1,6 +1,7 @@
 """Columns of files and objects before any is selected, whatever their format."""
 
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ class Frame(NamedTuple):
         time or None, to ``csv_file.Read``.
       decimal: decimal mark of text; empty if unknown.
       time_format: format of times, if the file states it.
+      in_parts: function like ``fetch`` that returns the number of rows and yields them
+        in parts, so that only one part is in memory; None if it cannot.
     """
 
     where: str
@@ -31,6 +34,20 @@ class Frame(NamedTuple):
     fetch: Callable[[Sequence[int], Sequence[int], int | None], csv_file.Read]
     decimal: str = "."
     time_format: str | None = None
+    in_parts: Callable[..., tuple[int, Iterator[csv_file.Read]] | None] | None = None
+
+    def with_fetch(self, fetch, **changes) -> "Frame":
+        """Returns the frame with another ``fetch``, which has all rows at once."""
+        return self._replace(fetch=fetch, in_parts=None, **changes)
+
+    def parts(self, numbers, texts, time) -> tuple[int, Iterator[csv_file.Read]]:
+        """Returns the number of rows, and columns of consecutive rows."""
+        if self.in_parts is not None:
+            found = self.in_parts(numbers, texts, time)
+            if found is not None:
+                return found
+        whole = self.fetch(numbers, texts, time)
+        return len(next(iter(whole.columns.values()), ())), iter([whole])
 
     def find(self, name: str) -> int | None:
         """Returns the index of the column of this name; None unless there is one."""
@@ -137,12 +154,56 @@ def _parquet(file):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    def opened(encoded=None):
+        mapped = file.path is not None
+        return pq.ParquetFile(content, memory_map=mapped, read_dictionary=encoded)
+
+    content = files.buffer(file)
     try:
-        source = pq.ParquetFile(files.buffer(file), memory_map=file.path is not None)
+        source = opened()
         fields = list(source.schema_arrow)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(file.where, "Parquet", error) from None
-    return _arrow(file, "Parquet", fields, lambda names: source.read(columns=names))
+
+    def groups(names, encoded):
+        """Yields the rows of each row group, with dictionaries as the file has them."""
+        groups = opened(encoded)
+        for group in range(groups.num_row_groups):
+            yield groups.read_row_group(group, columns=names)
+
+    frame = _arrow(file, "Parquet", fields, lambda names: source.read(columns=names))
+    types = dict(zip(frame.header, source.schema_arrow.types, strict=False))
+    if len(frame.header) < len(fields) or len(types) < len(fields):
+        return frame  # Nested columns, or one name twice.
+    is_text = lambda n: pa.types.is_string(types[frame.header[n]])
+
+    def in_parts(numbers, texts, time):
+        indices = (*numbers, *(() if time is None else (time,)))
+        plain = (pa.types.is_floating, pa.types.is_integer, pa.types.is_timestamp)
+        if not all(any(f(types[frame.header[n]]) for f in plain) for n in indices):
+            return None  # The format of text shows only in all rows.
+        every = dict.fromkeys((*indices, *texts))
+        encoded = [frame.header[n] for n in texts if is_text(n)]
+        return source.metadata.num_rows, _read_parts(
+            file, "Parquet", groups([frame.header[n] for n in every], encoded), frame
+        )
+
+    return frame._replace(in_parts=in_parts)
+
+
+def _read_parts(file, kind, found, frame):
+    """Yields each part of an Arrow file as columns by index."""
+    import pyarrow as pa
+
+    try:
+        for table in found:
+            table.validate(full=file.path is None or len(table) < 10**6)
+            indices = [frame.header.index(name) for name in table.column_names]
+            for batch in table.to_batches():  # Without copies.
+                columns = dict(zip(indices, batch.columns, strict=True))
+                yield csv_file.Read(columns, 0, None, lambda row: row + 1)
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise _damaged(file.where, kind, error) from None
 
 
 def _feather(file):
@@ -199,7 +260,7 @@ def _arrow(file, kind, fields, read):
             raise _damaged(file.where, kind, error) from None
         return csv_file.Read(columns, 0, None, lambda row: row + 1)
 
-    return frame._replace(fetch=fetch)
+    return frame.with_fetch(fetch)
 
 
 def _hdf5(file):
@@ -234,7 +295,7 @@ def _hdf5(file):
         )
         return read.fetch(numbers, texts, time)
 
-    return frame._replace(fetch=fetch)
+    return frame.with_fetch(fetch)
 
 
 def _hdf5_columns(opened, h5py):
@@ -264,6 +325,23 @@ def _hdf5_columns(opened, h5py):
 
     opened.visititems(visit)
     return found
+
+
+def hdf5_arrays(file: files.File) -> dict[str, tuple[np.ndarray, str]]:
+    """Returns the columns of an HDF5 file with their units; "" if unknown.
+
+    Raises:
+      ImportError: without h5py.
+      ValueError: if the file is damaged.
+    """
+    _hdf5(file)  # Names a missing package and damage.
+    h5py: Any = importlib.import_module("h5py")
+    with h5py.File(files.buffer(file), "r") as opened:
+        columns = _hdf5_columns(opened, h5py)
+        return {
+            name: (np.asarray(_hdf5_read(opened, path, part)), unit)
+            for name, (path, part, unit) in columns.items()
+        }
 
 
 def _hdf5_read(opened, path, part):

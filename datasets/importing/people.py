@@ -7,8 +7,12 @@ from jaxanon.datasets.custom_arrays import ENDING, RESERVED
 from jaxanon.datasets.importing import cells, files, frames
 
 
-def read_people(path: Path) -> dict[str, dict[str, str]]:
+def read_people(path: Path, encoding: str | None = None) -> dict[str, dict[str, str]]:
     """Reads the attributes of each person from a table with a column ``subject``.
+
+    Args:
+      path: path of the table.
+      encoding: text encoding of CSV; None detects UTF-8 and UTF-16.
 
     Raises:
       FileNotFoundError: if the file does not exist.
@@ -17,7 +21,7 @@ def read_people(path: Path) -> dict[str, dict[str, str]]:
     if not path.is_file():
         raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
     (file,) = files.expand(path)
-    frame = frames.of_file(file)
+    frame = frames.of_file(file, encoding)
     index = frame.find("subject")
     names = {n: name for n, name in enumerate(frame.header) if name and n != index}
     if index is None or not names or len({*names.values()}) < len(names):

@@ -126,7 +126,7 @@ def _grouped(found, columns, preset):
     folder = lambda file: str(PurePosixPath(file.where).parent)
     for _, group in itertools.groupby(found, folder):
         group = list(group)
-        if preset.joined or _are_sensors(group, columns):
+        if preset.joined or are_sensors(group, columns):
             where = folder(group[0]) if len(group) > 1 else group[0].where
             opened = {f.stem: _opener(f, columns, preset) for f in group}
             yield Source(where, group[0].person, opened, {})
@@ -152,7 +152,7 @@ def _place(file, preset):
     return None if match is None else match.groupdict()
 
 
-def _are_sensors(group, columns):
+def are_sensors(group, columns):
     """Returns whether all channels are named after files of the group."""
     stems = {file.stem.casefold() for file in group}
     first = {name.rpartition(".")[0].casefold() for name in columns.channels}
@@ -278,41 +278,54 @@ def _shown(frame):
 def _table(frame, stem, names, channels, labels, time, subject, its_units):
     """Fetches and converts columns; drops invalid rows if there are times."""
     where = frame.where
-    others = {*labels.values(), time, subject}
     texts = [*labels.values(), *(() if subject is None else (subject,))]
-    found = frame.fetch(channels, texts, time)
+    count, parts = frame.parts(channels, texts, time)
     losses: collections.Counter[str] = collections.Counter()
     first_lines: dict[str, int | None] = {}
-    some = [*channels, *texts, *(() if time is None else (time,))]
-    count = len(found.columns[some[0]])
-    if found.malformed:
-        _raise_if_malformed(found, count, frame)
-        first_lines[csv_file.MALFORMED] = found.first_malformed
+    samples = np.zeros((0, len(channels)))
+    stamps, codes, bad = [], {n: [] for n in texts}, {}
+    begin, line_of = 0, lambda row: row + 1
+    for found in parts:
+        if found.malformed:
+            _raise_if_malformed(found, count, frame)
+            first_lines[csv_file.MALFORMED] = found.first_malformed
+            if time is not None:
+                losses[csv_file.MALFORMED] = found.malformed
+        line_of = found.line_of
+        some = [*channels, *texts, *(() if time is None else (time,))]
+        rows = slice(begin, begin + len(found.columns[some[0]]))
+        if not begin:
+            is_single = all(cells.is_single(found.columns[n]) for n in channels)
+            dtype = np.float32 if is_single else np.float64
+            samples = np.empty((count, len(channels)), dtype, order="F")
+        for index, n in enumerate(channels):
+            values, invalid = cells.numbers(found.columns[n], frame.decimal)
+            samples[rows, index] = values
+            del some[0], values
+            if n not in some:  # Free its memory.
+                del found.columns[n]
+            if invalid is not None:
+                bad.setdefault(index, np.zeros(count, bool))[rows] = invalid
         if time is not None:
-            losses[csv_file.MALFORMED] = found.malformed
-    columns, wrong = [], np.zeros(count, bool)
-    for name, n in zip(names, channels, strict=True):
-        values, invalid = cells.numbers(found.columns[n], frame.decimal)
-        if n not in others:  # Free its memory.
-            del found.columns[n]
-        columns.append(values)
-        if invalid is not None:
-            _raise_if_most(invalid, name, where, found.line_of)
-            wrong |= invalid
-    kinds = {column.dtype for column in columns}
-    dtype = np.float32 if kinds == {np.dtype(np.float32)} else np.float64
-    samples = np.empty((count, len(columns)), dtype, order="F")
-    for index, values in enumerate(columns):
-        samples[:, index] = values
-    del columns
+            values, invalid = cells.times(found.columns[time], frame.decimal)
+            stamps.append(values)
+            if invalid is not None:
+                bad.setdefault(-1, np.zeros(count, bool))[rows] = invalid
+        for n in codes:
+            codes[n].append(cells.labels(found.columns[n]))
+        begin = rows.stop
+    for index, invalid in bad.items():
+        if index >= 0:
+            _raise_if_most(invalid, names[index], where, line_of)
     its_times = None
     if time is not None:
-        its_times, invalid = cells.times(found.columns[time], frame.decimal)
-        wrong = wrong if invalid is None else wrong | invalid
-    its_labels = {name: cells.labels(found.columns[n]) for name, n in labels.items()}
-    person = None if subject is None else cells.labels(found.columns[subject])
-    if wrong.any():
-        first_lines[INVALID] = found.line_of(int(np.argmax(wrong)))
+        its_times = stamps[0] if len(stamps) == 1 else np.concatenate(stamps or [[]])
+        del stamps
+    its_labels = {name: cells.joined(codes[n]) for name, n in labels.items()}
+    person = None if subject is None else cells.joined(codes[subject])
+    if bad:
+        wrong = np.any([*bad.values()], axis=0)
+        first_lines[INVALID] = line_of(int(np.argmax(wrong)))
         if its_times is not None:
             losses[INVALID] = int(wrong.sum())
             samples, its_times = samples[~wrong], its_times[~wrong]

@@ -27,7 +27,7 @@ class Recording(NamedTuple):
       person: name of the person.
       seconds: ``float64[rows]``.
       samples: ``float[rows, channels]``, finite.
-      codes: ``int64[rows]``, one number per combination of labels.
+      codes: ``int[rows]``, one number per combination of labels.
       rate: rate of the rows.
       time_format: format of the times; empty without times.
     """
@@ -60,13 +60,15 @@ class Piece(NamedTuple):
 
 
 def combine(labels: dict[str, Labels], rows: int) -> np.ndarray:
-    """Returns one ``int64`` code per row for all labels; -1 where one is missing.
+    """Returns one whole number per row for all labels; -1 where one is missing.
 
     Example:
       >>> each = Labels(np.array([1, -1, 0]), ("a", "b"))
       >>> combine({"x": each, "y": each}, 3)
       array([ 3, -1,  0])
     """
+    if len(labels) == 1:
+        return next(iter(labels.values())).codes
     codes = np.zeros(rows, np.int64)
     missing = np.zeros(rows, bool)
     for label in labels.values():
@@ -108,13 +110,16 @@ def recordings(
     for person, rows in _people(table, tally):
         part = lambda array, rows=rows: array if rows is None else array[rows]
         samples, code = part(table.samples), part(codes)
+        present = _present(samples)
         if seconds is None:
             second = np.arange(len(samples)) / rate.rate_hz
-            complete = _complete(samples, code, second, table, tally)
+            complete = _complete(present, samples, code, second, table, tally)
         else:
             second = part(seconds)
-            samples = _fill_sparse(samples, second, table, tally)
-            complete = _complete(samples, code, second, table, tally)
+            if not present.all():
+                samples = _fill_sparse(samples, second, table, tally)
+                present = _present(samples)
+            complete = _complete(present, samples, code, second, table, tally)
             complete = _without_repeats(samples, second, complete, table, tally)
         if complete is not None:
             second, samples, code = second[complete], samples[complete], code[complete]
@@ -147,8 +152,8 @@ def _people(table, tally):
             yield name, order[bounds[code] : bounds[code + 1]]
 
 
-def _complete(samples, codes, seconds, table, tally):
-    """Returns bool[rows], whether a row is complete, or None if all rows are."""
+def _present(samples):
+    """Returns bool[rows]: the sum of absolute numbers is finite in float32."""
     present = np.empty(len(samples), bool)
     with np.errstate(over="ignore", invalid="ignore"):
         for begin in range(0, len(samples), BLOCK):  # Fits in a processor's cache.
@@ -157,6 +162,11 @@ def _complete(samples, codes, seconds, table, tally):
             for channel in range(1, block.shape[1]):
                 total += np.abs(block[:, channel])
             np.less_equal(total, MAX_VALUE, out=present[begin : begin + BLOCK])
+    return present
+
+
+def _complete(present, samples, codes, seconds, table, tally):
+    """Returns bool[rows], whether a row is complete, or None if all rows are."""
     if not present.all():  # A sum may overflow where no number does.
         numbers = ~(np.isnan(samples).any(axis=1))
         with np.errstate(invalid="ignore"):
@@ -176,8 +186,7 @@ def _complete(samples, codes, seconds, table, tally):
 
 def _without_repeats(samples, seconds, complete, table, tally):
     """Drops rows that repeat time and numbers of the row before them."""
-    steps = np.diff(seconds)
-    again = np.flatnonzero(steps == 0) + 1
+    again = rates.steps_where(seconds, lambda steps: steps == 0)
     if not len(again):
         return complete
     shared = len(again)
@@ -234,9 +243,9 @@ def _by_rate(whole: Recording, rate_hz: float | None) -> Iterator[Recording]:
     rate = rates.estimate(whole.seconds, rate_hz)
     parts = [(0, len(whole.seconds))]
     if rate.rate_hz > 0:
-        steps = np.diff(whole.seconds)
         pause = max(rates.PAUSE_S, rates.PAUSE_STEPS / rate.rate_hz)
-        ends = np.flatnonzero((steps > pause) | (steps < -pause)) + 1
+        is_pause = lambda steps: (steps > pause) | (steps < -pause)
+        ends = rates.steps_where(whole.seconds, is_pause)
         bounds = np.array([0, *ends, len(whole.seconds)])
         if _rates_differ(whole.seconds, bounds):
             parts = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))

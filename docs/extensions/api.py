@@ -26,6 +26,7 @@ MODULES = (
     "jaxanon.datasets.builder",
     "jaxanon.datasets.description",
     "jaxanon.datasets.sources",
+    "jaxanon.edge.forest",
     "jaxanon.energy.method",
     "jaxanon.evaluation.energy",
     "jaxanon.evaluation.federated",

@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from jaxanon.attacks.attacker_data import blocks
+from jaxanon.edge.forest import LEAST, features
 from jaxanon.models import fit
 from jaxanon.models.classifiers import ConvClassifier, RecurrentClassifier
 
@@ -109,8 +110,6 @@ def _infer_fn(fitted, position):
 
     return infer
 
-
-LEAST = 1e-3  # Floor of probabilities, so that no single window decides.
 
 MOST = {"svm": 4000}  # Maximum training windows; more are subsampled at random.
 
@@ -219,31 +218,6 @@ def log_shares(model, rows) -> np.ndarray:
     if margins.ndim == 1:
         margins = np.stack([-margins / 2, margins / 2], axis=1)
     return margins - np.logaddexp.reduce(margins, axis=1, keepdims=True)
-
-
-def features(windows) -> np.ndarray:
-    """Computes each window's values and phase-invariant statistics.
-
-    Statistics per channel: mean, standard deviation, minimum, maximum, mean absolute
-    step, and the magnitudes of the 16 lowest frequencies (fewer for short windows).
-
-    Args:
-      windows: ``float[N, time, channels]`` with ``time >= 2``.
-
-    Returns:
-      ``float32[N, features]``.
-
-    Example:
-      >>> features(np.zeros((3, 128, 2))).shape  # 128 + 5 + 16 per channel
-      (3, 298)
-    """
-    windows = np.asarray(windows, np.float32)
-    centre = windows.mean(1)
-    steps = np.abs(np.diff(windows, axis=1)).mean(1)
-    spectrum = np.abs(np.fft.rfft(windows, axis=1))[:, 1:17] / windows.shape[1]
-    parts = (centre, windows.std(1), windows.min(1), windows.max(1), steps)
-    flat = [part.reshape(len(windows), -1) for part in (windows, *parts, spectrum)]
-    return np.concatenate(flat, axis=1, dtype=np.float32)
 
 
 class Attacker(NamedTuple):

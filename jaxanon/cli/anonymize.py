@@ -106,7 +106,8 @@ def anonymize(
       time_format: s, ms, us, ns, iso or a format such as '%d/%m/%Y %H:%M:%S.%f';
         default: detected
       channels: columns of the model's channels, in the model's order; default: the
-        columns of the same names
+        columns of the same names. Double quotes keep a name with commas together, here
+        and in --carry: '"acc, x"'
       units: units of these columns, one or one per channel; default: as in the header,
         else as in training
       carry: other columns to copy, such as an activity; private attributes are refused

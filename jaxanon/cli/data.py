@@ -1,6 +1,8 @@
 """Options that select data, and the record of a run's data."""
 
+import csv
 import dataclasses
+import io
 import json
 import pathlib
 import shlex
@@ -23,7 +25,8 @@ class DataOptions:
         "preset": "way to cut recordings into windows; default: the data set's first",
         "public": "attribute to preserve, or an inference (`jaxanon list-inferences`); "
         "default: by data set",
-        "private": "attributes or inferences to hide; default: by data set",
+        "private": "attributes or inferences to hide; default: by data set. Double "
+        "quotes keep a name with commas together: '\"group, A\"'",
         "split": "trial, subject, time_block, official or given; default: the data "
         "set's first",
         "split_seed": "random seed of the test subjects of --split subject",
@@ -196,10 +199,16 @@ def _attribute(options, name):
     return inferences.attribute(name, [*about["attributes"], *about["targets"]])
 
 
+def _divided(word):
+    return next(csv.reader([word], skipinitialspace=True), [])
+
+
 def names(
     words: str | Iterable[str], argument: str, known: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Returns the names in the words of an option; commas separate names, too.
+
+    Double quotes keep a name with commas together.
 
     Args:
       words: words of the option.
@@ -214,9 +223,11 @@ def names(
       (('side', 'subject'), ('side', 'subject'))
       >>> names(("acc, x", "y,z"), "channels", known=["acc, x"])
       ('acc, x', 'y', 'z')
+      >>> names(('"group, A"', 'side,"5, 6"'), "private")
+      ('group, A', 'side', '5, 6')
     """
     words = (words,) if isinstance(words, str) else tuple(words)
-    divided = ([word] if word.strip() in known else word.split(",") for word in words)
+    divided = ([word] if word.strip() in known else _divided(word) for word in words)
     parts = tuple(part.strip() for each in divided for part in each)
     if not parts or not all(parts):
         raise ValueError(
@@ -226,6 +237,13 @@ def names(
     return parts
 
 
+def _joined(texts):
+    """Returns names as one word, which ``names`` divides again."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(texts)
+    return line.getvalue()
+
+
 def remember(folder: pathlib.Path, options: DataOptions | HomesOptions) -> None:
     """Records the source of a run's data in its folder."""
     from jaxanon.datasets import writing
@@ -233,7 +251,7 @@ def remember(folder: pathlib.Path, options: DataOptions | HomesOptions) -> None:
     absolute = lambda path: str(pathlib.Path(path).absolute())
     values = dataclasses.asdict(options)
     if values.get("private") is not None:
-        values["private"] = ",".join(names(values["private"], "private"))
+        values["private"] = _joined(names(values["private"], "private"))
     if values.get("test_people") is not None:
         values["test_people"] = [*(_people(values["test_people"]) or ())]
     if options.dataset.endswith(".npz"):
@@ -276,7 +294,7 @@ def _options(values: dict) -> DataOptions:
     """Returns the options of a run folder, which names private attributes in a text."""
     private = values.get("private")
     if isinstance(private, str):
-        values = values | {"private": names(private, "private")}
+        values = values | {"private": (private,)}
     return DataOptions(**values)
 
 
@@ -334,7 +352,7 @@ def recall(
         dataset=known["name"],
         preset=known["preset"],
         public=known["public"],
-        private=tuple(known["private"]),
+        private=(_joined(known["private"]),),
         split=known["split"],
     )
     record = run.folder / RECORD

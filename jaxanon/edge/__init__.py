@@ -5,6 +5,7 @@ run ``pip install --no-deps jaxanon`` and ``pip install numpy onnxruntime paho-m
 """
 
 from jaxanon.edge.budget import UNBOUNDED, Budget, Exhausted
+from jaxanon.edge.folder import Choice, load_folder
 from jaxanon.edge.model import Attackers, Model, load, load_attackers
 from jaxanon.edge.stream import Stream
 from jaxanon.edge.types import Block, Signature, Window
@@ -14,6 +15,7 @@ __all__ = [
     "Attackers",
     "Block",
     "Budget",
+    "Choice",
     "Exhausted",
     "Model",
     "Signature",
@@ -21,4 +23,5 @@ __all__ = [
     "Window",
     "load",
     "load_attackers",
+    "load_folder",
 ]

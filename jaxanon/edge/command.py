@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from jaxanon import __version__
 
@@ -67,10 +68,17 @@ def _parser():
     )
     for command, function in (run, _run), (card, _card), (dashboard, _dashboard):
         command.set_defaults(command=function)
-        command.add_argument("model", type=pathlib.Path, help="ONNX file")
         command.add_argument(
-            "--digest", help="SHA-256 of the model; default: from MODEL.sha256"
+            "model",
+            type=pathlib.Path,
+            help="ONNX file, or folder with several of jaxanon export SWEEP",
         )
+        command.add_argument(
+            "--digest",
+            help="SHA-256 of the model, or of a folder's manifest.json; default: from "
+            "the file of that name with .sha256",
+        )
+        _folder_options(command)
     for command in run, dashboard:
         _stream_options(command)
     run.add_argument("--output", required=True, help="file, - or mqtt://HOST/TOPIC")
@@ -97,6 +105,61 @@ def _parser():
     return parser
 
 
+def _folder_options(command):
+    option = command.add_argument
+    option("--member", type=int, help="number of the model in a folder")
+    option(
+        "--setting",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="setting that the model of a folder has, such as epsilon=2; repeatable",
+    )
+    option(
+        "--min-utility",
+        type=float,
+        help="select the most private model of a folder with at least this accuracy of "
+        "the public attribute, in [0, 1]",
+    )
+    option(
+        "--wearer",
+        action="append",
+        default=[],
+        metavar="ATTRIBUTE=CLASS",
+        help="class of the wearer, for each private attribute of a folder whose models "
+        "are chosen by windows (DySan); repeatable",
+    )
+
+
+def _load(words):
+    """Returns the model of a file or a folder."""
+    from jaxanon.edge import folder, model
+
+    pairs = {"--setting": words.setting, "--wearer": words.wearer}
+    for name, texts in pairs.items():
+        for text in texts:
+            if "=" not in text:
+                raise ValueError(f"{name} must be NAME=VALUE, got {text!r}.")
+    settings, wearer = (
+        dict(text.split("=", 1) for text in texts) for texts in pairs.values()
+    )
+    if words.model.is_dir():
+        return folder.load_folder(
+            words.model,
+            words.digest,
+            member=words.member,
+            settings=settings,
+            min_utility=words.min_utility,
+            wearer=wearer,
+        )
+    if settings or wearer or words.member is not None or words.min_utility is not None:
+        raise ValueError(
+            "--member, --setting, --min-utility and --wearer apply to a folder, got "
+            f"the file {words.model}; omit them."
+        )
+    return model.load(words.model, words.digest)
+
+
 def _stream_options(command):
     option = command.add_argument
     option(
@@ -111,7 +174,12 @@ def _stream_options(command):
         help="s, ms, us, ns, iso or a format such as '%%d/%%m/%%Y %%H:%%M:%%S.%%f'; "
         "default: detected",
     )
-    option("--rate", type=float, help="rate of the rows in Hz; default: the model's")
+    option(
+        "--rate",
+        type=float,
+        help="rate of the rows in Hz; default: the model's, or for run that of the "
+        "first rows if it differs",
+    )
     option("--hop", type=int, help="samples between windows; default: half a window")
     option("--deadline", type=float, default=1.0, help="seconds per window (1)")
     option("--budget", type=pathlib.Path, help="file of the privacy budget")
@@ -124,7 +192,11 @@ def _open(words, loaded):
     from jaxanon.edge import csv_input
 
     return csv_input.open_rows(
-        words.input, loaded.signature, words.time_column, words.time_format
+        words.input,
+        loaded.signature,
+        words.time_column,
+        words.time_format,
+        words.rate,
     )
 
 
@@ -155,9 +227,7 @@ def _budget(words, loaded):
 
 
 def _run(words):
-    from jaxanon.edge import model
-
-    loaded = model.load(words.model, words.digest)
+    loaded = _load(words)
     with (
         contextlib.closing(_open(words, loaded)) as rows,
         _sigterm_interrupts(),
@@ -208,48 +278,103 @@ def _stream_rows(words, loaded, rows):
     data or "", and whether it was interrupted. The rest is released in that case, too.
     """
     from jaxanon.edge.csv_input import converted, paced
-    from jaxanon.edge.outlets import open_outlet
-    from jaxanon.edge.stream import Stream
+    from jaxanon.recordings.steady import Steady
 
-    rows = converted(rows, loaded.signature)
-    stream = Stream(loaded, **_settings(words, loaded))
-    outlet = open_outlet(words.output, stream.signature, append=words.append)
+    wanted = loaded.signature
+    steady = Steady(len(wanted.channels), wanted.rate_hz, words.rate)
+    safe = _Output(words, loaded, rows)
     interrupted = False
     try:
         try:
+            pieces = converted(rows, wanted)
             if words.replay:
-                rows = paced(rows, stream.signature.rate_hz, 1.0, threading.Event())
-            for times, samples in rows:
-                for block in stream.push(times, samples):
-                    outlet.write(block)
+                rate = words.rate or wanted.rate_hz
+                pieces = paced(pieces, rate, 1.0, threading.Event())
+            for times, samples in pieces:
+                safe.push(*steady.push(times, samples), steady.seen_hz)
         except KeyboardInterrupt:
             interrupted = True
-        for block in stream.close():
-            outlet.write(block)
+        safe.push(*steady.close(), steady.seen_hz, last=True)
     finally:
-        outlet.close()
-    seen, rate = stream.seen_rate_hz, stream.signature.rate_hz
+        lost = safe.close()
+    stream = safe.stream
+    rate = stream.signature.rate_hz
+    if words.rate is None and rate != wanted.rate_hz:
+        print(
+            f"jaxanon-edge: rows arrive at {rate:g} Hz, the model has "
+            f"{wanted.rate_hz:g} Hz; --rate sets another rate.",
+            file=sys.stderr,
+        )
+    seen = stream.seen_rate_hz
     if abs(seen / rate - 1) > 0.2:
         print(
             f"jaxanon-edge: warning: rows arrive at {seen:.4g} Hz instead of "
             f"{rate:g} Hz; set --rate {seen:.4g} if that is their rate.",
             file=sys.stderr,
         )
-    return stream.counts, outlet.lost(), interrupted
+    return stream.counts, lost, interrupted
+
+
+class _Output:
+    """The stream and its outlet, which open when the rate of the rows is known."""
+
+    def __init__(self, words, loaded, rows):
+        self._words, self._loaded, self._rows = words, loaded, rows
+        self.stream: Any = None
+        self._outlet: Any = None
+
+    def push(self, times, samples, seen_hz, last=False):
+        """Anonymizes rows and writes the blocks that are final."""
+        if not len(times) and not last:
+            return
+        stream = self.stream = self.stream or self._open(seen_hz)
+        self._write(stream.push(times, samples))
+        if last:
+            self._write(stream.close())
+
+    def _open(self, seen_hz):
+        """Opens the outlet; returns the stream."""
+        from jaxanon.edge.outlets import open_outlet
+        from jaxanon.edge.stream import Stream
+        from jaxanon.recordings import rates
+
+        words, settings = self._words, _settings(self._words, self._loaded)
+        if words.rate is None:
+            model_hz = self._loaded.signature.rate_hz
+            settings["rate_hz"] = rates.of_stream(seen_hz, model_hz)
+        stream = Stream(self._loaded, **settings)
+        self._outlet = open_outlet(words.output, stream.signature, append=words.append)
+        return stream
+
+    def _write(self, blocks):
+        origin = float(self._rows.origin)
+        for block in blocks:
+            start, end = block.start + origin, block.end + origin
+            self._outlet.write(block._replace(start=start, end=end))
+
+    def close(self):
+        """Closes the outlet; returns a sentence about lost data or ""."""
+        if self._outlet is None:
+            return ""
+        self._outlet.close()
+        return self._outlet.lost()
 
 
 def _card(words):
-    from jaxanon.edge import model
-
-    loaded = model.load(words.model, words.digest)
-    print(loaded.card)
+    print(_load(words).card)
     return 0
+
+
+def _since_1970(rows, pieces):
+    """Yields pieces with their times on the clock of the rows."""
+    for times, samples in pieces:
+        yield times + float(rows.origin), samples
 
 
 def _dashboard(words):
     from jaxanon.edge import csv_input, dashboard, model
 
-    loaded = model.load(words.model, words.digest)
+    loaded = _load(words)
     attackers = None
     if words.attackers is not None:
         attackers = model.load_attackers(words.attackers)
@@ -257,7 +382,7 @@ def _dashboard(words):
         speed = 1.0 if words.speed is None and words.input != "-" else words.speed
         dashboard.serve(
             loaded,
-            csv_input.converted(rows, loaded.signature),
+            _since_1970(rows, csv_input.converted(rows, loaded.signature)),
             attackers=attackers,
             host=words.host,
             port=words.port,

@@ -23,6 +23,7 @@ def open_rows(
     signature: Signature | None = None,
     time: str | None = None,
     time_format: str | None = None,
+    rate_hz: float | None = None,
 ) -> Rows:
     """Opens a CSV file, or ``-`` for standard input; the caller must close it.
 
@@ -32,6 +33,8 @@ def open_rows(
         None reads all columns.
       time: column with times; None looks for a usual name.
       time_format: format of the times; None detects it.
+      rate_hz: rate of the rows, which helps to detect the unit of times; None takes the
+        model's.
 
     Raises:
       FileNotFoundError: if the file does not exist.
@@ -45,7 +48,9 @@ def open_rows(
     """
     options: dict[str, Any] = {"time": time, "time_format": time_format}
     if signature is not None:
-        options |= {"channels": signature.channels, "rate_hz": signature.rate_hz}
+        known = rate_hz or signature.rate_hz
+        options["channels"] = signature.channels
+        options["rate_hz"] = None if known == 1.0 else known  # 1 is unknown.
     if str(source) == "-":
         stdin = open(sys.stdin.fileno(), "rb", closefd=False)
         return Rows(stdin, "the input", **options)

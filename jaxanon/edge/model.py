@@ -247,6 +247,40 @@ class Model(_Graph):
         return self._run([self._output], window, given)[0]
 
 
+class Candidate(_Graph):
+    """One of several anonymizers among which windows decide; see ``edge.folder``.
+
+    Its graph also returns the classes that the method's classifiers infer from the
+    anonymized window.
+    """
+
+    def __init__(self, session, metadata: dict, signature: types.Signature):
+        super().__init__(session, metadata, signature)
+        self._draws = metadata["draws"]
+
+    def __call__(
+        self, window, public: int, given: Mapping[str, np.ndarray] | None = None
+    ) -> tuple[np.ndarray, int, np.ndarray]:
+        """Anonymizes a window, and classifies the result.
+
+        Args:
+          window: ``float[time, channels]`` in the signature's units.
+          public: public class of the raw window.
+          given: draws by name; None draws from the operating system.
+
+        Returns:
+          ``float32[time, channels]``, the public class, and ``int32[A]`` private
+          classes.
+        """
+        if given is None:
+            given = {each["name"]: draws.draw(each) for each in self._draws}
+        given = {"public": np.array([public], np.int32), **given}
+        safe, found, private = self._run(
+            ["safe", "public class", "private"], window, given
+        )
+        return safe, int(found), private
+
+
 class Inference(NamedTuple):
     """Description of one of the attackers' outputs."""
 
@@ -318,25 +352,50 @@ def load(path: str | os.PathLike, digest: str | None = None, threads: int = 1) -
       FileNotFoundError: model nowhere.onnx does not exist; create it with jaxanon ...
     """
     session, metadata, signature, windows = _open(path, digest, threads, "anonymizer")
+    inputs = _inputs(path, metadata, windows)
     epsilon = metadata.get("epsilon")
     number = isinstance(epsilon, (int, float)) and not isinstance(epsilon, bool)
     if epsilon is not None and not (number and 0 < epsilon < float("inf")):
         raise ValueError(
             f"epsilon of {path} must be null or > 0, got {epsilon!r}; export it again."
         )
-    described = metadata.get("draws")
-    if not isinstance(described, list):
-        raise ValueError(f"{path} does not describe its draws; export it again.")
-    with _naming(path):
-        described = [draws.checked(each) for each in described]
-    metadata |= {"epsilon": epsilon, "draws": described}
-    inputs = {metadata["input"]["name"]: windows}
-    for each in metadata["draws"]:
-        inputs[each["name"]] = draws.LAWS[each["law"]][2], each["shape"]
+    metadata |= {"epsilon": epsilon}
     _check(path, "inputs", session.get_inputs(), inputs)
     outputs = {str(metadata.get("output")): windows}
     _check(path, "outputs", session.get_outputs(), outputs)
     return Model(session, metadata, signature)
+
+
+def _inputs(path, metadata, windows):
+    """Checks the description of the draws; returns type and shape by input."""
+    described = metadata.get("draws")
+    if not isinstance(described, list):
+        raise ValueError(f"{path} does not describe its draws; export it again.")
+    with _naming(path):
+        metadata["draws"] = [draws.checked(each) for each in described]
+    inputs = {metadata["input"]["name"]: windows}
+    for each in metadata["draws"]:
+        inputs[each["name"]] = draws.LAWS[each["law"]][2], each["shape"]
+    return inputs
+
+
+def load_candidate(path: str | os.PathLike, digest: str, num_private: int) -> Candidate:
+    """Loads one of several models of a folder.
+
+    Args:
+      path, digest: see ``load``.
+      num_private: number of private attributes.
+
+    Raises:
+      FileNotFoundError, ValueError: see ``load``.
+    """
+    session, metadata, signature, windows = _open(path, digest, 1, "candidate")
+    inputs = _inputs(path, metadata, windows) | {"public": ("tensor(int32)", [1])}
+    _check(path, "inputs", session.get_inputs(), inputs)
+    outputs = {"safe": windows, "public class": ("tensor(int32)", [1])}
+    outputs |= {"private": ("tensor(int32)", [1, num_private])}
+    _check(path, "outputs", session.get_outputs(), outputs)
+    return Candidate(session, metadata, signature)
 
 
 def load_attackers(

@@ -29,7 +29,8 @@ class Stream:
     windows are anonymized one by one in a thread, added up (see ``Overlap``) and
     resampled back. Output times lie on the grid, which begins at a segment's first
     sample: a sample's time moves by at most half a period. ``jaxanon anonymize`` gives
-    the values at the times of the rows themselves.
+    the values at the times of the rows themselves. Rounded times and those of packets
+    should pass ``recordings.steady.Steady`` first, as in ``jaxanon-edge run``.
 
     A window fails if the model raises, hangs, or returns NaN or another shape, or if
     the budget is exhausted. All its samples become a gap with the reason, including

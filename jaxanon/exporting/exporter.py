@@ -101,14 +101,14 @@ def export(
     if windows is None:
         noise = np.random.default_rng(0).normal(size=(8, spec.time, len(spec.channels)))
         windows = spec.mean + np.asarray(spec.std) * noise
-    shown = checks.windows(_few(windows, CHECKED), spec.time, spec.channels)
+    shown = checks.windows(spaced(windows, CHECKED), spec.time, spec.channels)
     rewritten, draws = explicit(_program(run, weights), shown[:1])
     inputs = agreement.examples(shown, draws)
     if format == "stablehlo":
         model = None
         raw, outputs = _stablehlo(rewritten, inputs)
     else:
-        few = () if weights != "int8" else _few(calibration, CALIBRATED)
+        few = () if weights != "int8" else spaced(calibration, CALIBRATED)
         model = _onnx(run, rewritten, inputs, draws, few)
         raw = model.SerializeToString()
         outputs = agreement.run_graph(raw, inputs)
@@ -286,7 +286,7 @@ def _whole(leaf):
     return leaf.astype(jnp.float32) if leaf.dtype == jnp.float16 else leaf
 
 
-def _few(windows, most):
+def spaced(windows, most):
     """Returns at most ``most`` evenly spaced windows."""
     windows = np.asarray(windows)
     if len(windows) <= most:

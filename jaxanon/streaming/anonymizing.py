@@ -1,11 +1,13 @@
 """Anonymization of recordings: files, folders and tables in, safe ones out."""
 
 import collections
+import concurrent.futures
+import contextlib
 import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -14,12 +16,13 @@ import numpy as np
 from jaxanon.core.release import secret_key
 from jaxanon.datasets import writing
 from jaxanon.datasets.importing import cells
-from jaxanon.datasets.spec import rates_differ
+from jaxanon.datasets.importing.table import Columns
 from jaxanon.edge.budget import Budget
-from jaxanon.recordings import rates, units
+from jaxanon.recordings import dialect, rates, units
 from jaxanon.recordings import times as recording_times
 from jaxanon.recordings.csv_rows import TIME_NAMES
-from jaxanon.streaming import frames, tables
+from jaxanon.recordings.steady import Steady
+from jaxanon.streaming import frames, sources, tables
 from jaxanon.streaming.model import BatchedModel
 from jaxanon.streaming.stream import COUNTS, Rows, SafeStream, Settings
 
@@ -139,11 +142,16 @@ def anonymize_recordings(
 
     Args:
       run: ``Run`` of an anonymizer, from ``train`` or ``open_run``.
-      source: paths of files (CSV, Parquet, Feather; CSV may be compressed by gzip), or
-        of folders with such files; or one table: a DataFrame of pandas or polars, a
-        table of pyarrow, or a dict of arrays.
+      source: paths of files (CSV, Parquet, Feather, HDF5; CSV may be compressed by
+        gzip), of zip archives, or of folders with such files; or one table: a DataFrame
+        of pandas or polars, a table of pyarrow, or a dict of arrays. A folder or
+        archive whose files are the sensors of channels such as ``accelerometer.x`` is
+        joined by time.
       output_dir: folder for the outputs, which have the names of the inputs. Required
-        for files, None for a table.
+        for files, None for a table. An archive becomes an archive, HDF5 becomes HDF5
+        with one array per column, and joined sensors become one CSV file named after
+        their folder. All outputs appear together at the end; after an error, none of
+        them appears.
       key: typed PRNG key; None draws a secret one. Noise of a known key can be
         subtracted.
       time: ``"exact"`` keeps the times to the digit, ``"relative"`` counts from the
@@ -231,15 +239,24 @@ def anonymize_recordings(
         paths = _paths(source)
         if output_dir is None:
             raise ValueError("output_dir must name a folder for files, got None.")
-        pairs = _outputs(paths, Path(output_dir), overwrite)
-        found, output, total = [], [], len(pairs)
-        for done, (path, target) in enumerate(pairs):
-            name = path.name
-            progress(done, total, name)
-            recording = tables.open_recording(path, options.encoding)
-            work = _Anonymizing(run, recording, options, model)
-            found.append(work.write_to(None, str(path), target))
-            output.append(target)
+        columns = Columns(
+            channels=options.channels or run.spec.channels,
+            labels=options.carry,
+            time=options.time_column,
+            encoding=options.encoding,
+        )
+        pairs = _outputs(paths, Path(output_dir), overwrite, columns.channels)
+        found, output, total = [], [target for _, target in pairs], len(pairs)
+        with writing.replacing_all(output_dir) as part:
+            for done, (path, target) in enumerate(pairs):
+                staged = part / target.relative_to(output_dir)
+                with sources.items(path, staged, columns) as items:
+                    for item in items:
+                        name = Path(item.name).name
+                        progress(done, total, name)
+                        work = _Anonymizing(run, item.open(), options, model)
+                        summary = work.write_to(None, item.name, item.target)
+                        found.append(summary._replace(output=target))
     warnings = [EXACT_WARNING] if time == "exact" else []
     warnings += _naming([one.output for one in found if one.output], run.spec)
     return Released(output, tuple(found), tuple(warnings), model.compile_s)
@@ -305,8 +322,8 @@ def _paths(source) -> list:
     return paths
 
 
-def _outputs(paths, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]]:
-    """Returns the input and output path of each file."""
+def _outputs(paths, output_dir: Path, overwrite: bool, channels) -> list:
+    """Returns the input and output path of each file, or folder of sensors."""
     folder = output_dir.resolve()
     pairs = []
     for each in map(Path, paths):
@@ -317,18 +334,29 @@ def _outputs(paths, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]
                 path
                 for path in each.rglob("*")
                 if path.is_file()
-                and tables.suffix_of(path)
+                and sources.suffix_of(path)
                 and not path.name.startswith(".")
                 and folder not in path.resolve().parents
             )
             if not found:
                 raise FileNotFoundError(
                     f"{str(each)!r} must hold files that end in one of "
-                    f"{', '.join(tables.SUFFIXES)}, got none."
+                    f"{', '.join(sources.SUFFIXES)}, got none."
                 )
-            pairs += [(path, output_dir / path.relative_to(each)) for path in found]
+            parents = dict.fromkeys(path.parent for path in found)
+            joined = [x for x in parents if sources.are_sensors(x, channels)]
+            for folder_of_sensors in joined:
+                place = folder_of_sensors.relative_to(each)
+                title = f"{folder_of_sensors.resolve().name}.csv"
+                target = output_dir / place.parent / title
+                pairs.append((folder_of_sensors, target))
+            others = [path for path in found if path.parent not in joined]
+            pairs += [
+                (x, _safe_path(x, output_dir / x.relative_to(each), channels))
+                for x in others
+            ]
         elif each.is_file():
-            pairs.append((each, output_dir / each.name))
+            pairs.append((each, _safe_path(each, output_dir / each.name, channels)))
         else:
             raise FileNotFoundError(
                 f"{str(each)!r} does not exist; name a file or a folder."
@@ -347,6 +375,11 @@ def _outputs(paths, output_dir: Path, overwrite: bool) -> list[tuple[Path, Path]
         taken[target] = path
         writing.check_writable(target, overwrite)
     return pairs
+
+
+def _safe_path(path, target, channels):
+    """Returns the output of a file; an archive of sensors becomes one CSV file."""
+    return target.with_suffix(".csv") if sources.are_sensors(path, channels) else target
 
 
 class _Layout(NamedTuple):
@@ -371,7 +404,7 @@ def _find(recording, name: str) -> int:
         if names.count(wanted) == 1:
             return names.index(wanted)
     # A file without a header has raw numbers in its place.
-    shown = [each for each in recording.header if not _is_number(each)]
+    shown = [each for each in recording.header if not dialect.is_number(each)]
     raise ValueError(
         f"{_named(recording)}: it must have exactly one column {name!r}, got the "
         f"columns {shown}; name others with channels (--channels), time_column "
@@ -381,14 +414,6 @@ def _find(recording, name: str) -> int:
 
 def _named(recording):
     return repr(str(recording.path))
-
-
-def _is_number(text):
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def _layout(recording, options, spec) -> _Layout:
@@ -457,15 +482,45 @@ def _has_safe_values(name, column, spec):
                 f"are classes of {attribute!r}; omit it, or pass allow_private=True "
                 "(--allow-private) to publish it."
             )
-    numbers = [each for each in labels.names if _is_number(each)]
-    fractions = [x for x in numbers if not float(x.replace(",", ".")).is_integer()]
-    if len(fractions) > max(2, len(labels.names) // 2):
+    numbers, _ = cells.numbers(np.array(labels.names, str), decimal="")
+    fractions = np.count_nonzero(np.isfinite(numbers) & (numbers % 1 != 0))
+    if fractions > max(2, len(labels.names) // 2):
         raise ValueError(
             f"carry must name labels, got {name!r}, a column of measurements that are "
             "not anonymized; omit it, or pass allow_private=True (--allow-private) to "
             "publish it."
         )
     return bool(found)
+
+
+@contextlib.contextmanager
+def _ahead(items: Iterator):
+    """Yields an iterator whose next item a thread computes meanwhile."""
+
+    def found():
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
+
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        yield found()
+
+
+@contextlib.contextmanager
+def _behind(write: Callable):
+    """Yields ``write`` in a thread; a call waits for the previous one."""
+    waiting = []
+
+    def submit(*values):
+        while waiting:
+            waiting.pop().result()
+        waiting.append(thread.submit(write, *values))
+
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        yield submit
+        while waiting:
+            waiting.pop().result()
 
 
 class _Anonymizing:
@@ -483,6 +538,7 @@ class _Anonymizing:
             if unit is not None and unit.name in recording_times.UNITS:
                 self._format = unit.name
         self._settings: Settings | None = None
+        self._steady: Steady | None = None
         self._stream: SafeStream | None = None
         self._person: str | None = None
         self._rows_before = 0
@@ -503,12 +559,10 @@ class _Anonymizing:
             context = self._recording.writer(target, kept, with_gaps)
         else:
             context = collected.writer(kept, with_gaps)
-        with context as write:
-            self._write = write
-            first = True
-            for batch in self._recording.batches():
-                self._push(batch, first)
-                first = False
+        batches = map(self._read, self._recording.batches())
+        with context as write, _behind(write) as self._write, _ahead(batches) as found:
+            for batch, times, samples in found:
+                self._push(batch, times, samples)
             self._close()
         layout, counts = self._layout, {n: self._counts[n] for n in COUNTS}
         return Recording(
@@ -545,36 +599,46 @@ class _Anonymizing:
                 ) from None
         return (np.array(each) for each in zip(*pairs, strict=True))
 
-    def _push(self, batch, first):
-        layout, recording, spec = self._layout, self._recording, self._spec
+    def _read(self, batch):
+        """Returns a batch, and its times and samples as numbers."""
+        layout, recording = self._layout, self._recording
         samples = np.empty((batch.rows, len(layout.channels)))
         for number, index in enumerate(layout.channels):
             column, decimal = batch.columns[index], recording.decimal
             samples[:, number], invalid = cells.numbers(column, decimal)
             if invalid is not None:
                 recording.losses["cell that is not a number"] += int(invalid.sum())
+        for index in {*layout.carried, layout.subject} - {None}:
+            tables.refuse_damaged(batch.columns[index], recording, index)
         samples *= self._scale
         samples += self._offset
-        times = self._times(batch)
-        if first:
-            self._begin(times, samples)
+        return batch, self._times(batch), samples
+
+    def _push(self, batch, times, samples):
+        layout, recording, spec = self._layout, self._recording, self._spec
+        if self._first_time is None:
+            known = times[np.isfinite(times)]
+            self._first_time = float(known[0]) if len(known) else 0.0
+            self._check_spread(samples)
         # A column whose first rows are empty is checked at the next ones.
         self._unchecked = [
             index
             for index in self._unchecked
             if not _has_safe_values(recording.names[index], batch.columns[index], spec)
         ]
-        even = self._steady(times)
         for begin, end, person in self._people(batch):
-            if person != self._person or self._stream is None:
+            if person != self._person or self._steady is None:
                 self._end_stream()
-                self._person, self._stream = person, self._new_stream()
+                self._person = person
+                self._steady = Steady(
+                    len(spec.channels), spec.rate_hz, self._options.rate_hz
+                )
                 self._held, self._held_times, self._grid_end = [], [], -math.inf
             if self._options.time != "grid" or layout.carried:
                 rows = slice(begin, end)
                 self._held.append([batch.columns[n][rows] for n in layout.kept])
                 self._held_times.append(times[rows])
-            self._emit(self._stream.push(even[begin:end], samples[begin:end]))
+            self._stream_rows(*self._steady.push(times[begin:end], samples[begin:end]))
 
     def _times(self, batch) -> np.ndarray:
         """Returns seconds since the recording's origin."""
@@ -600,31 +664,25 @@ class _Anonymizing:
             return found.seconds
         return found.seconds + float(found.origin - self._origin)
 
-    def _steady(self, times):
-        """Undoes rounding, and spaces the rows of packets evenly, as in training."""
-        if len(times) < 3 or not (np.diff(times) >= 0).all():  # Or NaN.
-            return times
-        rate = rates.estimate(times)
-        return times if rate.kind == "regular" else rates.steady(times, rate)
+    def _stream_rows(self, times, samples):
+        """Passes rows at steady times to the stream, and writes what is final."""
+        if not len(times):
+            return
+        if self._stream is None:
+            self._settings = self._settings or self._new_settings()
+            on_grid = self._options.time == "grid"
+            self._stream = SafeStream(self._settings, self._model, on_grid)
+        self._emit(self._stream.push(times, samples))
 
-    def _begin(self, times, samples):
+    def _new_settings(self):
         """Chooses the stream's rate from the first rows."""
+        assert self._steady is not None
         spec, options = self._spec, self._options
-        known = times[np.isfinite(times)]
-        self._first_time = float(known[0]) if len(known) else 0.0
-        seen = rates.estimate(times).rate_hz
-        model_hz, rate = spec.rate_hz, options.rate_hz
-        if rate is None:
-            rate = model_hz
-            if math.isfinite(seen) and rates_differ(seen, model_hz):
-                rate = float(f"{seen:.3g}")
-        if model_hz == 1.0:  # Unknown: windows are samples without a rate.
-            model_hz = rate if options.rate_hz or not math.isfinite(seen) else seen
-            rate = model_hz
-        self._check_spread(samples)
+        rate = options.rate_hz or rates.of_stream(self._steady.seen_hz, spec.rate_hz)
+        model_hz = rate if spec.rate_hz == 1.0 else spec.rate_hz  # 1 is unknown.
         gap = MAX_GAP if options.max_gap_s is None else options.max_gap_s * rate
         hop = options.hop or max(1, spec.time // 2)
-        self._settings = Settings(
+        return Settings(
             spec.time, len(spec.channels), model_hz, rate, hop, max(1.0, gap)
         )
 
@@ -657,15 +715,12 @@ class _Anonymizing:
                 code = codes[begin]
                 yield int(begin), int(end), names[code] if code >= 0 else ""
 
-    def _new_stream(self):
-        assert self._settings is not None
-        on_grid = self._options.time == "grid"
-        return SafeStream(self._settings, self._model, on_grid)
-
     def _end_stream(self):
-        if self._stream is None:
+        if self._steady is not None:
+            self._stream_rows(*self._steady.close())
+        stream, self._steady, self._stream = self._stream, None, None
+        if stream is None:
             return
-        stream, self._stream = self._stream, None
         self._emit(stream.close())
         self._counts.update(stream.counts)
         self._gaps.update(stream.reasons)
@@ -793,9 +848,7 @@ class _Anonymizing:
             columns[self._layout.kept.index(index)] = values
 
     def _empty(self):
-        import pyarrow as pa
-
-        columns: list[Any] = [pa.array([], "string") for _ in self._layout.kept]
+        columns: list[Any] = [self._recording.empty(n) for n in self._layout.kept]
         self._place(columns, np.zeros((0, len(self._layout.channels)), np.float32))
         return columns
 
@@ -806,22 +859,23 @@ class _Anonymizing:
 
     def _time_text(self, seconds, relative):
         """Returns times in the file's format; dates become seconds if relative."""
-        import pyarrow as pa
-
+        index = self._layout.time
         scale = recording_times.UNITS.get(self._format or "s")
         origin = 0 if relative else (self._origin or 0)
         if scale is not None or relative:
             scale = scale or 1
-            digits = max(0, 6 - round(math.log10(scale)))
-            values = np.round(seconds * scale, digits) + float(origin * scale)
-            if digits == 0:
-                unknown = ~np.isfinite(values)
-                whole = np.round(np.where(unknown, 0, values)).astype(np.int64)
-                return self._recording.times_text(whole, unknown)
-            return self._recording.times_text(np.round(values, digits))
+            digits, unknown = (
+                max(0, 6 - round(math.log10(scale))),
+                ~np.isfinite(seconds),
+            )
+            ticks = np.round(np.where(unknown, 0, seconds) * scale, digits)
+            if digits == 0:  # Whole, because large numbers have no digit to spare.
+                values = ticks.astype(np.int64) + origin * scale
+            else:
+                values = np.round(ticks + float(origin * scale), digits)
+            return self._recording.times_text(values, index, unknown)
         ticks = np.round(seconds * 1e6).astype(np.int64) + origin * 10**6
-        dates = np.datetime_as_string(ticks.astype("datetime64[us]"))
-        return pa.array(np.char.add(dates, "Z"))
+        return self._recording.times_text(ticks.astype("datetime64[us]"), index)
 
 
 def _combined(column):

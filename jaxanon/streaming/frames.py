@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxanon.recordings import units
-from jaxanon.streaming.tables import ROWS, Batch
+from jaxanon.streaming.tables import ROWS, Batch, of_type
 
 
 def _library(table) -> str:
@@ -87,11 +87,13 @@ class TableRecording:
             part = [array.slice(first, ROWS) for array in self._arrays]
             yield Batch(part, min(ROWS, count - first))
 
-    def times_text(self, seconds: np.ndarray, unknown=None):
-        """Returns numbers as an Arrow array; ``bool[n]`` marks missing ones."""
-        import pyarrow as pa
+    def times_text(self, times: np.ndarray, index: int, unknown=None):
+        """Returns times as an Arrow array of the type of a column."""
+        return of_type(times, self._arrays[index].type, unknown)
 
-        return pa.array(seconds, mask=unknown)
+    def empty(self, index: int):
+        """Returns a column without rows."""
+        return self._arrays[index].slice(0, 0)
 
 
 def _arrow(values, name):

@@ -29,7 +29,13 @@ class Rows(NamedTuple):
     """Safe values of consecutive rows."""
 
     samples: np.ndarray  # float32[n, channels], NaN in a gap
-    gaps: np.ndarray  # object[n], the reason of a gap, else ""
+    codes: np.ndarray  # int16[n], index of the reason of a gap in ``reasons``
+    reasons: tuple[str, ...]  # the first is "", of rows in no gap
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """``object[n]``, the reason of a gap, else ""."""
+        return np.array(self.reasons, object)[self.codes]
 
 
 class Settings(NamedTuple):
@@ -125,6 +131,7 @@ class SafeStream:
         self._epochs = np.zeros(0, np.int64)
         self._counts: collections.Counter[str] = collections.Counter()
         self.reasons: collections.Counter[str] = collections.Counter()
+        self._codes = {"": 0}  # Number of each reason.
 
     @property
     def counts(self) -> dict[str, int]:
@@ -247,20 +254,20 @@ class SafeStream:
         settings = self._settings
         times = self._times
         samples = np.full((len(times), settings.channels), np.nan, np.float32)
-        gaps = np.full(len(times), BETWEEN, object)
+        gaps = np.full(len(times), self._code(BETWEEN), np.int16)
         final = np.full(len(times), closing)
         unknown = ~np.isfinite(times)
-        gaps[unknown], final[unknown] = NO_TIME, True
-        for epoch in np.unique(self._epochs):
+        gaps[unknown], final[unknown] = self._code(NO_TIME), True
+        for epoch in _distinct(self._epochs):
             spans = [span for span in self._spans if span.epoch == epoch]
             rows = np.flatnonzero((self._epochs == epoch) & ~unknown)
             if not spans or not len(rows):
                 continue
             starts = np.array([span.start for span in spans])
             which = np.searchsorted(starts, times[rows], side="right") - 1
-            gaps[rows[which < 0]] = TOO_LATE
+            gaps[rows[which < 0]] = self._code(TOO_LATE)
             final[rows[which < 0]] = True
-            for number in np.unique(which[which >= 0]):
+            for number in _distinct(which[which >= 0]):
                 mine = rows[which == number]
                 self._place(spans[number], times[mine], mine, samples, gaps, final)
         if not closing and not unknown.all():
@@ -270,12 +277,16 @@ class SafeStream:
             final[newest[-1] + 1 :] = False
         count = len(times) if final.all() else int(np.argmin(final))
         self._leave(count, closing)
-        found = Rows(samples[:count], gaps[:count])
-        missing = np.isnan(found.samples).any(axis=1)
-        self._counts["released"] += int(count - missing.sum())
-        self._counts["empty"] += int(missing.sum())
-        self.reasons.update(found.gaps[missing])
+        found = Rows(samples[:count], gaps[:count], (*self._codes,))
+        missing = found.codes[np.isnan(found.samples).any(axis=1)]
+        self._counts["released"] += count - len(missing)
+        self._counts["empty"] += len(missing)
+        numbers = np.bincount(missing, minlength=len(found.reasons)).tolist()
+        self.reasons += dict(zip(found.reasons, numbers, strict=True))
         return found
+
+    def _code(self, reason):
+        return self._codes.setdefault(reason, len(self._codes))
 
     def _place(self, span, times, rows, samples, gaps, final):
         """Interpolates a segment at the times of rows."""
@@ -294,7 +305,7 @@ class SafeStream:
             inside = np.ceil(positions) < span.done
             final[rows] |= inside
         early = positions < span.safe_at
-        gaps[rows[early]], final[rows[early]] = TOO_LATE, True
+        gaps[rows[early]], final[rows[early]] = self._code(TOO_LATE), True
         inside &= ~early
         rows, positions = rows[inside], positions[inside] - span.safe_at
         if not len(rows):
@@ -308,11 +319,12 @@ class SafeStream:
             after = np.where(part > 0, span.safe[right], 0)
             values = (1 - part) * values + part * after
         missing = np.isnan(values).any(axis=1)
-        gaps[rows] = ""
+        gaps[rows] = 0
         if missing.any():
             values[missing] = np.nan
             for row in np.flatnonzero(missing):
-                gaps[rows[row]] = span.reason(int(left[row]) + span.safe_at)
+                reason = span.reason(int(left[row]) + span.safe_at)
+                gaps[rows[row]] = self._code(reason)
         samples[rows] = values
 
     def _leave(self, count, closing):
@@ -340,3 +352,8 @@ class SafeStream:
             if earliest < span.start + span.done / rate
         ]
         self._spans = needed + self._spans[-LAST:]
+
+
+def _distinct(numbers):
+    """Returns the distinct values of small whole numbers, without sorting."""
+    return np.flatnonzero(np.bincount(numbers))

@@ -3,25 +3,27 @@
 import collections
 import contextlib
 import csv
-import functools
 import gzip
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxanon.datasets import writing
-from jaxanon.datasets.importing.csv_file import MALFORMED
+from jaxanon.datasets.importing import csv_file
+from jaxanon.datasets.importing.csv_file import DAMAGED, MALFORMED
 from jaxanon.recordings import dialect as dialects
 from jaxanon.recordings import units
 
 BLOCK = 1 << 23  # Bytes of CSV text at a time.
 ROWS = 1 << 18  # Rows of a Parquet file at a time.
 CSV = ".csv", ".tsv", ".txt"
-SUFFIXES = *CSV, *(f"{each}.gz" for each in CSV), ".parquet", ".feather", ".arrow"
+HDF5 = ".h5", ".hdf5", ".hdf"
+ARROW = ".parquet", ".feather", ".arrow"
+SUFFIXES = *CSV, *(f"{each}.gz" for each in CSV), *ARROW, *HDF5
 QUOTED = r'["\r\n]'
 
 
@@ -50,8 +52,15 @@ def suffix_of(path: Path) -> str:
     return max((s for s in SUFFIXES if name.endswith(s)), key=len, default="")
 
 
-def open_recording(path: Path, encoding: str | None = None):
-    """Opens a file for reading.
+def open_recording(
+    path: Path, encoding: str | None = None, read: Callable[[], bytes] | None = None
+):
+    """Opens a file in CSV, Parquet or Feather for reading.
+
+    Args:
+      path: path of the file.
+      encoding: encoding of CSV; None detects it.
+      read: function that returns the content, without gzip; None reads the file.
 
     Raises:
       ValueError: if the file is of another kind or cannot be read. No message quotes
@@ -60,27 +69,84 @@ def open_recording(path: Path, encoding: str | None = None):
     suffix = suffix_of(path)
     if not suffix:
         raise ValueError(
-            f"{str(path)!r} must be a recording in CSV, Parquet or Feather, with a "
-            f"name that ends in one of {', '.join(SUFFIXES)}."
+            f"{str(path)!r} must be a recording in CSV, Parquet, Feather or HDF5, with "
+            f"a name that ends in one of {', '.join(SUFFIXES)}."
         )
     if suffix.startswith(CSV):
-        return CsvRecording(path, encoding)
-    return ArrowRecording(path)
+        return CsvRecording(path, encoding, read)
+    return ArrowRecording(path, read)
 
 
 class _Source(io.BufferedIOBase):
-    """A binary file that notes whether quotes were read."""
+    """A text file in UTF-8, without comments and rows whose quotes are broken.
 
-    def __init__(self, file):
-        self._file, self.quoted = file, False
+    Their lines become empty, so that Arrow does not join other rows to them.
+
+    Args:
+      file: binary file, after its byte order mark.
+      dialect: its dialect.
+      lose: function called with the line number of each broken row.
+    """
+
+    def __init__(self, file, dialect: dialects.Dialect, lose):
+        self._file, self._dialect, self._lose = file, dialect, lose
+        self._text = dialects.Utf8(dialect.encoding)
+        self._ready = self._line = b""  # To return; a line without its end.
+        self._lines = 0  # Number of lines before.
+        self._ended = False
 
     def readable(self):
         return True
 
     def read(self, size=-1, /):
-        data = self._file.read(size)
-        self.quoted = self.quoted or b'"' in data
-        return data
+        while not self._ready and not self._ended:
+            data = self._file.read(size)
+            self._ended = not data
+            lines = self._line + self._text.feed(data, self._ended)
+            end = 1 + max(lines.rfind(b"\n"), lines.rfind(b"\r", 0, -1))
+            if self._ended or len(lines) - end > BLOCK:
+                end = len(lines)
+            self._ready, self._line = self._checked(lines[:end]), lines[end:]
+        size = len(self._ready) if size is None or size < 0 else size
+        found, self._ready = self._ready[:size], self._ready[size:]
+        return found
+
+    def _checked(self, lines):
+        """Returns whole lines as Arrow can read them."""
+        delimiter, before = self._dialect.delimiter, self._lines
+        self._lines += lines.count(b"\n") or lines.count(b"\r")
+        quoted = b'"' in lines
+        if delimiter == " ":  # A run of blanks counts as one.
+            lines = dialects.single_blanks(lines)
+        if not quoted or csv_file.quotes_fit(lines, delimiter.encode()):
+            return lines
+        each = lines.splitlines(keepends=True)
+        for index, line in enumerate(each):
+            number = before + index + 1
+            if b'"' not in line or number < self._dialect.first_line:
+                continue
+            text = line.decode().rstrip("\r\n")
+            comment = text.startswith("#")
+            if comment or dialects.strict_cells(text, delimiter) is None:
+                each[index] = b"\n"
+                if not comment:
+                    self._lose(number)
+        return b"".join(each)
+
+
+def refuse_damaged(column, recording, index) -> None:
+    """Raises ValueError if names of a column have bytes outside the encoding."""
+    import pyarrow as pa
+
+    if not isinstance(recording, CsvRecording) or not pa.types.is_string(column.type):
+        return
+    pc = _compute()
+    if pc.any(pc.match_substring(column, DAMAGED)).as_py():
+        raise ValueError(
+            f"{str(recording.path)!r}: column {recording.header[index]!r} must be in "
+            f"{recording.dialect.encoding.upper()}, got other bytes; give the encoding "
+            "(--encoding), such as latin-1."
+        )
 
 
 class CsvRecording:
@@ -94,8 +160,13 @@ class CsvRecording:
       first_malformed: line of the first malformed row; None if unknown or none.
     """
 
-    def __init__(self, path: Path, encoding: str | None = None):
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        encoding: str | None = None,
+        read: Callable[[], bytes] | None = None,
+    ):
+        self.path, self._read = path, read
         self._zipped = path.name.lower().endswith(".gz")
         try:
             with self._open() as file:
@@ -110,6 +181,8 @@ class CsvRecording:
         self.first_malformed: int | None = None
 
     def _open(self):
+        if self._read is not None:
+            return io.BytesIO(self._read())
         return gzip.open(self.path) if self._zipped else self.path.open("rb")
 
     def batches(self) -> Iterator[Batch]:
@@ -120,28 +193,20 @@ class CsvRecording:
         width = len(self.header)
         names = [str(n) for n in range(width)]
 
+        def lose(line):
+            self.losses[MALFORMED] += 1
+            known = [each for each in (line, self.first_malformed) if each]
+            self.first_malformed = min(known, default=None)
+
         def skip(row):
             if row.text.strip() and not row.text.startswith("#"):
-                # A quote that does not end swallows rows.
-                self.losses[MALFORMED] += len(row.text.strip().splitlines())
-                if self.first_malformed is None and row.number is not None:
-                    self.first_malformed = row.number
+                lose(row.number)
             return "skip"
 
         with self._open() as raw:
-            file: Any = raw
             first, delimiter = self.dialect.first_line, self.dialect.delimiter
-            if delimiter == " ":  # A run of blanks counts as one.
-                text = raw.read()[len(self.dialect.mark) :].decode(
-                    self.dialect.encoding, "replace"
-                )
-                text = re.sub(r"[ \t]+", " ", text)
-                text = re.sub(r"(?m)^ | $", "", text)
-                file, encoding = io.BytesIO(text.encode()), "utf-8"
-            else:
-                raw.seek(len(self.dialect.mark))
-                encoding = self.dialect.encoding
-            source = _Source(file)
+            raw.seek(len(self.dialect.mark))
+            source = _Source(raw, self.dialect, lose)
             try:
                 reader = pyarrow.csv.open_csv(
                     source,
@@ -149,7 +214,6 @@ class CsvRecording:
                         column_names=names,
                         skip_rows=first - 1,
                         block_size=BLOCK,
-                        encoding=encoding,
                         use_threads=False,
                     ),
                     parse_options=pyarrow.csv.ParseOptions(
@@ -162,17 +226,15 @@ class CsvRecording:
                 )
                 for batch in reader:
                     columns = self._without_comments(batch.columns)
-                    if source.quoted:
-                        columns = self._without_swallowed(columns)
                     yield Batch(columns, len(columns[0]))
             except (pa.ArrowException, UnicodeError) as error:
                 if "Empty CSV" in str(error):
                     return
                 # Arrow's messages quote rows.
                 raise ValueError(
-                    f"{str(self.path)!r} must be CSV in {encoding.upper()} with "
-                    f"{width} cells in each row, like the header, got text that cannot "
-                    "be parsed; check quotes and encoding (--encoding)."
+                    f"{str(self.path)!r} must be CSV with {width} cells in each row, "
+                    "like the header, got text that cannot be parsed; check quotes and "
+                    "encoding (--encoding)."
                 ) from None
 
     def _without_comments(self, columns) -> list:
@@ -184,32 +246,27 @@ class CsvRecording:
             return columns
         return [column.filter(pc.invert(comment)) for column in columns]
 
-    def _without_swallowed(self, columns) -> list:
-        """Drops and counts rows with a cell of several rows: a quote did not end.
-
-        Such a cell has line ends and delimiters, and holds raw samples.
-        """
-        pc = _compute()
-
-        pattern = r"(?s)[\r\n].*" + re.escape(self.dialect.delimiter)
-        found = [pc.match_substring_regex(column, pattern) for column in columns]
-        swallowed = functools.reduce(pc.or_, found)
-        if not pc.any(swallowed).as_py():
-            return columns
-        for column, which in zip(columns, found, strict=True):
-            cells = pc.utf8_rtrim(column.filter(which), "\r\n")
-            ends = pc.count_substring_regex(cells, r"\r\n|\r|\n")
-            self.losses[MALFORMED] += pc.sum(ends).as_py() or 0
-        self.losses[MALFORMED] += pc.sum(swallowed).as_py()
-        return [column.filter(pc.invert(swallowed)) for column in columns]
-
     def writer(self, path: Path, columns: Sequence[int], gap: bool):
         """Returns a context that writes columns to a file of the same dialect."""
         return _csv_writer(self, path, columns, gap)
 
-    def times_text(self, seconds: np.ndarray, unknown=None):
-        """Returns numbers as text in the dialect; ``bool[n]`` marks missing ones."""
-        return decimal_text(seconds, self.decimal, self.missing, unknown)
+    def times_text(self, times: np.ndarray, index: int, unknown=None):
+        """Returns numbers or dates as text in the dialect, for a column.
+
+        Args:
+          times: ``float64[n]``, ``int64[n]`` or ``datetime64[us]``.
+          index: index of the column.
+          unknown: ``bool[n]``, whether a number is missing.
+        """
+        if times.dtype.kind == "M":
+            return dates_text(times)
+        return decimal_text(times, self.decimal, self.missing, unknown)
+
+    def empty(self, index: int):
+        """Returns a column without rows."""
+        import pyarrow as pa
+
+        return pa.array([], "string")
 
     @property
     def missing(self) -> str:
@@ -227,34 +284,45 @@ class CsvRecording:
 
         pc = _compute()
 
-        delimiter, missing = self.dialect.delimiter, self.missing
-        cells = []
-        for column in columns:
-            if isinstance(column, np.ndarray):
-                text = decimal_text(column, self.decimal, missing)
-                if self.decimal == delimiter:
-                    text = pc.binary_join_element_wise('"', text, '"', "")
-            else:
-                text = self._quoted(column)
-            cells.append(text)
-        if gaps is not None:
-            cells.append(self._quoted(gaps))
-        end = pa.scalar(self.dialect.newline)
-        cells[-1] = pc.binary_join_element_wise(cells[-1], end, "")
-        lines = pc.binary_join_element_wise(
-            *cells, delimiter, null_handling="replace", null_replacement=missing
-        )
-        text = _bytes_of(lines)
+        missing, newline = self.missing, self.dialect.newline
+        numbers = lambda column: decimal_text(column, self.decimal, missing)
+        cells = [numbers(c) if isinstance(c, np.ndarray) else c for c in columns]
+        cells += [] if gaps is None else [gaps]
+        cells = [pc.fill_null(c, missing) if c.null_count else c for c in cells]
+        try:
+            text = self._unquoted(cells)
+            text = text if newline == "\n" else text.replace(b"\n", newline.encode())
+        except pa.ArrowInvalid:  # A cell has a delimiter, a quote or a line end.
+            *cells, last = map(self._quoted, cells)
+            last = pc.binary_join_element_wise(last, pa.scalar(newline), "")
+            lines = pc.binary_join_element_wise(*cells, last, self.dialect.delimiter)
+            text = _bytes_of(lines)
         encoding = self.dialect.encoding
         if encoding.lower().replace("_", "-") in ("utf-8", "ascii"):
             return text
         return text.decode().encode(encoding)
 
+    def _unquoted(self, cells) -> bytes:
+        """Returns rows without any quote; raises ArrowInvalid if one is needed."""
+        import pyarrow as pa
+        import pyarrow.csv
+
+        output = pa.BufferOutputStream()
+        options = pyarrow.csv.WriteOptions(
+            include_header=False,
+            delimiter=self.dialect.delimiter,
+            quoting_style="none",
+            batch_size=1 << 14,
+        )
+        table = pa.table(cells, names=[str(n) for n in range(len(cells))])
+        pyarrow.csv.write_csv(table, output, options)
+        return output.getvalue().to_pybytes()
+
     def _quoted(self, column):
         pc = _compute()
 
         pattern = QUOTED.replace("[", "[" + re.escape(self.dialect.delimiter), 1)
-        special = pc.fill_null(pc.match_substring_regex(column, pattern), False)
+        special = pc.match_substring_regex(column, pattern)
         if not pc.any(special).as_py():
             return column
         doubled = pc.replace_substring(column, '"', '""')
@@ -321,26 +389,24 @@ def _bytes_of(lines) -> bytes:
 class ArrowRecording:
     """A Parquet or Feather file; attributes as in ``CsvRecording``."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, read: Callable[[], bytes] | None = None):
         import pyarrow as pa
         import pyarrow.parquet as pq
+
+        content: Any = None if read is None else pa.BufferReader(read())
 
         self.path = path
         self._file: Any
         self._parquet = suffix_of(path) == ".parquet"
         try:
             if self._parquet:
-                self._file = pq.ParquetFile(path)
+                self._file = pq.ParquetFile(content or path)
                 self.schema = self._file.schema_arrow
             else:
-                self._file = pa.ipc.open_file(pa.memory_map(str(path)))
+                self._file = pa.ipc.open_file(content or pa.memory_map(str(path)))
                 self.schema = self._file.schema
         except (pa.ArrowException, OSError):
-            kind = "Parquet" if self._parquet else "Feather (version 2)"
-            raise ValueError(
-                f"{str(path)!r} must be a {kind} file, got other or damaged content; "
-                "write it again."
-            ) from None
+            raise self._damaged() from None
         self.header = list(self.schema.names)
         split = [units.split_name(name) for name in self.header]
         self.names, self.units = ([*each] for each in zip(*split, strict=True))
@@ -355,10 +421,29 @@ class ArrowRecording:
         else:
             count = self._file.num_record_batches
             found = (self._file.get_batch(n) for n in range(count))
-        for batch in found:
+        while (batch := self._valid(found)) is not None:
             for first in range(0, batch.num_rows, ROWS):
                 part = batch.slice(first, ROWS)
                 yield Batch(list(part.columns), part.num_rows)
+
+    def _valid(self, found):
+        """Returns the next batch without damage; None at the end."""
+        import pyarrow as pa
+
+        try:
+            batch = next(found, None)
+            if batch is not None:
+                batch.validate(full=True)  # Damaged offsets would end the process.
+            return batch
+        except (pa.ArrowException, OSError):
+            raise self._damaged() from None
+
+    def _damaged(self):
+        kind = "Parquet" if self._parquet else "Feather (version 2)"
+        return ValueError(
+            f"{str(self.path)!r} must be a {kind} file, got other or damaged content; "
+            "write it again."
+        )
 
     @contextlib.contextmanager
     def writer(self, path: Path, columns: Sequence[int], gap: bool):
@@ -394,8 +479,57 @@ class ArrowRecording:
             if opened is not None:
                 opened.close()
 
-    def times_text(self, seconds: np.ndarray, unknown=None):
-        """Returns numbers as an Arrow array; ``bool[n]`` marks missing ones."""
+    def times_text(self, times: np.ndarray, index: int, unknown=None):
+        """Returns times as an Arrow array of the type of a column."""
+        return of_type(times, self.schema.field(index).type, unknown)
+
+    def empty(self, index: int):
+        """Returns a column without rows."""
         import pyarrow as pa
 
-        return pa.array(seconds, mask=unknown)
+        return pa.array([], self.schema.field(index).type)
+
+
+def dates_text(dates: np.ndarray):
+    """Returns ``datetime64[us]`` in UTC as an Arrow array of ISO 8601."""
+    import pyarrow as pa
+
+    return pa.array(np.char.add(np.datetime_as_string(dates), "Z"))
+
+
+def of_type(times: np.ndarray, kind, unknown=None):
+    """Returns numbers or dates as an Arrow array of the type of a column of times.
+
+    Numbers for a column of whole numbers are rounded. Numbers for a column of dates or
+    text, such as seconds since the start, stay numbers.
+
+    Args:
+      times: ``float64[n]``, ``int64[n]`` or ``datetime64[us]``.
+      kind: Arrow type of the column.
+      unknown: ``bool[n]``, whether a time is missing.
+
+    Example:
+      >>> import pyarrow as pa
+      >>> of_type(np.array([0.4, 19.6]), pa.int32()).to_pylist()
+      [0, 20]
+    """
+    import pyarrow as pa
+
+    if times.dtype.kind == "M":
+        if pa.types.is_timestamp(kind):
+            per_s = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+            ticks = times.astype(np.int64)
+            down = max(1, 10**6 // per_s)
+            ticks = (ticks + down // 2) // down * max(1, per_s // 10**6)
+            return pa.array(ticks).cast(kind)
+        return (
+            pa.array(times).cast(kind) if pa.types.is_date(kind) else dates_text(times)
+        )
+    if pa.types.is_integer(kind):
+        unknown = ~np.isfinite(times) if unknown is None else unknown
+        whole = np.round(np.where(unknown, 0, times)).astype(np.int64)
+        return pa.array(whole, mask=unknown).cast(kind)
+    array = pa.array(times, mask=unknown)
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        return array.cast(kind)
+    return array

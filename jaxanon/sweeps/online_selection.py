@@ -23,8 +23,6 @@ NAMES = ("dysan", "dysan_gen", "olympus", "dysan_msda")
 
 ROOT = 0x6F6E6C69  # "onli"; folded into the key of an evaluation.
 
-CHUNK = 512  # Windows per call of all models.
-
 
 @dataclasses.dataclass(frozen=True)
 class OnlineRun:
@@ -156,7 +154,9 @@ def choose_online(
         part = getattr(data, name)
         public_classes = predict(part.windows)
         private_classes = np.stack([part.labels[each] for each in spec.private])
-        tried = _try_models(keys[number], trier, part.windows, public_classes)
+        tried = online_selection.try_models(
+            keys[number], trier, part.windows, public_classes
+        )
         score = functools.partial(
             online_selection.scores,
             tried,
@@ -250,19 +250,6 @@ def _check_runs(runs, spec) -> list[Run]:
     return [
         dataclasses.replace(run, method=method, state=host(run.state)) for run in runs
     ]
-
-
-def _try_models(key, trier, windows, public) -> online_selection.Tried:
-    """Scores of all models on windows, without their rewritten windows."""
-    parts = []
-    for number, start in enumerate(range(0, len(windows), CHUNK)):
-        rows = np.arange(start, start + CHUNK) % len(windows)  # One shape, one program.
-        tried = trier(jax.random.fold_in(key, number), windows[rows], public[rows])
-        count = min(CHUNK, len(windows) - start)
-        parts.append((tried.public[:, :count], tried.private[..., :count]))
-    columns = zip(*parts, strict=True)
-    of_public, of_private = (np.concatenate(part, axis=-1) for part in columns)
-    return online_selection.Tried(np.empty(0), of_public, of_private)
 
 
 def _digest(window) -> bytes:

@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+import zipfile
 
 import hypothesis.strategies as st
 import numpy as np
@@ -10,7 +11,7 @@ from custom_csv import made, recorded
 from hypothesis import given
 
 from jaxanon.cli import app
-from jaxanon.datasets import load
+from jaxanon.datasets import import_recordings, load
 from jaxanon.datasets.importing import summary
 
 PEOPLE = {"ann": {"gender": "female"}, "bob": {"gender": "male"}}
@@ -260,3 +261,21 @@ def test_the_command_takes_formats_bins_and_gaps(tmp_path, capsys):
     assert "times in %d.%m.%Y" in shown and "No window: age '>=35'." in shown
     assert app.main([*words, "--bins", "age:10", "--overwrite"]) == 2
     assert "bins must be like age=30,50, got 'age:10'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("hz", [[10], [20, 10]])  # A lower rate restarts the windows.
+def test_checksums_and_sizes_of_the_archive_are_right(tmp_path, hz):
+    for n, rate in enumerate(hz):
+        rows = "".join(f"{i / rate},{i}\n" for i in range(100))
+        (tmp_path / f"p{n}.csv").write_text("time,x\n" + rows)
+    paths = [tmp_path / f"p{n}.csv" for n in range(len(hz))]
+    output = tmp_path / "own.npz"
+    import_recordings(paths, output, channels=["x"], time="time", length=10)
+    with zipfile.ZipFile(output) as archive:
+        assert archive.testzip() is None
+        sizes = sum(i.compress_size + len(i.filename) for i in archive.infolist())
+    assert output.stat().st_size < sizes + 2000  # Nothing is left of earlier windows.
+    with np.load(output) as arrays:
+        expected = 19 + (9 if len(hz) > 1 else 0)
+        assert arrays["windows"].shape == (expected, 10, 1)
+        np.testing.assert_array_equal(arrays["windows"][-1, :, 0], np.arange(90, 100))

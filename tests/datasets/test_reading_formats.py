@@ -44,6 +44,51 @@ def test_parquet(tmp_path):
     check(read(tmp_path / "ann.parquet"), stem="ann")
 
 
+@pytest.mark.parametrize("size", [1, 3, 7, 40])
+def test_row_groups_of_parquet_join(tmp_path, size):
+    """Row groups have dictionaries of their own, and each may lack values."""
+    random = np.random.default_rng(size)
+    acts = [None if n > 4 else "abcde"[n] for n in random.integers(0, 6, 40)]
+    samples = np.where(random.random(40) < 0.2, np.nan, np.arange(40.0))
+    whole = pa.table(
+        {
+            "time": pa.array(np.arange(40) * 20, pa.timestamp("ms")),
+            "x": pa.array(samples, mask=np.isnan(samples)),
+            "y": pa.array(np.arange(40), pa.int32()),
+            "act": acts,
+            "who": random.integers(1, 3, 40),
+        }
+    )
+    pa.parquet.write_table(whole, tmp_path / "ann.parquet", row_group_size=size)
+    columns = COLUMNS._replace(subject="who")
+    found, expected = read(tmp_path / "ann.parquet", columns), read(whole, columns)
+    np.testing.assert_array_equal(found.samples, expected.samples)
+    np.testing.assert_array_equal(found.times, expected.times)
+    names = lambda each: [(*each.names, None)[code] for code in each.codes]
+    assert names(found.labels["act"]) == names(expected.labels["act"]) == acts
+    assert names(found.subject) == names(expected.subject)
+
+
+def test_infinite_numbers_in_row_groups_are_counted(tmp_path):
+    columns = {"time": TIMES, "x": [1, 2, np.inf, 4, 5, np.inf], "act": ACTS}
+    path = tmp_path / "ann.parquet"
+    pa.parquet.write_table(pa.table(columns), path, row_group_size=2)
+    found = read(path, COLUMNS._replace(channels=("x",)))
+    np.testing.assert_array_equal(found.samples[:, 0], [1, 2, 4, 5])
+    assert found.losses == {reading.INVALID: 2}
+    assert found.first_lines == {reading.INVALID: 3}
+    columns["x"] = [1, np.inf, np.inf, np.inf, 5, np.inf]
+    pa.parquet.write_table(pa.table(columns), path, row_group_size=2)
+    with pytest.raises(ValueError, match="line 2: x must be a number.* 4 of 6 rows"):
+        read(path, COLUMNS._replace(channels=("x",)))
+
+
+def test_parquet_without_rows(tmp_path):
+    pa.parquet.write_table(table().slice(0, 0), tmp_path / "ann.parquet")
+    found = read(tmp_path / "ann.parquet")
+    assert found.samples.shape == (0, 2) and len(found.times) == 0
+
+
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
 def test_feather(tmp_path, compression):
     path = tmp_path / "ann.feather"

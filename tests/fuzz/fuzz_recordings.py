@@ -125,3 +125,48 @@ def read_presets(folder):
     """Reads the file of each preset."""
     for name in PRESETS:
         _read(folder / name, format=name)
+
+
+def _run():
+    """Returns what ``anonymize`` needs of a run, for channels x and y."""
+    import types
+
+    from jaxanon.datasets import spec
+
+    of = spec.Spec(
+        name="mine",
+        preset="file",
+        time=8,
+        channels=("x", "y"),
+        units=("", ""),
+        rate_hz=50.0,
+        public="act",
+        private=("side",),
+        classes={
+            "act": ("act0", "act1"),
+            "side": ("left", "right"),
+            "subject": ("a", "b"),
+        },
+        mean=(3.0, -12.0),
+        std=(2.0, 7.0),
+        split="given",
+    )
+    return types.SimpleNamespace(spec=of)
+
+
+def anonymize_each(folder):
+    """Anonymizes every file of a folder, at exact times and on a grid."""
+    from jaxanon.datasets.importing.table import Columns
+    from jaxanon.streaming import anonymizing, sources
+
+    run, columns = _run(), Columns(channels=("x", "y"), labels=("act",))
+    for path in sorted(folder.iterdir()):
+        if not sources.suffix_of(path):
+            continue
+        for time in ("exact", "grid", "relative"):
+            options = anonymizing.Options(time=time, carry=("act",), gaps="column")
+            with sources.items(path, folder / "safe" / path.name, columns) as items:
+                for item in items:
+                    opened = item.open()
+                    work = anonymizing._Anonymizing(run, opened, options, lambda x: -x)
+                    work.write_to(None, item.name, item.target)

@@ -194,6 +194,12 @@ TARGETS = {
     "recordings, presets": Target(
         {"*/*": "text"}, fuzz_recordings.make_presets, fuzz_recordings.read_presets
     ),
+    "anonymized": Target(
+        {"*": ""}, fuzz_recordings.make_csv, fuzz_recordings.anonymize_each
+    ),
+    "anonymized, tables": Target(
+        {"*": ""}, fuzz_recordings.make_tables, fuzz_recordings.anonymize_each
+    ),
     "own tokens": Target({"own.npz": "npz"}, tokens_npz, own_npz),
     "input npy": Target({"in.npy": "npy"}, saved("in.npy"), read_windows),
     "input npz": Target({"in.npz": "npz"}, saved("in.npz"), read_windows),

@@ -21,7 +21,7 @@ def names():
     return (
         *("own data", "own tokens", "own csv", "input npz", "config", "metrics"),
         *("recordings", "recordings, tables", "recordings, sensors"),
-        *("recordings, presets", "source", "told"),
+        *("recordings, presets", "anonymized", "anonymized, tables", "source", "told"),
         *("metrics, resumed", "checkpoint", "budget", "sweep", "clients"),
         *("model", "attackers", "street", "readings", "report", "letter", "csv input"),
         *("csv append", "keys", "motion_sense", "mobi_act"),

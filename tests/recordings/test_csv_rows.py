@@ -1,5 +1,6 @@
 """Devices and imports read the same CSV; damaged rows are counted with their line."""
 
+import gzip
 import io
 import os
 import subprocess
@@ -11,9 +12,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from jaxanon.datasets.importing import reading
+from jaxanon.datasets.importing import cells, reading
 from jaxanon.datasets.importing.table import Columns
-from jaxanon.recordings.csv_rows import Rows
+from jaxanon.recordings.csv_rows import Rows, delimiter_of
+from jaxanon.streaming import tables
 
 
 class Trickle:
@@ -109,11 +111,29 @@ def test_times_of_a_pipe_show_their_unit_in_several_rows():
     here, there = os.pipe()
     with open(there, "wb", buffering=0) as pipe, open(here, "rb") as file:
         pipe.write(b"time,x\n1770000000000,1\n")
-        got = iter(Rows(file))
+        rows = Rows(file)
+        got = iter(rows)
         late = b"".join(b"%d,1\n" % (1770000000000 + 20 * n) for n in range(1, 4))
         threading.Timer(0.2, pipe.write, [late]).start()
         threading.Timer(20, pipe.close).start()
-        assert next(got)[0].tolist() == [1770000000 + 0.02 * n for n in range(4)]
+        assert next(got)[0].tolist() == [0.02 * n for n in range(4)]
+        assert rows.origin == 1770000000
+
+
+def test_an_ambiguous_unit_is_refused_as_in_an_import():
+    text = "".join(f"{20 * n},{n}\n" for n in range(8))
+    with pytest.raises(ValueError, match=r"milliseconds\?.*--time-format\) s or ms"):
+        list(Rows(io.BytesIO(f"time,x\n{text}".encode())))
+    rows = Rows(io.BytesIO(f"time,x\n{text}".encode()), time_format="ms")
+    assert next(iter(rows))[0].tolist() == [0.02 * n for n in range(8)]
+
+
+def test_a_packet_alone_does_not_show_the_unit():
+    """Ten rows share each time, so that one packet has no rate."""
+    text = "".join(f"{200 * (n // 10)},{n}\n" for n in range(60))
+    rows = Rows(Trickle(f"time,x\n{text}".encode(), [40]), rate_hz=50.0)
+    times = np.concatenate([part[0] for part in rows])
+    np.testing.assert_allclose(times, [0.2 * (n // 10) for n in range(60)], atol=1e-9)
 
 
 # Input that either reader accepted before the merge: text, and rows of time, x and y.
@@ -177,17 +197,100 @@ DAMAGED = {
 }
 
 
+def anonymized(path):
+    """Returns ``time, x, y`` of each complete row, and the losses, of ``anonymize``."""
+    recording = tables.open_recording(path)
+    wanted = [recording.names.index(name) for name in ("time", "x", "y")]
+    rows = [np.zeros((0, 3))]
+    for batch in recording.batches():
+        columns = [cells.numbers(batch.columns[n], recording.decimal) for n in wanted]
+        for _, wrong in columns:
+            recording.losses["cell"] += 0 if wrong is None else int(wrong.sum())
+        rows.append(np.column_stack([numbers for numbers, _ in columns]))
+    rows = np.concatenate(rows)
+    return rows[np.isfinite(rows).all(axis=1)], recording.losses
+
+
+@pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("case", DAMAGED)
-def test_both_count_what_is_damaged_with_its_line(tmp_path, case):
+def test_all_readers_count_what_is_damaged_with_its_line(tmp_path, case, zipped):
     text = b"time,x,y\n0,1,2\n" + DAMAGED[case] + b"\n1,2,3\n"
     rows, times, _ = read(text)
     np.testing.assert_array_equal(times, [0, 1])
     assert (rows.malformed, rows.first_malformed) == (1, 3)
-    path = tmp_path / "a.csv"
-    path.write_bytes(text)
+    path = tmp_path / ("a.csv.gz" if zipped else "a.csv")
+    path.write_bytes(gzip.compress(text) if zipped else text)
     found, table = imported(path)
     np.testing.assert_array_equal(found, [[0, 1, 2], [1, 2, 3]])
     assert sum(table.losses.values()) == 1 and set(table.first_lines.values()) == {3}
+    found, losses = anonymized(path)
+    np.testing.assert_array_equal(found, [[0, 1, 2], [1, 2, 3]])
+    assert sum(losses.values()) == 1
+
+
+LONE = "\ud800"  # Half of a pair: no text.
+
+
+@pytest.mark.parametrize(
+    ("row", "count"),
+    [
+        (b"0.5,3,4,\xff", 3),  # A column that nobody reads.
+        (b"0.5,3\xe4,4,b", 2),
+        (b"0.5\xff,3,4,b", 2),
+        (b"0.5,3,4,\xc3", 3),  # A character begins, and the row ends.
+        (f"0.5,3,4,{LONE}", 3),
+        (f"0.5,{LONE},4,b", 2),
+    ],
+)
+def test_all_readers_agree_on_bytes_outside_the_encoding(tmp_path, row, count):
+    head, tail = "time,x,y,note\n0,1,2,a\n", "\n1,2,3,b\n"
+    if isinstance(row, str):
+        text = (head + row + tail).encode("utf-16", "surrogatepass")
+    else:
+        text = head.encode() + row + tail.encode()
+    wanted = (
+        [[0, 1, 2], [0.5, 3, 4], [1, 2, 3]] if count == 3 else [[0, 1, 2], [1, 2, 3]]
+    )
+    path = tmp_path / "a.csv"
+    path.write_bytes(text)
+    for sizes in ((1 << 20,), (1,), (3, 5)):
+        rows = Rows(Trickle(text, sizes), channels=("x", "y"))
+        found = [np.column_stack(part) for part in rows]
+        np.testing.assert_array_equal(np.concatenate(found), wanted)
+        assert rows.malformed == 3 - count
+    found, table = imported(path)
+    np.testing.assert_array_equal(found, wanted)
+    assert sum(table.losses.values()) == 3 - count
+    np.testing.assert_array_equal(anonymized(path)[0], wanted)
+
+
+def test_damaged_names_are_refused_by_all_readers_of_names(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"time,x,note\n0,1,a\n1,2,\xe4\n")
+    columns = Columns(channels=("x",), labels=("note",))
+    with pytest.raises(ValueError, match="line 3: the text must be UTF-8.*--encoding"):
+        _ = [*reading.tables([path], columns)]
+    recording = tables.open_recording(path)
+    (batch,) = recording.batches()
+    with pytest.raises(ValueError, match="column 'note' must be in UTF-8.*--encoding"):
+        tables.refuse_damaged(batch.columns[2], recording, 2)
+    (table,) = reading.tables([path], columns._replace(encoding="latin-1"))
+    assert table.labels["note"].names == ("a", "\xe4")
+    (batch,) = tables.open_recording(path, "latin-1").batches()
+    assert batch.columns[2].to_pylist() == ["a", "\xe4"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+def test_runs_of_blanks_count_as_one_however_a_file_is_read(tmp_path, size):
+    text = b"time  x\ty\r\n 0 1  2 \r\n0.5\t\t-3 40\r\n"
+    dialect = tables.dialects.sniff(text)
+    source = tables._Source(io.BytesIO(text), dialect, None)
+    parts = list(iter(lambda: source.read(size), b""))
+    assert b"".join(parts) == b"time x y\r\n0 1 2\r\n0.5 -3 40\r\n"
+    assert max(map(len, parts)) <= size
+    path = tmp_path / "a.txt"
+    path.write_bytes(text)
+    np.testing.assert_array_equal(anonymized(path)[0], ROWS)
 
 
 def test_lines_are_counted_with_all_that_says_nothing(tmp_path):
@@ -247,3 +350,10 @@ def test_it_is_imported_in_a_few_milliseconds_without_jax(tmp_path):
         for _ in range(3)
     ]
     assert min(took) < 0.02
+
+
+def test_delimiters_in_quotes_do_not_count():
+    assert delimiter_of('"acc, left, x";"acc, left, y";time') == ";"
+    rows, _, samples = read(b'"a, b, c";time\n1,5;0\n2,5;1\n')
+    assert rows.channels == ("a, b, c",)
+    np.testing.assert_array_equal(samples[:, 0], [1.5, 2.5])

@@ -1,5 +1,7 @@
 """Rates follow from all rows, however times were rounded, lost or delivered."""
 
+from unittest import mock
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -112,3 +114,17 @@ def test_lost_packets_leave_a_gap_of_their_rows():
     assert rates.nominal(rate.rate_hz) == 50
     even = rates.steady(seconds, rate)
     np.testing.assert_allclose(even - even[0], (kept - kept[0]) / 50, atol=1e-9)
+
+
+@given(st.integers(0, 200), st.integers(0, 2**31))
+def test_steps_where_equals_a_whole_difference(count, seed):
+    seconds = np.random.default_rng(seed).normal(size=count)
+    with mock.patch.object(rates, "STEPS", 7):  # Steps across blocks count, too.
+        found = rates.steps_where(seconds, lambda steps: steps > 0.5)
+    np.testing.assert_array_equal(found, np.flatnonzero(np.diff(seconds) > 0.5) + 1)
+
+
+@pytest.mark.parametrize("count", [1000, 10**6])
+def test_whole_nanoseconds_since_1970_keep_their_rate(count):
+    ticks = 1_770_000_000 * 10**9 + np.arange(count) * 78_125  # 12.8 kHz
+    assert rates.estimate(ticks).rate_hz * 1e9 == pytest.approx(12_800, rel=1e-9)

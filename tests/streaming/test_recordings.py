@@ -6,6 +6,9 @@ import types
 
 import jax
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 
 from jaxanon import datasets
@@ -264,6 +267,64 @@ def test_parquet_and_tables_keep_their_types(run, tmp_path):
     np.testing.assert_allclose(arrays["x"], mirrored(run, signal())[:, 0], atol=1e-3)
 
 
+EPOCH_S = 1_770_000_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "per_s"),
+    [
+        (pa.float64(), 1),
+        (pa.int64(), 10**3),
+        (pa.int64(), 10**9),
+        (pa.uint64(), 10**6),
+        (pa.timestamp("ms"), 10**3),
+        (pa.timestamp("ns", "Europe/Berlin"), 10**9),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_times_on_a_grid_keep_the_type_of_their_column(
+    run, tmp_path, kind, per_s, suffix
+):
+    ticks = EPOCH_S * per_s + np.arange(COUNT) * (per_s // 10 or 0.1)
+    rows = dict(zip("xy", signal().T, strict=True))
+    rows |= {"time": pa.array(ticks).cast(kind)}
+    path = tmp_path / f"a.{suffix}"
+    module = pa.parquet.write_table if suffix == "parquet" else pa.feather.write_feather
+    module(pa.table(rows), path)
+    read = pa.parquet.read_table if suffix == "parquet" else pa.feather.read_table
+    found = anonymize_recordings(run, path, tmp_path / "g", key=KEY, time="grid")
+    grid = read(found.output[0])
+    assert grid.schema.field("time").type == read(path).schema.field("time").type
+    found, expected = grid["time"].to_pylist(), read(path)["time"].to_pylist()
+    assert found == (
+        pytest.approx(expected) if pa.types.is_floating(kind) else expected
+    )
+    in_memory = anonymize_recordings(run, read(path), key=KEY, time="grid").output
+    assert in_memory["time"].equals(grid["time"])
+
+
+def test_an_empty_recording_keeps_the_types_of_its_columns(run, tmp_path):
+    path = tmp_path / "a.parquet"
+    pa.parquet.write_table(pa.table(table(times())).slice(0, 0), path)
+    found = anonymize_recordings(run, path, tmp_path / "g", key=KEY, time="grid")
+    assert pa.parquet.read_schema(found.output[0]).field("time").type == pa.float64()
+
+
+def test_outputs_appear_together_or_not_at_all(run, tmp_path):
+    paths = [plain(tmp_path, "a.csv"), plain(tmp_path, "b.csv", head="time,x,other")]
+    for output in (tmp_path / "safe", tmp_path):
+        output = output / "out"
+        with pytest.raises(ValueError, match="exactly one column 'y'"):
+            anonymize_recordings(run, paths, output, key=KEY)
+        assert not output.exists()
+    output.mkdir()
+    (output / "a.csv").write_text("old")
+    with pytest.raises(ValueError, match="exactly one column 'y'"):
+        anonymize_recordings(run, paths, output, key=KEY, overwrite=True)
+    assert [each.name for each in output.iterdir()] == ["a.csv"]
+    assert (output / "a.csv").read_text() == "old"
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_data_frames_come_back_as_data_frames(run, library):
     frames = pytest.importorskip(library)
@@ -358,17 +419,16 @@ def test_a_grid_carries_the_labels_of_each_person_and_pass_of_the_clock(run):
         assert carried[-COUNT:] == ["glad"] * COUNT
 
 
-def test_rows_inside_a_quote_that_does_not_end_are_counted_and_not_carried(
-    run, tmp_path
-):
+def test_a_row_whose_quote_does_not_end_is_counted_and_not_carried(run, tmp_path):
     rows = [f"{t},{x},{y},ok" for t, (x, y) in zip(times(), signal(), strict=True)]
     rows[50] = rows[50].replace("ok", '"ok')
     path = write(tmp_path / "a.csv", "\n".join(["time,x,y,mood", *rows]) + "\n")
     found = anonymize_recordings(run, path, tmp_path / "safe", key=KEY, carry=["mood"])
     (summary,) = found.recordings
-    assert summary.counts["rows"] == 50
-    assert summary.losses == {"malformed row": COUNT - 50}
-    assert found.output[0].read_text().count("\n") == 51
+    assert summary.counts["rows"] == COUNT - 1
+    assert summary.losses == {"malformed row": 1} and summary.first_malformed == 52
+    assert '"' not in (text := found.output[0].read_text())
+    assert text.count("\n") == COUNT
 
 
 def test_missing_times_stay_missing_when_times_are_whole_numbers(run):

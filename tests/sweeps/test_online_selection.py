@@ -166,9 +166,9 @@ def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
         level = np.stack([windows[:, 0, 0], known])
         return dysan_online_selection.Tried(windows, level, level[:, None] + 1)
 
-    monkeypatch.setattr(online_selection, "CHUNK", 32)
+    monkeypatch.setattr(dysan_online_selection, "CHUNK", 32)
     windows, known = data.test.windows[:50], np.arange(50.0)
-    tried = online_selection._try_models(jax.random.key(0), trier, windows, known)
+    tried = dysan_online_selection.try_models(jax.random.key(0), trier, windows, known)
     assert shapes == [(32, 16, 2)] * 2
     wanted = np.stack([windows[:, 0, 0], known])
     np.testing.assert_array_equal(tried.public, wanted)
@@ -243,3 +243,24 @@ def test_members_are_one_of_a_setting_that_was_trained_to_the_end(folder, tmp_pa
     sweeps_folder.add(broken, method="pfdrl")
     with pytest.raises(ValueError, match=r"got \['pfdrl'\]; evaluate members one by"):
         online_selection.members(broken)
+
+
+@pytest.mark.slow
+def test_the_sweep_s_folder_is_exported_for_devices(folder, data, tmp_path, capsys):
+    pytest.importorskip("jax2onnx", reason="needs the extra `export`")
+    from jaxanon import edge
+
+    out = tmp_path / "models"
+    assert app.main(["export", str(folder), "--output", str(out)]) == 0
+    assert "2 models" in capsys.readouterr().out
+    device = edge.load_folder(out, wearer={"gender": data.spec.classes["gender"][0]})
+    assert device.anonymize(data.test.windows[0]).shape == (16, 2)
+    words = ["export", str(folder), "--output", str(out), "--selection", "member"]
+    assert app.main(words) == 2
+    assert "not empty" in capsys.readouterr().err
+    assert app.main([*words, "--overwrite"]) == 0
+    for alpha in ("0.1", "0.6"):  # Nobody evaluated them, so that all are there.
+        model = edge.load_folder(out, settings={"alpha": alpha})
+        assert model.anonymize(data.test.windows[0]).shape == (16, 2)
+    assert app.main([*words, "--attackers", "a.onnx", "--overwrite"]) == 2
+    assert "--attackers applies to a run" in capsys.readouterr().err

@@ -10,9 +10,12 @@ import numpy as np
 from jaxanon.attacks import attackers
 from jaxanon.core.method import Method
 from jaxanon.datasets.spec import standardise
+from jaxanon.edge.forest import Forest
 from jaxanon.methods.dysan import sanitizers
 
 LENGTH = 5  # Windows per run in the paper.
+
+CHUNK = 512  # Windows per call of all models.
 
 LARGE = 1 << 14  # Arrays of at least this size are stored in half precision.
 
@@ -48,11 +51,35 @@ def labeller(key, spec, windows, labels) -> Callable:
     References:
       Boutet et al., DySan, AsiaCCS 2021, section 3.3.
     """
-    num_classes = spec.num_classes(spec.public)
-    forest = attackers.get("forest")
-    predict = forest.fit(key, standardise(spec, windows), labels, num_classes)
-    return lambda windows: (
-        predict(standardise(spec, windows)).argmax(axis=1).astype(np.int32)
+    return forest(key, spec, windows, labels)
+
+
+def forest(key, spec, windows, labels) -> Forest:
+    """Returns the ``labeller`` as arrays, which a device can read."""
+    labels = np.asarray(labels)
+    seed = int(jax.random.bits(key, dtype=np.uint32))
+    model = attackers.MODELS["forest"](seed)
+    model.fit(attackers.features(standardise(spec, windows)), labels)
+    trees = [each.tree_ for each in model.estimators_]
+    roots = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
+    joined = lambda name: np.concatenate([getattr(tree, name) for tree in trees])
+    inside = lambda name: np.concatenate(
+        [
+            np.where(getattr(tree, name) < 0, -1, getattr(tree, name) + root)
+            for tree, root in zip(trees, roots, strict=True)
+        ]
+    )
+    values = np.concatenate([tree.value[:, 0] for tree in trees])
+    return Forest(
+        roots=roots.astype(np.int32),
+        left=inside("children_left").astype(np.int32),
+        right=inside("children_right").astype(np.int32),
+        feature=joined("feature").astype(np.int32),
+        threshold=joined("threshold"),
+        shares=values / values.sum(axis=1, keepdims=True),
+        classes=model.classes_.astype(np.int64),
+        mean=np.asarray(spec.mean, np.float32),
+        std=np.asarray(spec.std, np.float32),
     )
 
 
@@ -96,6 +123,26 @@ def trier(method: Method, states: Sequence) -> Callable:
         return Tried(*map(np.asarray, outputs))
 
     return try_all
+
+
+def try_models(key, trier, windows, public) -> Tried:
+    """Runs all models on windows in pieces; returns no rewritten windows.
+
+    Args:
+      key: typed PRNG key.
+      trier: function from ``trier``.
+      windows: ``float[N, time, channels]``, N > 0.
+      public: ``int[N]``.
+    """
+    parts = []
+    for number, start in enumerate(range(0, len(windows), CHUNK)):
+        rows = np.arange(start, start + CHUNK) % len(windows)  # One shape, one program.
+        tried = trier(jax.random.fold_in(key, number), windows[rows], public[rows])
+        count = min(CHUNK, len(windows) - start)
+        parts.append((tried.public[:, :count], tried.private[..., :count]))
+    columns = zip(*parts, strict=True)
+    of_public, of_private = (np.concatenate(part, axis=-1) for part in columns)
+    return Tried(np.empty(0), of_public, of_private)
 
 
 def once(method: Method) -> tuple[Callable, Callable]:
