@@ -26,7 +26,7 @@ LONG = {
         "leave_one_out",
         "train_raw_classifiers",
     },
-    "exporting": {"export", "export_attackers"},
+    "exporting": {"export", "export_attackers", "export_choice", "export_members"},
 }
 
 
