@@ -76,7 +76,7 @@ def test_each_example_has_a_threshold_of_its_own():
 
 
 def test_evidence_is_of_runs_that_set_no_threshold():
-    """Of noise, densities fitted to two runs would separate those same runs."""
+    """Densities fitted to two runs of noise separate those runs, but no others."""
     noise = np.random.default_rng(0).normal(size=(2, 4, 2_000, 1))
     found = attacks.infer_members(noise, delta=1e-3)
     assert found.auc == pytest.approx(0.5, abs=0.05)
