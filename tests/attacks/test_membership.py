@@ -75,13 +75,6 @@ def test_each_example_has_a_threshold_of_its_own():
     assert attacks.infer_members(blind, delta=1e-3).auc < 0.6
 
 
-def test_evidence_is_of_runs_that_set_no_threshold():
-    """Densities fitted to two runs of noise separate those runs, but no others."""
-    noise = np.random.default_rng(0).normal(size=(2, 4, 2_000, 1))
-    found = attacks.infer_members(noise, delta=1e-3)
-    assert found.auc == pytest.approx(0.5, abs=0.05)
-
-
 def test_what_never_varies_tells_nothing_and_what_was_never_met_not_everything():
     known = np.zeros((2, 100, 1, 2))
     assert (attacks.likelihood_ratios(known, known[:, :3]) == 0).all()
