@@ -9,6 +9,7 @@ import pytest
 import jaxanon as ja
 from jaxanon.cli import app
 from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
+from jaxanon.privacy import guarantee as guarantees
 from jaxanon.training import metrics_log, run_folder, trainer
 
 pytestmark = pytest.mark.slow
@@ -163,6 +164,28 @@ def test_nobody_takes_the_noise_off_and_keeps_the_claim(small, data):
         )
     with pytest.warns(UserWarning, match="delta should be well below 1 / 64"):
         small("fedsgd_ldp", delta=0.02)
+
+
+@pytest.mark.parametrize("name", ["dp_fedavg", "fedsgd_ldp", "ldp_fl"])
+def test_a_ledger_states_the_noise_of_the_run_not_of_the_settings(name, small):
+    """Half the noise costs more, whatever the settings would have bought."""
+    learner = small(name)
+    state = learner.init(jax.random.key(0))
+    rests_on = learner.guarantee.rests_on
+    factor = 2.0 if rests_on == "weight_epsilon" else 0.5
+    less = state.hyper | {rests_on: factor * state.hyper[rests_on]}
+    report = ledger.privacy_report(learner, state._replace(hyper=less), 3)
+    assert report[rests_on] == pytest.approx(float(less[rests_on]))
+    assert report["epsilon"] > 1.5 * learner.guarantee.epsilon(3)
+
+
+def test_epochs_within_a_budget_are_whole_ones():
+    """A budget of 7 rounds holds 3 epochs of 2."""
+    paid = types.SimpleNamespace(rounds=7, rounds_per_epoch=2, setting="max_rounds")
+    method = types.SimpleNamespace(guarantee=paid)
+    assert guarantees.epochs_within_budget(method, 3) == 3
+    with pytest.warns(UserWarning, match="at most 3, .* got 4; training stops after 3"):
+        assert guarantees.epochs_within_budget(method, 4) == 3
 
 
 def test_more_windows_than_were_counted_for_are_refused(trained, data):

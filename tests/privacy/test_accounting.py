@@ -161,6 +161,15 @@ def test_samples_of_bounded_size():
         epsilon_spent([bounded], 1e-5, accountant="rdp")
 
 
+def test_a_hundredth_of_delta_pays_for_rare_overflow():
+    sizes = {"noise_multiplier": 1.0, "sampling_probability": 0.1, "steps": 2}
+    rare = SampledGaussian(**sizes, max_batch_size=80, max_examples=200)
+    assert overflow_probability(rare) > 0
+    left = epsilon_spent([SampledGaussian(**sizes)], 0.99e-5)
+    assert epsilon_spent([rare], 1e-5) == pytest.approx(left, rel=1e-9)
+    assert left > epsilon_spent([SampledGaussian(**sizes)], 1e-5) * (1 + 1e-5)
+
+
 @pytest.mark.parametrize(("records", "capacity"), [(200, 40), (64, 12), (50, 49)])
 def test_samples_are_larger_than_their_bound_as_rarely_as_is_counted_on(
     records, capacity

@@ -80,6 +80,13 @@ def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits
     assert table(found.summary).title.endswith("over 2 seeds x 3 splits")
 
 
+def test_a_bundle_of_some_splits_finds_each_by_its_number():
+    """Splits 0 and 2 share a program, and split 1 has another."""
+    shared = program.Program(None, np.array([10.0, 12.0]), "vmap", 1, 1, splits=2)
+    bundle = sweeps_splits.Bundle((0, 2), shared)
+    assert [bundle.for_split(split).data for split in (0, 2)] == [10.0, 12.0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_a_method_that_knows_its_statistics_has_a_program_for_each(layout, splits):

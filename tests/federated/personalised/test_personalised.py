@@ -215,6 +215,31 @@ def two(make, hyper, num_rounds=1, start=0.0, loss=QUADRATIC, **settings):
     return federated.simulate(algorithm, jax.random.key(1), state, clients, num_rounds)
 
 
+@pytest.mark.parametrize(
+    ("make", "step"), [(federated.localized, 0.5), (federated.scaffold, -1.0)]
+)
+def test_a_cohort_in_any_order_stores_each_state_at_its_client(make, step):
+    """Twelve cohorts of two of three clients, at 1, 2 and 3, take one step from 0.
+
+    The server's control is the mean of all controls, also of absent clients' zeros.
+    """
+    places = np.array([1.0, 2.0, 3.0], np.float32)
+    clients = Population(jnp.array(places)[:, None], jnp.ones((3, 1), bool))
+    rounds = CohortConfig(cohort_size=2, weighting="clients")
+    settings = {"num_clients": 3, "rounds": rounds}
+    init_fn = lambda key: jnp.float32(0.0)
+    algorithm = make(init_fn, QUADRATIC, Steps(num_steps=1), **settings)
+    state = algorithm.init(jax.random.key(0), learning_rate=0.5)
+    keys = jax.random.split(jax.random.key(1), 12)
+    after = jax.vmap(lambda key: algorithm.update(key, state, clients)[0])(keys)
+    own = np.asarray(after.own)
+    moved = own != 0
+    assert (moved.sum(axis=1) == 2).all() and moved.any(axis=0).all()
+    np.testing.assert_array_equal(own, np.where(moved, step * places, 0))
+    if make is federated.scaffold:
+        np.testing.assert_allclose(after.server, own.mean(axis=1), rtol=1e-6)
+
+
 def test_scaffold_of_two_clients_by_hand():
     """Round 2 from 1: client 1's gradient is -3, its control -4, the mean -2.
 
