@@ -76,6 +76,12 @@ _MISSING = object()
 
 
 def _check_same(folder, old, new):
+    if (before := old.get("version")) != (now := new.get("version")):
+        raise ValueError(
+            f"the run in {folder} must be of jaxanon {now} to resume, got one of "
+            f"{before}, and versions may train differently; resume it with jaxanon "
+            f"{before}, or train in another folder. It still opens and evaluates."
+        )
     # ``epochs`` may grow; ``recipe`` only names settings that are compared.
     free = ("epochs", "recipe")
     if "test_people" not in old.get("data", {}):  # The run of an older version.

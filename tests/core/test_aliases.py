@@ -71,6 +71,8 @@ def test_a_run_of_0_1_opens_with_the_same_bits(tmp_path):
     assert again.method.config == method.config
     assert again.spec.split == "time_block"
     jax.tree.map(np.testing.assert_array_equal, again.state, run.state)
+    with pytest.raises(ValueError, match=r"to resume, got one of 0\.1\.0"):
+        train(method, data, epochs=2, output_dir=tmp_path / "run", resume=True)
 
 
 def test_hyper_parameters_inside_a_state_are_renamed_too():
