@@ -9,8 +9,9 @@ from jaxanon.federated.clustering.centralised import centralized_clustering
 from jaxanon.federated.clustering.clusterfl import clusterfl
 from jaxanon.federated.clustering.feddl import feddl
 from jaxanon.federated.engine.algorithm import (
-    CohortConfig,
     FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
     RoundStages,
     State,
     Steps,
@@ -73,7 +74,6 @@ from jaxanon.privacy.poisson_sampling import PoissonSampling, sampled_gaussian
 
 __all__ = [
     "ChannelConfig",
-    "CohortConfig",
     "FederatedAlgorithm",
     "Layout",
     "MessageBuffer",
@@ -82,6 +82,8 @@ __all__ = [
     "PersonalState",
     "PoissonSampling",
     "Population",
+    "RoundConfig",
+    "RoundOptions",
     "RoundStages",
     "ShardedAlgorithm",
     "ShardedClients",

@@ -9,13 +9,16 @@ import jax.numpy as jnp
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine import local
 from jaxanon.federated.engine.algorithm import (
-    CohortConfig,
     FederatedAlgorithm,
+    RoundConfig,
     RoundStages,
     Steps,
+    arrays_of,
     hyper_arrays,
+    hyper_of,
     max_weight_fn,
     one_round,
+    server_step,
     weight_fn,
     zero_if_absent,
 )
@@ -35,6 +38,7 @@ class PersonalState(NamedTuple):
     server: Any  # other state of the server
     hyper: dict[str, jax.Array]  # float[] each; varied by sweeps
     average: Any = None  # see ``State``
+    opt_state: Any = None  # state of the server's optimizer, if it has one
 
 
 class Client(NamedTuple):
@@ -47,6 +51,12 @@ class Client(NamedTuple):
     rows: Any  # [n, ...]
     mask: jax.Array  # bool[n]
     hyper: dict[str, jax.Array]
+    client_optimizer: Any = None  # see ``RoundConfig``
+
+    @property
+    def optimizer(self):
+        """The Optax transformation of its steps."""
+        return local.optimizer_of(self.client_optimizer, self.hyper)
 
 
 class Reply(NamedTuple):
@@ -57,10 +67,8 @@ class Reply(NamedTuple):
     info: dict[str, jax.Array]
 
 
-def train(
-    client: Client, loss_fn, params, steps: Steps, *, key=None, direction_fn=None
-):
-    """Trains ``params`` on a client's rows with ``hyper["learning_rate"]``.
+def train(client: Client, loss_fn, params, steps: Steps, *, key=None, **settings):
+    """Trains ``params`` on a client's rows with its optimizer.
 
     Args:
       client: client with its rows.
@@ -68,10 +76,11 @@ def train(
       params: initial parameters.
       steps: ``Steps``.
       key: typed PRNG key. None is ``client.key``.
-      direction_fn: see ``local_sgd``.
+      **settings: ``direction_fn``, ``optimizer`` and ``return_state`` of
+        ``local_sgd``. The default optimizer is that of the client.
 
     Returns:
-      The trained params, and ``float[num_steps]``, the loss before each step.
+      The trained params, and the loss before each step; see ``local_sgd``.
 
     Raises:
       ValueError: if ``loss_fn`` does not return one loss per row.
@@ -84,18 +93,21 @@ def train(
       >>> train(client, square, jnp.zeros(()), Steps(num_steps=1))
       (Array(3., dtype=float32), Array([20.], dtype=float32))
     """
+    most = steps.most(len(client.mask))
     return local.local_sgd(
         loss_fn,
         client.key if key is None else key,
         params,
         client.rows,
         client.mask,
-        learning_rate=client.hyper["learning_rate"],
+        learning_rate=client.hyper.get("learning_rate"),
         num_steps=steps.num_steps,
+        num_epochs=steps.num_epochs,
         batch_size=steps.batch_size,
         shuffle=steps.shuffle,
-        unroll=layouts.default_layout(params, 1, num_steps=steps.num_steps).unroll,
-        direction_fn=direction_fn,
+        unroll=layouts.default_layout(params, 1, num_steps=most).unroll,
+        **({} if client.client_optimizer is None else {"optimizer": client.optimizer})
+        | settings,
     )
 
 
@@ -107,7 +119,7 @@ def personal(
     *,
     num_clients: int,
     hyper: dict,
-    rounds: CohortConfig,
+    rounds: RoundConfig,
     example_bytes_fn: Callable | None = None,
     alone_fn: Callable | None = None,
     ranges: dict[str, Range] | None = None,
@@ -130,7 +142,7 @@ def personal(
         rows in ``rows``.
       num_clients: number of clients in the population.
       hyper: names and defaults of the hyper-parameters.
-      rounds: ``CohortConfig``.
+      rounds: ``RoundConfig``.
       example_bytes_fn: ``(key, params, rows) -> int``, bytes of a client's per-example
         gradients held at once. None is 0.
       alone_fn: ``client_fn`` for a round without communication. None is the same.
@@ -153,7 +165,7 @@ def personal(
       >>> algorithm = personal(
       ...     lambda key: (jnp.zeros(()), jnp.zeros(()), None),
       ...     lambda client: Reply(most(client), most(client), {}), replace_params,
-      ...     lambda client: client.own, num_clients=2, hyper={}, rounds=CohortConfig())
+      ...     lambda client: client.own, num_clients=2, hyper={}, rounds=RoundConfig())
       >>> state = algorithm.init(jax.random.key(0))
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
       >>> algorithm.update(jax.random.key(1), state, clients)[0][1:3]
@@ -161,20 +173,29 @@ def personal(
     """
     num_clients = whole("num_clients", num_clients, least=1)
     weigh = weight_fn(rounds.weighting)
+    hyper = hyper_of(hyper, rounds.client_optimizer)
+    optimizer = rounds.server_optimizer
 
     def init(key, **values):
         in_range(values, **(ranges or {}))
         arrays = hyper_arrays(hyper, values)
-        params, own, server = jax.tree.map(jnp.copy, init_fn(key))
+        params, own, server = map(arrays_of, init_fn(key))
+        opt_state = None if optimizer is None else optimizer.init(params)
         each = lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], num_clients, axis=0)
         own = jax.tree.map(each, own)
-        return PersonalState(jnp.zeros((), jnp.int32), params, own, server, arrays)
+        return PersonalState(
+            *(jnp.zeros((), jnp.int32), params, own, server, arrays),
+            opt_state=opt_state,
+        )
 
     def seen(key, state, client, rows, mask, own=None):
         if own is None:
             own = jax.tree.map(lambda leaf: leaf[client], state.own)
         key = jax.random.fold_in(key, client)  # Independent of the position.
-        return Client(key, state.params, own, state.server, rows, mask, state.hyper)
+        return Client(
+            *(key, state.params, own, state.server, rows, mask, state.hyper),
+            client_optimizer=rounds.client_optimizer,
+        )
 
     def cohort(key, state, found):
         check_num_clients(found, num_clients)
@@ -222,6 +243,12 @@ def personal(
         put = lambda all_, new: new if is_complete else all_.at[ids].set(new)
         state = state._replace(own=jax.tree.map(put, state.own, own))
         after = server_fn(state, mean, len(ids) / num_clients)
+        if optimizer is not None:
+            away = jax.tree.map(jnp.subtract, state.params, after.params)
+            params, opt_state = server_step(
+                optimizer, away, state.opt_state, state.params
+            )
+            after = after._replace(params=params, opt_state=opt_state)
         stay = lambda new, old: new if new is old else jnp.where(sums[1] > 0, new, old)
         after = jax.tree.map(stay, after, state)
         return after._replace(round=state.round + 1), info
@@ -270,7 +297,7 @@ def shared(
     *,
     num_clients: int,
     hyper: dict,
-    rounds: CohortConfig | None,
+    rounds: RoundConfig,
     server_fn=replace_params,
     model_fn=lambda client: client.params,
     traffic_fn=lambda params: {},
@@ -282,7 +309,7 @@ def shared(
       init_fn: ``key -> params``.
       train_fn: ``Client -> (sent, losses)``; ``info["loss"]`` is the mean of losses.
       num_clients, hyper, server_fn, model_fn, options: see ``personal``.
-      rounds: ``CohortConfig``; None is the default.
+      rounds: ``RoundConfig``.
       traffic_fn: ``params -> dict`` of further entries of ``info`` about messages.
 
     Raises:
@@ -292,7 +319,7 @@ def shared(
       >>> from jaxanon.federated import stack
       >>> algorithm = shared(
       ...     lambda key: jnp.zeros(()), lambda c: (jnp.sum(c.rows), jnp.zeros(1)),
-      ...     num_clients=2, hyper={}, rounds=None)
+      ...     num_clients=2, hyper={}, rounds=RoundConfig())
       >>> state = algorithm.init(jax.random.key(0))
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
       >>> algorithm.update(jax.random.key(1), state, clients)[0].params
@@ -310,7 +337,7 @@ def shared(
         model_fn,
         num_clients=num_clients,
         hyper=hyper,
-        rounds=rounds or CohortConfig(),
+        rounds=rounds,
         **options,
     )
 
@@ -327,7 +354,7 @@ def partly_shared(
       train_fn: ``Client -> (params, info)``, all layers after local training.
       personal_layers: names of the personal layers.
       num_clients: see ``personal``.
-      rounds: ``CohortConfig``; None is the default.
+      rounds: ``RoundConfig``.
 
     Raises:
       ValueError: under the conditions of ``personal``. From ``init``, for an unknown
@@ -338,7 +365,7 @@ def partly_shared(
       >>> said = lambda c: ({"w": c.rows[0], "v": 2 * c.rows[0]}, {})
       >>> algorithm = partly_shared(
       ...     lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}, said,
-      ...     personal_layers=("v",), num_clients=2, rounds=None)
+      ...     personal_layers=("v",), num_clients=2, rounds=RoundConfig())
       >>> state = algorithm.init(jax.random.key(0))
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
@@ -361,7 +388,7 @@ def partly_shared(
         lambda client: client.params | client.own,
         num_clients=num_clients,
         hyper={"learning_rate": 0.1},
-        rounds=rounds or CohortConfig(),
+        rounds=rounds,
     )
 
 

@@ -1,19 +1,26 @@
 """FedPer: shared base layers and personal layers."""
 
+from typing import Unpack
+
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.personal import partly_shared, train
 
 
 def fedper(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     personal_layers: tuple[str, ...],
     num_clients,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds FedPer: clients train all layers, and the server averages shared layers.
 
@@ -26,13 +33,13 @@ def fedper(
       steps: ``Steps`` of a client in a round.
       personal_layers: names of the personal layers.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None is the default.
+      **options: see ``RoundOptions``.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds personal layers.
 
     Raises:
-      ValueError: under the conditions of ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: under the conditions of ``Steps``, ``RoundConfig`` and ``personal``.
         From ``init``, for an unknown layer.
 
     Example:
@@ -43,7 +50,8 @@ def fedper(
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
       >>> algorithm = fedper(
-      ...     zeros, loss, Steps(num_steps=1), personal_layers=("v",), num_clients=2)
+      ...     zeros, loss,
+      ...     steps=Steps(num_steps=1), personal_layers=("v",), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
@@ -64,5 +72,5 @@ def fedper(
         train_fn,
         personal_layers=personal_layers,
         num_clients=num_clients,
-        rounds=rounds,
+        rounds=RoundConfig(**options),
     )

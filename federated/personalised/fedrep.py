@@ -1,21 +1,28 @@
 """FedRep: a shared representation with personal heads, trained in turn."""
 
+from typing import Unpack
+
 import jax
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.personal import partly_shared, train
 
 
 def fedrep(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     personal_layers: tuple[str, ...],
     personal_steps: Steps,
     num_clients,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds FedRep: clients train personal layers first, then shared layers.
 
@@ -29,13 +36,13 @@ def fedrep(
       personal_layers: names of the personal layers.
       personal_steps: ``Steps`` of the personal layers.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None is the default.
+      **options: see ``RoundOptions``.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds personal layers.
 
     Raises:
-      ValueError: under the conditions of ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: under the conditions of ``Steps``, ``RoundConfig`` and ``personal``.
         From ``init``, for an unknown layer.
 
     Example:
@@ -45,7 +52,7 @@ def fedrep(
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
       >>> algorithm = fedrep(
-      ...     zeros, loss, Steps(num_steps=1), personal_layers=("v",),
+      ...     zeros, loss, steps=Steps(num_steps=1), personal_layers=("v",),
       ...     personal_steps=Steps(num_steps=1), num_clients=1)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, _ = algorithm.update(
@@ -82,5 +89,5 @@ def fedrep(
         train_fn,
         personal_layers=personal_layers,
         num_clients=num_clients,
-        rounds=rounds,
+        rounds=RoundConfig(**options),
     )

@@ -2,9 +2,11 @@
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from jaxanon import kernels
-from jaxanon.federated.engine.algorithm import CohortConfig
+from jaxanon.federated.engine.algorithm import RoundConfig, RoundOptions
+from jaxanon.federated.engine.local import optimizer_of
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy.poisson_sampling import PoissonSampling
 
@@ -107,11 +109,12 @@ def local_dp_sgd(
     mask,
     *,
     lots: PoissonSampling,
-    learning_rate,
+    learning_rate=None,
     num_steps: int,
     clip_norms,
     noise_multipliers,
     groups=None,
+    optimizer=None,
 ):
     """Takes DP-SGD steps on one client's rows.
 
@@ -127,11 +130,13 @@ def local_dp_sgd(
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
       lots: ``PoissonSampling``.
-      learning_rate: ``float[]``. May be traced.
+      learning_rate: ``float[]`` of SGD. May be traced; not used with ``optimizer``.
       num_steps: Python int >= 1.
       clip_norms, groups: see ``jaxanon.kernels.clipped_gradient_sum``.
       noise_multipliers: see ``jaxanon.kernels.add_noise_to_sum``; 0 adds no noise and
         gives no guarantee.
+      optimizer: Optax transformation of the noisy mean gradient; None is SGD. It
+        processes released values only, so the guarantee is the same.
 
     Returns:
       The trained params, and the mean loss of each batch before its step,
@@ -159,36 +164,38 @@ def local_dp_sgd(
       Atlas, equation 3.4.
     """
     whole("num_steps", num_steps, least=1)
+    optimizer = optimizer or optimizer_of(None, {"learning_rate": learning_rate})
 
-    def step(params, number):
+    def step(carry, number):
+        params, opt_state = carry
         lot_key, noise_key = step_keys(key, number)
         total, loss = clipped_lot(
             loss_fn, lot_key, params, rows, mask, lots, clip_norms, groups
         )
         noisy = kernels.add_noise_to_sum(noise_key, total, noise_multipliers)
-        down = lambda p, g: (
-            p - (learning_rate * g / lots.expected_batch_size).astype(p.dtype)
-        )
-        return jax.tree.map(down, params, noisy), loss
+        mean = jax.tree.map(lambda g: g / lots.expected_batch_size, noisy)
+        updates, opt_state = optimizer.update(mean, opt_state, params)
+        return (optax.apply_updates(params, updates), opt_state), loss
 
-    return jax.lax.scan(step, params, jnp.arange(num_steps))
+    start = params, optimizer.init(params)
+    (params, _), losses = jax.lax.scan(step, start, jnp.arange(num_steps))
+    return params, losses
 
 
-def alike(rounds: CohortConfig | None) -> CohortConfig:
+def alike(options: RoundOptions) -> RoundConfig:
     """Returns a config with equal client weights, which hides numbers of rows.
 
     Args:
-      rounds: ``CohortConfig``; None is the default.
+      options: see ``RoundConfig``.
 
     Raises:
       ValueError: if clients are weighted by their rows.
 
     Example:
-      >>> alike(None).weighting
+      >>> alike({}).weighting
       'clients'
     """
-    if rounds is None:
-        return CohortConfig(weighting="clients")
+    rounds = RoundConfig(**{"weighting": "clients"} | options)
     if rounds.weighting != "clients":
         raise ValueError(
             f"weighting must be 'clients', got {rounds.weighting!r}; weights would "

@@ -85,7 +85,9 @@ def test_sample_refuses_parts_of_clients_and_rounds(wrong):
 
 def test_a_list_of_clients_is_refused():
     square = lambda w, x, key: 0.5 * (w - x) ** 2
-    algorithm = federated.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
+    algorithm = federated.fedavg(
+        lambda key: jnp.zeros(()), square, steps=federated.Steps(num_steps=1)
+    )
     clients = [jnp.ones(3), jnp.ones(4)]
     state = algorithm.init(jax.random.key(0), learning_rate=0.5)
     with pytest.raises(TypeError, match=r"a list of 2; stack .*federated.stack"):

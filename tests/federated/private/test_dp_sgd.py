@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, PoissonSampling, Steps
+from jaxanon.federated import PoissonSampling, Steps
 from jaxanon.privacy import epsilon_spent
 
 pytestmark = pytest.mark.slow
@@ -240,7 +240,11 @@ def test_padding_and_clients_without_rows_change_nothing():
     found = []
     for clients in (plain, padded):  # test_atlas*.py covers Atlas with privacy.
         algorithm = federated.fedsgd_ldp(
-            start, off, lots=every, num_steps=2, num_clients=len(clients.mask)
+            start,
+            off,
+            lots=every,
+            steps=federated.Steps(num_steps=2),
+            num_clients=len(clients.mask),
         )
         state = algorithm.init(jax.random.key(0), noise_multiplier=0.0)
         state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
@@ -251,18 +255,33 @@ def test_padding_and_clients_without_rows_change_nothing():
 
 def test_weights_by_rows_would_tell_their_number():
     for make in (
-        lambda rounds: federated.fedsgd_ldp(
-            start, loss, lots=EVERY, num_steps=1, num_clients=2, rounds=rounds
+        lambda **options: federated.fedsgd_ldp(
+            start,
+            loss,
+            lots=EVERY,
+            steps=federated.Steps(num_steps=1),
+            num_clients=2,
+            **options,
         ),
-        lambda rounds: federated.atlas(
-            start, loss, Steps(num_steps=1), lots=EVERY, num_clients=2, rounds=rounds
+        lambda **options: federated.atlas(
+            start,
+            loss,
+            steps=Steps(num_steps=1),
+            lots=EVERY,
+            num_clients=2,
+            **options,
         ),
-        lambda rounds: federated.ldp_fl(
-            start, loss, Steps(num_steps=1), radii=1.0, num_clients=2, rounds=rounds
+        lambda **options: federated.ldp_fl(
+            start,
+            loss,
+            steps=Steps(num_steps=1),
+            radii=1.0,
+            num_clients=2,
+            **options,
         ),
     ):
         with pytest.raises(ValueError, match="weighting must be 'clients', got 'rows'"):
-            make(CohortConfig())
+            make(weighting="rows")
 
 
 def test_says_what_lots_cost_only_if_they_say_enough():
