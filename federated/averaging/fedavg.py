@@ -25,6 +25,8 @@ def fedavg(
     rounds_per_cohort=1,
     weighting="rows",
     layout=None,
+    aggregator=None,
+    compressor=None,
 ) -> FederatedAlgorithm:
     """Builds FedAvg: local SGD, then a server step on the mean change of the clients.
 
@@ -48,6 +50,12 @@ def fedavg(
       rounds_per_cohort: rounds before a new cohort is sampled.
       weighting: ``"rows"`` weights clients by their real rows, ``"clients"`` equally.
       layout: ``Layout``. None is ``default_layout``. It affects only speed.
+      aggregator: ``(changes, mask=) -> change``, which replaces the weighted mean, such
+        as ``kernels.coordinate_median`` or ``functools.partial(kernels.krum,
+        num_byzantine=2)``. It needs all changes of a cohort in memory.
+      compressor: ``(key, change) -> (change, bytes)``, what the server decodes and the
+        size of the message, such as ``federated.top_k(0.01)``. ``info["bytes_up"]`` is
+        the mean size.
 
     Raises:
       TypeError: if a number of clients or rounds is not an integer. From ``init``, for
@@ -94,7 +102,12 @@ def fedavg(
             and local.optimizer_of(client_optimizer, state.hyper),
         )
         change = jax.tree.map(jnp.subtract, state.params, trained)
-        return change, {"loss": jnp.mean(losses)}
+        info = {"loss": jnp.mean(losses)}
+        if compressor is not None:
+            # The first two keys are those of the steps.
+            change, num_bytes = compressor(jax.random.split(key, 3)[2], change)
+            info["bytes_up"] = jnp.asarray(num_bytes, jnp.result_type(float))
+        return change, info
 
     return build(
         init_fn,
@@ -105,4 +118,5 @@ def fedavg(
         rounds_per_cohort=rounds_per_cohort,
         weighting=weighting,
         layout=layout,
+        aggregator=aggregator,
     )

@@ -197,10 +197,13 @@ def build(
     rounds_per_cohort,
     weighting,
     layout,
+    aggregator=None,
+    gradient_fn=lambda mean: mean,
 ) -> FederatedAlgorithm:
     """Builds an algorithm from a client function.
 
-    ``cohort_size`` may also be a function of the number of clients.
+    ``cohort_size`` may also be a function of the number of clients. ``gradient_fn``
+    maps the mean of the messages to the gradient of the server's optimizer.
     """
     whole("rounds_per_cohort", rounds_per_cohort, least=1)
     if cohort_size is not None and not callable(cohort_size):
@@ -235,12 +238,24 @@ def build(
         one = lambda which: reply(key, state, clients, *which)
         weights = counted * jax.vmap(weigh)(clients.mask[at])
         chosen = layout or layouts.default_layout(state.params, len(ids))
-        total = layouts.sum_over_clients(one, (ids, at), weights, chosen)
-        return (total, jnp.sum(weights)), ()
+        if aggregator is None:
+            total = layouts.sum_over_clients(one, (ids, at), weights, chosen)
+            return (total, jnp.sum(weights)), ()
+        apart = lambda which: one(which)[::-1]
+        info, each = layouts.sum_and_keep(apart, (ids, at), weights, chosen)
+        return (((), info), jnp.sum(weights)), (each, weights > 0)
 
     def merge(state, ids, sums, kept, stage=0):
-        del ids, kept, stage
-        gradient, info = layouts.divide(*sums)
+        del ids, stage
+        mean, info = layouts.divide(*sums)
+        if aggregator is not None:
+            if kept is None:
+                raise ValueError(
+                    "aggregator must be None on real devices, where the server gets "
+                    "sums of messages only; simulate instead."
+                )
+            mean = aggregator(kept[0], mask=kept[1])
+        gradient = gradient_fn(mean)
         params, opt_state = server_step(
             server_optimizer, gradient, state.opt_state, state.params
         )

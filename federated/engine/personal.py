@@ -1,6 +1,6 @@
 """Algorithms with personal client state in addition to shared parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -125,6 +125,7 @@ def personal(
     ranges: dict[str, Range] | None = None,
     direction_fn: Callable = subtract_broadcast,
     is_valid_fn: Callable = lambda sent: True,
+    second: tuple[Callable, Callable] | None = None,
 ) -> FederatedAlgorithm:
     """Builds an algorithm with personal client state.
 
@@ -149,6 +150,8 @@ def personal(
       ranges: ranges of hyper-parameters that override ``RANGES``.
       direction_fn: ``direction`` of ``exchange.Exchange``.
       is_valid_fn: ``is_valid`` of ``exchange.Exchange``.
+      second: ``client_fn`` and ``server_fn`` of a second exchange with the same cohort,
+        whose ``info`` is not used. None is a round of one exchange.
 
     Raises:
       TypeError: for ``num_clients`` that is not an integer. From ``init``, for a
@@ -203,15 +206,18 @@ def personal(
         size = num_clients if size is None else size
         return sample_cohort(key, state.round, num_clients, size, rounds_per_cohort=per)
 
-    def replied(key, state, clients, client, at, own=None):
+    def replied(key, state, clients, client, at, own=None, reply_fn=client_fn):
         """Returns a client's inputs and its reply."""
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
         rows = jax.tree.map(lambda leaf: leaf[at], clients.rows)
         before = seen(client_key, state, client, rows, clients.mask[at], own)
-        return before, client_fn(before)
+        return before, reply_fn(before)
+
+    def is_first(stage):
+        return second is None or (isinstance(stage, int) and stage == 0)
 
     def work(key, state, clients, ids, counted, at=None, stage=0):
-        del stage
+        reply_fn = client_fn if is_first(stage) else second[0]
         own = state.own
         if at is None:
             at = ids
@@ -220,7 +226,7 @@ def personal(
 
         def one(which, own):
             client, at = which
-            before, reply = replied(key, state, clients, client, at, own)
+            before, reply = replied(key, state, clients, client, at, own, reply_fn)
             present = jnp.any(before.mask)
             keep = lambda new, old: jnp.where(present, new, old)
             return (reply.sent, reply.info), jax.tree.map(keep, reply.own, own)
@@ -237,13 +243,14 @@ def personal(
         return (total, jnp.sum(weights)), own
 
     def merge(state, ids, sums, own, stage=0):
-        del stage
+        merge_fn = server_fn if is_first(stage) else second[1]
         mean, info = layouts.divide(*sums)
         is_complete = len(ids) == num_clients  # Then ``ids`` are in order.
         put = lambda all_, new: new if is_complete else all_.at[ids].set(new)
         state = state._replace(own=jax.tree.map(put, state.own, own))
-        after = server_fn(state, mean, len(ids) / num_clients)
-        if optimizer is not None:
+        after = merge_fn(state, mean, len(ids) / num_clients)
+        is_last = second is None or not is_first(stage)
+        if optimizer is not None and is_last:
             away = jax.tree.map(jnp.subtract, state.params, after.params)
             params, opt_state = server_step(
                 optimizer, away, state.opt_state, state.params
@@ -251,7 +258,7 @@ def personal(
             after = after._replace(params=params, opt_state=opt_state)
         stay = lambda new, old: new if new is old else jnp.where(sums[1] > 0, new, old)
         after = jax.tree.map(stay, after, state)
-        return after._replace(round=state.round + 1), info
+        return after._replace(round=state.round + is_last), info
 
     def model(key, state, client, rows, mask):
         return model_fn(seen(key, state, client, rows, mask))
@@ -274,6 +281,7 @@ def personal(
         direction=direction_fn,
         max_weight=max_weight,
         is_valid=is_valid_fn,
+        more_stages=0 if second is None else 1,
     )
     return FederatedAlgorithm(init, one_round(stages), stages, model, sent, alone)
 
@@ -343,16 +351,16 @@ def shared(
 
 
 def partly_shared(
-    init_fn, train_fn, *, personal_layers: tuple[str, ...], num_clients, rounds
+    init_fn, train_fn, *, personal_layers, num_clients, rounds
 ) -> FederatedAlgorithm:
     """Builds an algorithm with shared and personal layers.
 
     ``init(key, learning_rate=0.1)``.
 
     Args:
-      init_fn: ``key -> params``, a dict of layers.
+      init_fn: ``key -> params``, such as nested dicts of layers.
       train_fn: ``Client -> (params, info)``, all layers after local training.
-      personal_layers: names of the personal layers.
+      personal_layers: names of the personal layers; see ``split_layers``.
       num_clients: see ``personal``.
       rounds: ``RoundConfig``.
 
@@ -385,7 +393,7 @@ def partly_shared(
         init,
         client_fn,
         replace_params,
-        lambda client: client.params | client.own,
+        lambda client: merge_layers(client.params, client.own),
         num_clients=num_clients,
         hyper={"learning_rate": 0.1},
         rounds=rounds,
@@ -405,18 +413,79 @@ def choose_model(client: Client):
     return jax.tree.map(choose, client.own, client.params)
 
 
-def split_layers(params: dict, names: tuple[str, ...]) -> tuple[dict, dict]:
-    """Splits a dict of layers into ``(shared, own)`` by the names of own layers.
+def split_layers(params, names: tuple[str, ...] | Callable[[str], bool]) -> tuple:
+    """Splits parameters into ``(shared, own)`` by the names of own layers.
+
+    A layer is an entry of a dict or an attribute of a module, at any depth.
+    ``merge_layers`` is the inverse. Dicts lose the other part's entries, and in other
+    containers None takes the place of the other part's arrays.
+
+    Args:
+      params: tree of arrays, such as nested dicts or an Equinox module.
+      names: names of own layers, or ``name -> bool``.
 
     Raises:
-      ValueError: for an unknown layer.
+      ValueError: for a name without a layer, or if a function finds no layer.
 
     Example:
-      >>> split_layers({"base": 1, "head": 2}, ("head",))
-      ({'base': 1}, {'head': 2})
+      >>> split_layers({"params": {"base": 1, "head": 2}}, ("head",))
+      ({'params': {'base': 1}}, {'params': {'head': 2}})
     """
-    unknown = sorted(set(names) - set(params))
-    if unknown:
-        raise ValueError(f"layers must be among {sorted(params)}, got {unknown}.")
-    own = {name: params[name] for name in params if name in names}
-    return {name: params[name] for name in params if name not in names}, own
+    seen = []
+
+    def is_own(name):
+        seen.append(name)
+        return names(name) if callable(names) else name in names
+
+    def split(tree):
+        if isinstance(tree, Mapping):
+            shared, own = {}, {}
+            for name, layer in tree.items():
+                if is_own(str(name)):
+                    own[name] = layer
+                    continue
+                rest, part = split(layer)
+                shared |= {name: rest} if jax.tree.leaves(rest) or not part else {}
+                own |= {name: part} if jax.tree.leaves(part) else {}
+            return shared, own
+        flags = jax.tree_util.tree_map_with_path(
+            lambda path, _: any([is_own(_name(entry)) for entry in path]), tree
+        )
+        part = lambda wanted: jax.tree.map(
+            lambda leaf, flag: leaf if flag == wanted else None, tree, flags
+        )
+        return part(False), part(True)
+
+    shared, own = split(params)
+    unknown = [] if callable(names) else sorted(set(names) - set(seen))
+    if unknown or (callable(names) and not jax.tree.leaves(own)):
+        raise ValueError(
+            f"layers must be among {sorted(set(seen))}, got {unknown or names}."
+        )
+    return shared, own
+
+
+def _name(entry) -> str:
+    """Returns the name of an entry of a path in a tree."""
+    for field in ("name", "key", "idx"):
+        if hasattr(entry, field):
+            return str(getattr(entry, field))
+    return str(entry)
+
+
+def merge_layers(shared, own):
+    """Joins the parts of ``split_layers``.
+
+    Example:
+      >>> merge_layers({"params": {"base": 1}}, {"params": {"head": 2}})
+      {'params': {'base': 1, 'head': 2}}
+    """
+    if isinstance(shared, Mapping) and isinstance(own, Mapping):
+        join = lambda name: (
+            merge_layers(shared[name], own[name])
+            if name in shared and name in own
+            else (shared if name in shared else own)[name]
+        )
+        return {name: join(name) for name in [*shared, *(own.keys() - shared.keys())]}
+    choose = lambda a, b: b if a is None else a
+    return jax.tree.map(choose, shared, own, is_leaf=lambda leaf: leaf is None)

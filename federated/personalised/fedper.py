@@ -10,7 +10,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundOptions,
     Steps,
 )
-from jaxanon.federated.engine.personal import partly_shared, train
+from jaxanon.federated.engine.personal import merge_layers, partly_shared, train
 
 
 def fedper(
@@ -28,10 +28,11 @@ def fedper(
     with none it is FedAvg.
 
     Args:
-      init_fn: ``key -> params``, a dict of layers.
+      init_fn: ``key -> params``, such as nested dicts of layers, or a module.
       loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
-      personal_layers: names of the personal layers.
+      personal_layers: names of the personal layers at any depth, such as Flax's
+        ``"Dense_0"``, or ``name -> bool``.
       num_clients: number of clients in the population.
       **options: see ``RoundOptions``.
 
@@ -64,7 +65,9 @@ def fedper(
     """
 
     def train_fn(client):
-        params, losses = train(client, loss_fn, client.params | client.own, steps)
+        params, losses = train(
+            client, loss_fn, merge_layers(client.params, client.own), steps
+        )
         return params, {"loss": jnp.mean(losses)}
 
     return partly_shared(

@@ -11,7 +11,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundOptions,
     Steps,
 )
-from jaxanon.federated.engine.personal import partly_shared, train
+from jaxanon.federated.engine.personal import merge_layers, partly_shared, train
 
 
 def fedrep(
@@ -30,10 +30,10 @@ def fedrep(
     shared layers, and ``info["own loss"]`` that of the personal layers.
 
     Args:
-      init_fn: ``key -> params``, a dict of layers.
+      init_fn: ``key -> params``, such as nested dicts of layers, or a module.
       loss_fn: see ``fedprox``.
       steps: ``Steps`` of the shared layers.
-      personal_layers: names of the personal layers.
+      personal_layers: see ``fedper``.
       personal_steps: ``Steps`` of the personal layers.
       num_clients: number of clients in the population.
       **options: see ``RoundOptions``.
@@ -69,20 +69,22 @@ def fedrep(
         own_key, shared_key = jax.random.split(client.key)
         own, own_losses = train(
             client,
-            lambda own, batch, key: loss_fn(client.params | own, batch, key),
+            lambda own, batch, key: loss_fn(
+                merge_layers(client.params, own), batch, key
+            ),
             client.own,
             personal_steps,
             key=own_key,
         )
         shared, losses = train(
             client,
-            lambda shared, batch, key: loss_fn(shared | own, batch, key),
+            lambda shared, batch, key: loss_fn(merge_layers(shared, own), batch, key),
             client.params,
             steps,
             key=shared_key,
         )
         info = {"loss": jnp.mean(losses), "own loss": jnp.mean(own_losses)}
-        return shared | own, info
+        return merge_layers(shared, own), info
 
     return partly_shared(
         init_fn,

@@ -1,5 +1,8 @@
 """DP-SGD steps of a client: Poisson sampling, clipping and noise."""
 
+import fractions
+import math
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -13,6 +16,9 @@ from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 def poisson_sample(key, mask, lots: PoissonSampling):
     """Samples the rows of a step.
+
+    A row is drawn if 64 random bits are below ``floor(2^64 q)``, so its probability
+    is at most q, and lower by less than 2^-64.
 
     Args:
       key: typed PRNG key.
@@ -40,12 +46,38 @@ def poisson_sample(key, mask, lots: PoissonSampling):
             f"mask must have at most max_examples = {lots.max_examples} entries, got "
             f"{len(mask)}; increase max_examples or remove padding."
         )
-    draws = jax.random.uniform(key, mask.shape)
-    draws = jnp.where(mask, draws, jnp.inf)
+    words = jax.random.bits(key, (2, *mask.shape), jnp.uint32)
+    drawn = mask & below_probability(words, lots.sampling_probability)
     capacity = min(lots.largest, len(mask))
-    # The smallest draws below q are a data-independent sample of the selected rows.
-    index = jnp.argsort(draws)[:capacity].astype(jnp.int32)
-    return index, draws[index] < lots.sampling_probability
+    # The smallest draws are a data-independent sample of the drawn rows.
+    last = jnp.uint32(1 << 31)
+    order = jnp.where(drawn, words[0] >> 1, last)
+    index = jnp.argsort(order)[:capacity].astype(jnp.int32)
+    return index, drawn[index]
+
+
+def below_probability(words, probability: float):
+    """Returns whether 64 random bits are below a probability, as a fraction of 2^64.
+
+    Args:
+      words: ``uint32[2, ...]``, the upper and lower words.
+      probability: q in [0, 1], a Python float.
+
+    Returns:
+      ``bool[...]``; True for ``floor(2^64 q)`` of the 2^64 pairs of words.
+
+    Example:
+      >>> words = jnp.array([[0, 1, 1], [7, 0, 7]], jnp.uint32)
+      >>> below_probability(words, (2**32 + 7) / 2**64)
+      Array([ True,  True, False], dtype=bool)
+    """
+    high, low = divmod(
+        math.floor(fractions.Fraction(float(probability)) * 2**64), 2**32
+    )
+    if high >= 2**32:
+        return jnp.ones(words.shape[1:], bool)
+    high, low = jnp.uint32(high), jnp.uint32(low)
+    return (words[0] < high) | ((words[0] == high) & (words[1] < low))
 
 
 def step_keys(key, number):

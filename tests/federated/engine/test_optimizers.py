@@ -162,7 +162,7 @@ def test_a_client_visits_its_rows_as_often_as_it_has_epochs():
         data = jax.tree.map(lambda leaf, n=pad: jnp.pad(leaf, [(0, 0), (0, n)]), data)
         algorithm = fed.localized(ZERO, linear, steps=steps, num_clients=2)
         state = algorithm.init(jax.random.key(0), learning_rate=1.0)
-        state, info = algorithm.update(jax.random.key(1), state, data)
+        state, _ = algorithm.update(jax.random.key(1), state, data)
         np.testing.assert_allclose(state.own, [-12.0, 2.0])
     assert steps.most(3) == 3
     assert [int(steps.count(jnp.arange(5) < n)) for n in range(4)] == [0, 2, 2, 3]

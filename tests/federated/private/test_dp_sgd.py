@@ -1,5 +1,6 @@
 """Noisy local steps: Poisson batches, sums, noise, and privacy."""
 
+import fractions
 import functools
 import math
 
@@ -11,6 +12,7 @@ from scipy import stats
 
 from jaxanon import federated
 from jaxanon.federated import PoissonSampling, Steps
+from jaxanon.federated.private.dp_sgd import below_probability
 from jaxanon.privacy import epsilon_spent
 
 pytestmark = pytest.mark.slow
@@ -65,6 +67,26 @@ def test_lots_are_poisson_samples_of_the_real_rows():
     assert sizes.var() == pytest.approx(10 * 0.3 * 0.7, rel=0.06)
     together = np.corrcoef(found[:, :10].T) - np.eye(10)
     assert np.abs(together).max() < 5 / math.sqrt(20_000)
+
+
+@pytest.mark.parametrize("q", [1e-7, 1e-6, 0.1, 1 / 3, 0.5, 1.0, 2.0**-64, 1 - 2**-53])
+def test_as_many_draws_of_64_bits_take_a_row_as_its_probability_says(q):
+    """The draws around the last one that counts; 23 bits would take 1e-7 at 1.19e-7."""
+    num = math.floor(fractions.Fraction(q) * 2**64)
+    assert 0 <= fractions.Fraction(q) - fractions.Fraction(num, 2**64) < 2**-64
+    last = [n for n in (0, num - 2, num - 1, num, num + 1, 2**64 - 1) if 0 <= n < 2**64]
+    words = np.array([[n >> 32 for n in last], [n % 2**32 for n in last]], np.uint32)
+    found = below_probability(jnp.asarray(words), q)
+    assert found.tolist() == [n < num for n in last]
+
+
+def test_rare_rows_are_as_rare_as_they_should_be():
+    """Of 2^26 rows at 1e-6, 67.1 on average; 40 are 4.9 standard deviations."""
+    draw = lambda key: jnp.sum(
+        below_probability(jax.random.bits(key, (2, 1 << 20), jnp.uint32), 1e-6)
+    )
+    counts = jax.lax.map(draw, jax.random.split(jax.random.key(11), 64))
+    assert abs(int(counts.sum()) - 67) < 40
 
 
 def test_a_lot_that_is_too_large_leaves_any_out_alike():
