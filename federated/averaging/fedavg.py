@@ -42,7 +42,7 @@ def fedavg(
       steps: ``Steps`` of a client in a round.
       cohort_size: clients per round, sampled without replacement. None is all clients.
       client_optimizer: Optax transformation of a client's gradients, such as
-        ``optax.adam(1e-3)``, which starts anew in each round. ``learning_rate`` is then
+        ``optax.adam(1e-3)``, which restarts in each round. ``learning_rate`` is then
         no hyper-parameter. A function such as ``optax.adam`` receives it. None is SGD.
       server_optimizer: Optax transformation of the mean change (old minus trained
         parameters). None is ``optax.sgd(1.0)``, plain averaging. ``optax.adam`` gives
@@ -51,8 +51,9 @@ def fedavg(
       weighting: ``"rows"`` weights clients by their real rows, ``"clients"`` equally.
       layout: ``Layout``. None is ``default_layout``. It affects only speed.
       aggregator: ``(changes, mask=) -> change``, which replaces the weighted mean, such
-        as ``kernels.coordinate_median`` or ``functools.partial(kernels.krum,
-        num_byzantine=2)``. It needs all changes of a cohort in memory.
+        as ``kernels.coordinate_median`` or ``functools.partial(kernels.trimmed_mean,
+        num_trimmed=2)``. Krum is ``lambda changes, mask: kernels.krum(changes, 2,
+        mask=mask)[0]``. It needs all changes of a cohort in memory.
       compressor: ``(key, change) -> (change, bytes)``, what the server decodes and the
         size of the message, such as ``federated.top_k(0.01)``. ``info["bytes_up"]`` is
         the mean size.
@@ -83,7 +84,9 @@ def fedavg(
     """
 
     def client(key, state, rows, mask):
-        chosen, most = layout, steps.most(len(mask))
+        chosen, most, send_key = layout, steps.most(len(mask)), None
+        if compressor is not None:
+            key, send_key = jax.random.split(key)
         if chosen is None:
             chosen = layouts.default_layout(state.params, 1, num_steps=most)
         trained, losses = local.local_sgd(
@@ -104,8 +107,7 @@ def fedavg(
         change = jax.tree.map(jnp.subtract, state.params, trained)
         info = {"loss": jnp.mean(losses)}
         if compressor is not None:
-            # The first two keys are those of the steps.
-            change, num_bytes = compressor(jax.random.split(key, 3)[2], change)
+            change, num_bytes = compressor(send_key, change)
             info["bytes_up"] = jnp.asarray(num_bytes, jnp.result_type(float))
         return change, info
 

@@ -87,7 +87,9 @@ def fedbuff(
     max_staleness = whole("max_staleness", max_staleness, least=1)
     if "cohort_size" in options:
         raise TypeError("cohort_size must not be given to fedbuff; use buffer_size.")
-    draw = staleness_fn or (lambda key, most: jax.random.randint(key, (), 0, most + 1))
+    draw = staleness_fn or (
+        lambda key, most: jax.random.randint(key, (), 0, most + 1, jnp.int32)
+    )
 
     def init(key):
         params = init_fn(key)

@@ -114,8 +114,11 @@ def mime(
         def both(pair, batch, key):
             """Returns losses whose gradients are those at both models."""
             still = lambda w, copy: w + (copy - jax.lax.stop_gradient(copy))
-            start = jax.tree.map(still, client.params, pair[1])
-            return loss_fn(pair[0], batch, key) + loss_fn(start, batch, key)
+            start, same = (
+                jax.tree.map(still, client.params, pair[1]),
+                jax.random.clone(key),
+            )
+            return loss_fn(pair[0], batch, key) + loss_fn(start, batch, same)
 
         def direction(pair, grads):
             here, there = grads

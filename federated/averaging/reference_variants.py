@@ -170,7 +170,7 @@ def mime(
             for batch, step_key in _steps(index, loss_key, rows):
                 g = _grad(loss_fn, y, batch, step_key)
                 if not lite:
-                    g0 = _grad(loss_fn, params, batch, step_key)
+                    g0 = _grad(loss_fn, params, batch, jax.random.clone(step_key))
                     g = jax.tree.map(lambda g, g0, c: g - g0 + c, g, g0, c)
                 u = jax.tree.map(lambda g, s: (1 - momentum) * g + momentum * s, g, s)
                 y = jax.tree.map(lambda y, u: y - learning_rate * u, y, u)
@@ -253,15 +253,15 @@ def compressed(
     for t in range(num_rounds):
         moves, sizes = [], []
         for own_key, rows, size in round_of(key, t, clients):
+            train_key, send_key = jax.random.split(own_key)
             x = train_client(
-                loss_fn, own_key, params, rows, size, learning_rate, **options
+                loss_fn, train_key, params, rows, size, learning_rate, **options
             )
             move = jax.tree.map(jnp.subtract, params, x)
             flat, as_tree = jax.flatten_util.ravel_pytree(move)
             values = np.asarray(flat)
             if kind == "qsgd":
                 norm = np.sqrt(sum(v * v for v in values))
-                send_key = jax.random.split(own_key, 3)[2]
                 draws = jax.random.uniform(send_key, flat.shape, flat.dtype)
                 sent = []
                 for v, u in zip(values, np.asarray(draws), strict=True):
@@ -317,7 +317,6 @@ def dp_ftrl(
     number) -> tree`` the noise of a node of the tree, numbered from 1 in its level.
     """
     start, period = params, len(clients.mask) // cohort_size
-    _, _, client_key = jax.random.split(key, 3)
     done = jax.tree.map(jnp.zeros_like, params)  # noisy sums of complete passes
     for t in range(num_rounds):
         turn, place = divmod(t, period)
@@ -325,7 +324,7 @@ def dp_ftrl(
             prefix = jax.tree.map(jnp.zeros_like, params)
         for client in order_fn(turn)[place * cohort_size : (place + 1) * cohort_size]:
             rows, size = real_rows(clients, client)
-            own_key = jax.random.fold_in(jax.random.fold_in(client_key, t), client)
+            own_key = jax.random.fold_in(jax.random.fold_in(key, t), client)
             x = train_client(
                 loss_fn, own_key, params, rows, size, learning_rate, **options
             )

@@ -188,7 +188,9 @@ def keyed_permutation(key, places, num: int):
 
     def exchange(halves, key):
         left, right = halves
-        draw = lambda value: jax.random.bits(jax.random.fold_in(key, value))
+        draw = lambda value: jax.random.bits(
+            jax.random.fold_in(key, value), dtype=jnp.uint32
+        )
         return (right, left ^ (jax.vmap(draw)(right) & low)), None
 
     def permuted(values):

@@ -68,7 +68,7 @@ def most_steps(num_epochs, batch_size, num_rows):
 
 
 def count_steps(num_epochs, batch_size, mask):
-    """Returns ``int32[]``, the steps of a client that visit its rows so many times."""
+    """Returns ``int32[]``, the steps of a client in this number of passes."""
     num_real = jnp.sum(mask).astype(jnp.int32)
     size = num_real if batch_size is None else jnp.minimum(batch_size, num_real)
     return -(-num_epochs * num_real // jnp.maximum(size, 1))

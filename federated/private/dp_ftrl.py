@@ -109,13 +109,11 @@ def dp_ftrl(
                 f"{count_clients(clients.mask)}; build it with that number."
             )
         hyper, norm = state.hyper, state.hyper["clip_norm"]
-        order_key, noise_key, client_key = jax.random.split(key, 3)
+        client_key = jax.random.fold_in(key, state.round)
         turn, place = state.round // period, state.round % period
+        order_key, noise_key = pass_keys(key, turn)
         places = place * cohort_size + jnp.arange(cohort_size, dtype=jnp.int32)
-        ids = keyed_permutation(
-            jax.random.fold_in(order_key, turn), places, num_clients
-        )
-        client_key = jax.random.fold_in(client_key, state.round)
+        ids = keyed_permutation(order_key, places, num_clients)
 
         def one(client):
             rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)
@@ -134,7 +132,7 @@ def dp_ftrl(
         weights = jnp.any(clients.mask[ids], axis=1).astype(jnp.result_type(float))
         total, info = layouts.sum_over_clients(one, ids, weights, chosen)
         noise = lambda count: tree_noise(
-            jax.random.fold_in(noise_key, turn),
+            jax.random.clone(noise_key),  # Nodes of both sums are the same.
             count,
             kernels.BoundedSum(jax.tree.map(jnp.zeros_like, total), norm),
             hyper["noise_multiplier"],
@@ -157,6 +155,12 @@ def dp_ftrl(
         return after, layouts.divide(info, jnp.sum(weights))
 
     return FederatedAlgorithm(init, update)
+
+
+def pass_keys(key, turn):
+    """Returns the keys of the order of clients and of the noise in a pass."""
+    passes = jax.random.fold_in(key, jnp.uint32(2**32 - 1))  # No round has this number.
+    return jax.random.split(jax.random.fold_in(passes, turn))
 
 
 def tree_noise(key, count, zeros, noise_multiplier, *, max_rounds: int):
