@@ -64,9 +64,9 @@ def adaptive(rule: str, learning_rate, b1=0.9, b2=0.99, tau=1e-3):
         fill = lambda value: jax.tree.map(lambda w: jnp.full_like(w, value), params)
         return MomentState(fill(0), fill(tau**2))
 
-    def update(change, state, params=None):
-        first = jax.tree.map(lambda m, d: b1 * m + (1 - b1) * d, state.first, change)
-        second = jax.tree.map(lambda v, d: moment(v, d**2, b2), state.second, change)
+    def update(updates, state, params=None):
+        first = jax.tree.map(lambda m, d: b1 * m + (1 - b1) * d, state.first, updates)
+        second = jax.tree.map(lambda v, d: moment(v, d**2, b2), state.second, updates)
         step = lambda m, v: -learning_rate * m / (jnp.sqrt(v) + tau)
         return jax.tree.map(step, first, second), MomentState(first, second)
 

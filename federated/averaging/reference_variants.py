@@ -317,7 +317,7 @@ def dp_ftrl(
     number) -> tree`` the noise of a node of the tree, numbered from 1 in its level.
     """
     start, period = params, len(clients.mask) // cohort_size
-    done = jax.tree.map(jnp.zeros_like, params)  # noisy sums of complete passes
+    done = prefix = jax.tree.map(jnp.zeros_like, params)  # done: of complete passes
     for t in range(num_rounds):
         turn, place = divmod(t, period)
         if place == 0:

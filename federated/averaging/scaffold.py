@@ -17,7 +17,10 @@ from jaxanon.federated.engine.personal import PersonalState, Reply, personal, tr
 
 _sum_of_gradients = optax.GradientTransformation(
     lambda params: jax.tree.map(jnp.zeros_like, params),
-    lambda grads, total, params: (grads, jax.tree.map(jnp.add, total, grads)),
+    lambda updates, state, params=None: (
+        updates,
+        jax.tree.map(jnp.add, state, updates),
+    ),
 )
 
 

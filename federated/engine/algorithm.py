@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxanon.federated.engine import layout as layouts
@@ -172,7 +173,9 @@ def arrays_of(params):
       {'w': Array(2., dtype=float32, weak_type=True)}
     """
     for path, leaf in jax.tree_util.tree_leaves_with_path(params):
-        if not isinstance(leaf, jax.typing.ArrayLike):
+        if not isinstance(
+            leaf, jax.Array | np.ndarray | np.generic | complex | float | int
+        ):
             raise TypeError(
                 "init_fn must return a tree of arrays, got "
                 f"{type(leaf).__name__} at params{jax.tree_util.keystr(path)}; for an "

@@ -1,5 +1,7 @@
 """Local training of one client: masked gradients and SGD steps."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -91,7 +93,10 @@ def optimizer_of(client_optimizer, hyper) -> optax.GradientTransformation:
         down = lambda g, w: -(rate * g).astype(w.dtype)
         return optax.GradientTransformation(
             lambda params: optax.EmptyState(),
-            lambda grads, state, params: (jax.tree.map(down, grads, params), state),
+            lambda updates, state, params=None: (
+                jax.tree.map(down, updates, params),
+                state,
+            ),
         )
     if callable(client_optimizer):
         return client_optimizer(hyper["learning_rate"])
@@ -148,7 +153,7 @@ def local_sgd(
     direction_fn=None,
     optimizer=None,
     return_state=False,
-):
+) -> tuple[Any, ...]:
     """Takes ``num_steps`` optimizer steps on one client's rows.
 
     Rows are visited in random or given order, ``batch_size`` at a time, cyclically. A

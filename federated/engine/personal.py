@@ -28,6 +28,9 @@ from jaxanon.federated.engine.hyper import in_range
 from jaxanon.kernels.bounds import Range
 from jaxanon.kernels.checks import whole
 
+# Names of layers, or a function that tells whether a name is among them.
+Layers = tuple[str, ...] | Callable[[str], bool]
+
 
 class PersonalState(NamedTuple):
     """Everything that changes between rounds and is checkpointed."""
@@ -67,7 +70,9 @@ class Reply(NamedTuple):
     info: dict[str, jax.Array]
 
 
-def train(client: Client, loss_fn, params, steps: Steps, *, key=None, **settings):
+def train(
+    client: Client, loss_fn, params, steps: Steps, *, key=None, **settings
+) -> tuple[Any, ...]:
     """Trains ``params`` on a client's rows with its optimizer.
 
     Args:
@@ -177,6 +182,7 @@ def personal(
     num_clients = whole("num_clients", num_clients, least=1)
     weigh = weight_fn(rounds.weighting)
     hyper = hyper_of(hyper, rounds.client_optimizer)
+    later_client_fn, later_server_fn = second or (client_fn, server_fn)
     optimizer = rounds.server_optimizer
 
     def init(key, **values):
@@ -217,7 +223,7 @@ def personal(
         return second is None or (isinstance(stage, int) and stage == 0)
 
     def work(key, state, clients, ids, counted, at=None, stage=0):
-        reply_fn = client_fn if is_first(stage) else second[0]
+        reply_fn = client_fn if is_first(stage) else later_client_fn
         own = state.own
         if at is None:
             at = ids
@@ -243,7 +249,7 @@ def personal(
         return (total, jnp.sum(weights)), own
 
     def merge(state, ids, sums, own, stage=0):
-        merge_fn = server_fn if is_first(stage) else second[1]
+        merge_fn = server_fn if is_first(stage) else later_server_fn
         mean, info = layouts.divide(*sums)
         is_complete = len(ids) == num_clients  # Then ``ids`` are in order.
         put = lambda all_, new: new if is_complete else all_.at[ids].set(new)
@@ -413,7 +419,7 @@ def choose_model(client: Client):
     return jax.tree.map(choose, client.own, client.params)
 
 
-def split_layers(params, names: tuple[str, ...] | Callable[[str], bool]) -> tuple:
+def split_layers(params, names: Layers) -> tuple[Any, Any]:
     """Splits parameters into ``(shared, own)`` by the names of own layers.
 
     A layer is an entry of a dict or an attribute of a module, at any depth.

@@ -1,9 +1,9 @@
 """FedBN: FedAvg whose clients keep their normalisation layers."""
 
-from collections.abc import Callable
 from typing import Unpack
 
 from jaxanon.federated.engine.algorithm import FederatedAlgorithm, RoundOptions, Steps
+from jaxanon.federated.engine.personal import Layers
 from jaxanon.federated.personalised.fedper import fedper
 
 
@@ -24,7 +24,7 @@ def fedbn(
     *,
     steps: Steps,
     num_clients,
-    personal_layers: tuple[str, ...] | Callable[[str], bool] = is_normalization,
+    personal_layers: Layers = is_normalization,
     **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds FedBN: FedPer whose personal layers are the normalisation layers.

@@ -10,7 +10,12 @@ from jaxanon.federated.engine.algorithm import (
     RoundOptions,
     Steps,
 )
-from jaxanon.federated.engine.personal import merge_layers, partly_shared, train
+from jaxanon.federated.engine.personal import (
+    Layers,
+    merge_layers,
+    partly_shared,
+    train,
+)
 
 
 def fedper(
@@ -18,7 +23,7 @@ def fedper(
     loss_fn,
     *,
     steps: Steps,
-    personal_layers: tuple[str, ...],
+    personal_layers: Layers,
     num_clients,
     **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:

@@ -11,7 +11,12 @@ from jaxanon.federated.engine.algorithm import (
     RoundOptions,
     Steps,
 )
-from jaxanon.federated.engine.personal import merge_layers, partly_shared, train
+from jaxanon.federated.engine.personal import (
+    Layers,
+    merge_layers,
+    partly_shared,
+    train,
+)
 
 
 def fedrep(
@@ -19,7 +24,7 @@ def fedrep(
     loss_fn,
     *,
     steps: Steps,
-    personal_layers: tuple[str, ...],
+    personal_layers: Layers,
     personal_steps: Steps,
     num_clients,
     **options: Unpack[RoundOptions],

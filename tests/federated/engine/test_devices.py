@@ -279,8 +279,8 @@ def test_algorithms_that_no_device_can_run_are_refused():
         engine_exchange.split_algorithm(bare)
     algorithm = federated.feddl(
         lambda key: {"w": jnp.zeros(())},
-        *(_square, Steps(num_steps=1)),
-        **{"num_clients": 3, "layers": ("w",)},
+        _square,
+        **{"steps": Steps(num_steps=1), "num_clients": 3, "layers": ("w",)},
     )
     state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
     (exchange,) = engine_exchange.split_algorithm(algorithm).exchanges

@@ -194,7 +194,7 @@ def test_says_what_was_wrong():
         federated.fedsgd_ldp(
             zero, square, lots=EVERY, steps=federated.Steps(num_steps=0), num_clients=2
         )
-    with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
+    with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
         federated.fedsgd_ldp(
             zero,
             square,
