@@ -115,5 +115,5 @@ def step_length(optimizer, count, most: int):
         return state, jnp.where(number < count, -update, 0)
 
     _, updates = jax.lax.scan(step, optimizer.init(one), jnp.arange(most))
-    # Clients without rows take no step and have no weight.
-    return jnp.where(count > 0, jnp.sum(updates), 1)
+    length = jnp.sum(updates)
+    return jnp.where(length > 0, length, 1)  # Without a step, nothing is divided.

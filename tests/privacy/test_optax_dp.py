@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxanon import kernels, privacy
 
@@ -102,3 +104,19 @@ def test_says_what_was_wrong():
     private = privacy.dp_aggregate(jax.random.key(0), 1.0, 8)
     with pytest.raises(TypeError, match="BoundedSum"):
         private.update(PARAMS, private.init(PARAMS))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.floats(-8, 8, width=32), min_size=3, max_size=3),
+    st.floats(0.125, 16, width=32),
+    st.sampled_from([1.0, 3.0, 8.0]),
+)
+def test_a_drawn_sum_is_clipped_and_divided(x, clip_norm, batch_size):
+    """The gradient of ``w x`` is x."""
+    total = privacy.clipped_grad(lambda w, x: w * x, clip_norm)(1.0, np.float32(x))
+    want = np.clip(x, -clip_norm, clip_norm).sum()
+    np.testing.assert_allclose(total.value, want, rtol=1e-4, atol=1e-4)
+    private = privacy.dp_aggregate(jax.random.key(0), 0.0, batch_size)
+    mean, _ = private.update(total, private.init(1.0))
+    np.testing.assert_allclose(mean, want / batch_size, rtol=1e-4, atol=1e-4)

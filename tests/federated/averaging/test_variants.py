@@ -379,6 +379,29 @@ def test_fednova_counts_a_client_once_where_fedavg_counts_its_steps():
 
 
 @pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("mime", {"num_clients": 3}),
+        ("feddyn", {"num_clients": 3, "cohort_size": 2}),
+        ("hierarchical", {"groups": [0, 1, 0], "rounds_per_average": 2}),
+        ("fednova", {}),
+    ],
+)
+def test_rounds_are_the_same_on_two_devices(name, more):
+    """A round of MIME has two exchanges."""
+    algorithm = getattr(fed, name)(ZERO, SQUARE, steps=STEPS, **more)
+    clients = fed.stack([jnp.array([4.0, 2.0]), jnp.array([-1.0]), jnp.array([3.0])])
+    state = spread = algorithm.init(jax.random.key(0))
+    devices = fed.shard(algorithm, [jax.devices()[0]] * 2)
+    placed = devices.shard_clients(clients)
+    for _ in range(2):
+        state, _ = algorithm.update(KEY, state, clients)
+        spread, _ = devices.update(KEY, spread, placed)
+    chex.assert_trees_all_close(spread, state, rtol=1e-5)
+    assert state.round == 2 and state.params != 0
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: fed.qsgd(0), "num_levels must be >= 1, got 0"),
