@@ -214,7 +214,7 @@ def steps_of(config, num_steps: int | None = None) -> Steps:
     Example:
       >>> from jaxanon.learners.learner import LearnerConfig
       >>> steps_of(LearnerConfig(batch_size=8), 3)
-      Steps(num_steps=3, batch_size=8, shuffle=True)
+      Steps(num_steps=3, num_epochs=None, batch_size=8, shuffle=True)
     """
     num_steps = config.local_steps if num_steps is None else num_steps
     return Steps(num_steps=num_steps, batch_size=config.batch_size)
