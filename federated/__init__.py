@@ -1,21 +1,35 @@
 """Federated learning with clients as an array axis."""
 
+from jaxanon.federated.averaging.compression import qsgd, sign, top_k
 from jaxanon.federated.averaging.fedavg import fedavg
+from jaxanon.federated.averaging.fedbuff import fedbuff
+from jaxanon.federated.averaging.feddyn import feddyn
+from jaxanon.federated.averaging.fednova import fednova
+from jaxanon.federated.averaging.fedopt import fedadagrad, fedadam, fedyogi
 from jaxanon.federated.averaging.fedprox import fedprox
 from jaxanon.federated.averaging.fedsgd import fedsgd
+from jaxanon.federated.averaging.hierarchical import hierarchical
 from jaxanon.federated.averaging.localized import localized
+from jaxanon.federated.averaging.mime import mime
 from jaxanon.federated.averaging.scaffold import scaffold
 from jaxanon.federated.clustering.centralised import centralized_clustering
 from jaxanon.federated.clustering.clusterfl import clusterfl
 from jaxanon.federated.clustering.feddl import feddl
 from jaxanon.federated.engine.algorithm import (
-    CohortConfig,
     FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
     RoundStages,
     State,
     Steps,
 )
-from jaxanon.federated.engine.cohort import Population, population, sample_cohort, stack
+from jaxanon.federated.engine.cohort import (
+    Population,
+    keyed_permutation,
+    population,
+    sample_cohort,
+    stack,
+)
 from jaxanon.federated.engine.layout import Layout, default_layout, mean_over_clients
 from jaxanon.federated.engine.local import local_sgd
 from jaxanon.federated.engine.new_clients import personalize_new_client
@@ -56,12 +70,14 @@ from jaxanon.federated.gossip.private_gossip import (
 from jaxanon.federated.meta_learning.maml import fed_maml
 from jaxanon.federated.meta_learning.per_fedavg import per_fedavg
 from jaxanon.federated.personalised.ditto import ditto
+from jaxanon.federated.personalised.fedbn import fedbn
 from jaxanon.federated.personalised.fedmask import fedmask
 from jaxanon.federated.personalised.fedper import fedper
 from jaxanon.federated.personalised.fedrep import fedrep
 from jaxanon.federated.personalised.pfedme import pfedme
 from jaxanon.federated.private.atlas import atlas
 from jaxanon.federated.private.dp_fedavg import dp_fedavg
+from jaxanon.federated.private.dp_ftrl import dp_ftrl, tree_gaussian
 from jaxanon.federated.private.dp_sgd import local_dp_sgd, poisson_sample
 from jaxanon.federated.private.fedsgd_ldp import fedsgd_ldp
 from jaxanon.federated.private.ldp_fl import ldp_fl, two_points
@@ -73,7 +89,6 @@ from jaxanon.privacy.poisson_sampling import PoissonSampling, sampled_gaussian
 
 __all__ = [
     "ChannelConfig",
-    "CohortConfig",
     "FederatedAlgorithm",
     "Layout",
     "MessageBuffer",
@@ -82,6 +97,8 @@ __all__ = [
     "PersonalState",
     "PoissonSampling",
     "Population",
+    "RoundConfig",
+    "RoundOptions",
     "RoundStages",
     "ShardedAlgorithm",
     "ShardedClients",
@@ -98,6 +115,7 @@ __all__ = [
     "default_layout",
     "ditto",
     "dp_fedavg",
+    "dp_ftrl",
     "empty_message_buffer",
     "empty_noisy_message_buffer",
     "exchange",
@@ -105,21 +123,31 @@ __all__ = [
     "exchange_noisily",
     "exchange_noisily_every",
     "fed_maml",
+    "fedadagrad",
+    "fedadam",
     "fedavg",
+    "fedbn",
+    "fedbuff",
     "feddl",
+    "feddyn",
     "fedmask",
+    "fednova",
     "fedper",
     "fedprox",
     "fedrep",
     "fedsgd",
     "fedsgd_ldp",
+    "fedyogi",
+    "hierarchical",
     "k_regular_graph",
+    "keyed_permutation",
     "ldp_fl",
     "local_dp_sgd",
     "local_sgd",
     "localized",
     "mean_over_clients",
     "metropolis_weights",
+    "mime",
     "mix",
     "open_clients",
     "per_fedavg",
@@ -127,6 +155,7 @@ __all__ = [
     "pfedme",
     "poisson_sample",
     "population",
+    "qsgd",
     "random_graph",
     "ring_graph",
     "sample_cohort",
@@ -135,11 +164,14 @@ __all__ = [
     "shard",
     "shard_clients",
     "shuffle_messages",
+    "sign",
     "simulate",
     "simulate_observed",
     "simulate_observed_shuffled",
     "stack",
     "stream",
+    "top_k",
+    "tree_gaussian",
     "two_points",
     "write_clients",
 ]

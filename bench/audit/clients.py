@@ -90,7 +90,7 @@ def _there_or_not():
 def atlas(num_rounds=1, score_multiplier=1.0, **settings):
     """A client sends a clipped update in one of two opposite directions."""
     algorithm = federated.atlas(
-        start, loss_fn, ONE, num_clients=1, privacy_unit="client", **settings
+        start, loss_fn, steps=ONE, num_clients=1, privacy_unit="client", **settings
     )
     hyper = {"learning_rate": 1.0, "mask_learning_rate": 0.5, "noise_multiplier": 2.0}
     hyper |= {"threshold": 0.3, "score_multiplier": score_multiplier}
@@ -100,7 +100,7 @@ def atlas(num_rounds=1, score_multiplier=1.0, **settings):
 
 def _examples(score_multiplier):
     algorithm = federated.atlas(
-        *(start, loss_fn, ONE), num_clients=1, lots=EVERY, scores="released"
+        start, loss_fn, steps=ONE, num_clients=1, lots=EVERY, scores="released"
     )
     hyper = {"threshold": 0.3, "score_multiplier": score_multiplier}
     options = {"num_rounds": 1, "sees": "layers"}
@@ -109,7 +109,7 @@ def _examples(score_multiplier):
 
 def ldp_fl():
     """A client has three weights at the lower or upper end of their range."""
-    algorithm = federated.ldp_fl(start, loss_fn, ONE, radii=1.0, num_clients=1)
+    algorithm = federated.ldp_fl(start, loss_fn, steps=ONE, radii=1.0, num_clients=1)
     hyper = {"learning_rate": 1.0, "weight_epsilon": 1.0}
     return algorithm, _opposite(), {"num_rounds": 1}, hyper
 
@@ -117,7 +117,7 @@ def ldp_fl():
 def dp_fedavg(cohorts=EVERY, num_rounds=1, noise_multiplier=1.0, count_stddev=2.0):
     """One of two clients sends a zero update, the other participates or not."""
     algorithm = federated.dp_fedavg(
-        start, loss_fn, ONE, cohorts=cohorts, count_stddev=count_stddev
+        start, loss_fn, steps=ONE, cohorts=cohorts, count_stddev=count_stddev
     )
     there = federated.stack([jnp.array([9.0]), NOTHING])
     worlds = [there._replace(mask=there.mask.at[0].set(False)), there]

@@ -89,10 +89,16 @@ def found(algorithm, num_rounds, hyper, runs):
 
 def _sgd(lots, num_steps):
     return federated.fedsgd_ldp(
-        start, loss_fn, lots=lots, num_steps=num_steps, num_clients=1
+        start,
+        loss_fn,
+        lots=lots,
+        steps=federated.Steps(num_steps=num_steps),
+        num_clients=1,
     )
 
 
 def _atlas(lots, num_steps, **options):
     steps = Steps(num_steps=num_steps)
-    return federated.atlas(start, loss_fn, steps, lots=lots, num_clients=1, **options)
+    return federated.atlas(
+        start, loss_fn, steps=steps, lots=lots, num_clients=1, **options
+    )

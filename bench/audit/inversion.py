@@ -135,14 +135,16 @@ def message(learner, multiplier, start, key, window, label):
     own = {"num_clients": 1}
     hyper = {"learning_rate": STEP_SIZE, "noise_multiplier": multiplier}
     if learner == "FedAvg":
-        algorithm = federated.fedavg(init, loss_fn, num_steps=1)
+        algorithm = federated.fedavg(init, loss_fn, steps=federated.Steps(num_steps=1))
         hyper, kind = {"learning_rate": STEP_SIZE}, "moves"
     elif learner == "FedSGD-LDP":
-        algorithm = federated.fedsgd_ldp(init, loss_fn, lots=ALONE, num_steps=1, **own)
+        algorithm = federated.fedsgd_ldp(
+            init, loss_fn, lots=ALONE, steps=federated.Steps(num_steps=1), **own
+        )
         kind = "params"
     else:
         algorithm = federated.atlas(
-            init, loss_fn, Steps(num_steps=1), lots=ALONE, **own
+            init, loss_fn, steps=Steps(num_steps=1), lots=ALONE, **own
         )
         kind = "layers"
     clients = federated.stack([{"x": window[None], "y": np.asarray(label)[None]}])

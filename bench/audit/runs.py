@@ -149,7 +149,7 @@ def _fedsgd_ldp(side):
             lambda key: {name: jnp.zeros((side, half)) for name in ("a", "b")},
             loss_fn,
             lots=lots,
-            num_steps=2,
+            steps=federated.Steps(num_steps=2),
             num_clients=1,
         )
         state = algorithm.init(key, learning_rate=1.0, noise_multiplier=multiplier)

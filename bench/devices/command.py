@@ -143,7 +143,9 @@ def one_population(report, folder, num, rows, width, cohort, smoke):
         return jnp.mean((jnp.tanh(x @ layers[0]) @ layers[1] - x) ** 2, axis=1)
 
     init_fn = lambda key: [jnp.full((width, hidden), 0.01), jnp.zeros((hidden, width))]
-    algorithm = federated.fedavg(init_fn, loss_fn, num_steps=1, cohort_size=cohort)
+    algorithm = federated.fedavg(
+        init_fn, loss_fn, steps=federated.Steps(num_steps=1), cohort_size=cohort
+    )
     key, rounds = jax.random.key(1), 3
     begin = lambda: algorithm.init(jax.random.key(0))
     run = lambda: jax.block_until_ready(

@@ -93,9 +93,9 @@ def compiled(case: Round) -> dict:
     algorithm = federated.fedavg(
         lambda key: ours.tree_of(layers),
         ours.loss_fn,
-        num_steps=case.steps,
-        batch_size=case.batch,
-        shuffle=False,
+        steps=federated.Steps(
+            num_steps=case.steps, batch_size=case.batch, shuffle=False
+        ),
         cohort_size=case.cohort,
         layout=federated.Layout(chunk_size=None, unroll=case.steps),
     )

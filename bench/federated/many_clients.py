@@ -9,7 +9,7 @@ import optax
 
 from federated import work
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, PoissonSampling, Steps
+from jaxanon.federated import PoissonSampling, Steps
 from jaxanon.models.predictors import predictor
 
 CLASSES = 6
@@ -96,9 +96,7 @@ def algorithm_of(name, many: Many, init_fn, loss_fn):
     """Returns FedAvg, or Atlas with or without noise."""
     steps = Steps(num_steps=many.steps, batch_size=many.batch)
     if name.startswith("FedAvg"):
-        return federated.fedavg(
-            init_fn, loss_fn, num_steps=many.steps, batch_size=many.batch
-        )
+        return federated.fedavg(init_fn, loss_fn, steps=steps)
     lots = PoissonSampling(
         sampling_probability=many.batch / many.rows,
         expected_batch_size=float(many.batch),
@@ -107,8 +105,8 @@ def algorithm_of(name, many: Many, init_fn, loss_fn):
     return federated.atlas(
         init_fn,
         loss_fn,
-        steps,
+        steps=steps,
         num_clients=many.clients,
         lots=lots if "noise" in name else None,
-        rounds=CohortConfig(weighting="clients"),
+        weighting="clients",
     )

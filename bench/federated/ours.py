@@ -14,7 +14,7 @@ from federated import many_clients
 from federated import work as fed_work
 from federated.check import EPSILON, NOISE_MULTIPLIER, RADIUS
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, Layout, PoissonSampling, Steps
+from jaxanon.federated import Layout, PoissonSampling, Steps
 
 FIRST_SCORE = 0.6  # Above the threshold: all layers are shared, as in FedAvg.
 KEYS = {"init": 0, "run": 1}
@@ -52,9 +52,9 @@ def fedavg(work, layout=None):
     algorithm = federated.fedavg(
         lambda key: tree_of(work.layers),
         loss_fn,
-        num_steps=sizes.steps,
-        batch_size=sizes.batch,
-        shuffle=False,
+        steps=federated.Steps(
+            num_steps=sizes.steps, batch_size=sizes.batch, shuffle=False
+        ),
         layout=layout,
     )
     return algorithm, {"learning_rate": sizes.learning_rate}
@@ -81,10 +81,11 @@ def atlas(work, noisy, layout=None):
     algorithm = federated.atlas(
         lambda key: tree_of(work.layers),
         loss_fn,
-        steps_of(sizes),
+        steps=steps_of(sizes),
         num_clients=sizes.clients,
         lots=lots_of(sizes) if noisy else None,
-        rounds=CohortConfig(weighting="clients", layout=layout),
+        weighting="clients",
+        layout=layout,
     )
     hyper = {"learning_rate": sizes.learning_rate, "first_score": FIRST_SCORE}
     return algorithm, hyper | {"noise_multiplier": NOISE_MULTIPLIER}
@@ -96,7 +97,7 @@ def ldp_fl(work):
     algorithm = federated.ldp_fl(
         lambda key: tree_of(work.layers),
         loss_fn,
-        steps_of(sizes),
+        steps=steps_of(sizes),
         radii=RADIUS,
         num_clients=sizes.clients,
         cut_mean=False,  # The check distinguishes two values by their means.

@@ -1,13 +1,20 @@
 """FedProx: FedAvg with a proximal penalty on the clients."""
 
+from typing import Unpack
+
 import jax
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.personal import shared, train
 
 
 def fedprox(
-    init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
+    init_fn, loss_fn, *, steps: Steps, num_clients, **options: Unpack[RoundOptions]
 ) -> FederatedAlgorithm:
     """Builds FedProx: FedAvg with the penalty ``mu / 2 ‖w - w_server‖²`` on clients.
 
@@ -20,13 +27,13 @@ def fedprox(
         for a row of zeros (padding is masked afterwards).
       steps: ``Steps`` of a client in a round.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None is the default.
+      **options: see ``RoundOptions``.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState`` without personal state.
 
     Raises:
-      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``RoundConfig`` and ``personal``.
 
     Example:
       The first step moves from 0 to 2. There the gradient is -2 and that of the penalty
@@ -36,7 +43,8 @@ def fedprox(
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fedprox(
-      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=2), num_clients=1)
+      ...     lambda key: jnp.zeros(()), square,
+      ...     steps=Steps(num_steps=2), num_clients=1)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5, proximal_mu=0.5)
       >>> clients = stack([jnp.array([4.0])])
       >>> algorithm.update(jax.random.key(1), state, clients)[0].params
@@ -58,5 +66,5 @@ def fedprox(
         train_fn,
         num_clients=num_clients,
         hyper={"learning_rate": 0.1, "proximal_mu": 0.1},
-        rounds=rounds,
+        rounds=RoundConfig(**options),
     )

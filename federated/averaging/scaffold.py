@@ -1,16 +1,31 @@
 """SCAFFOLD: FedAvg with control variates against client drift."""
 
+from typing import Unpack
+
 import jax
 import jax.numpy as jnp
+import optax
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import PersonalState, Reply, personal, train
-from jaxanon.kernels.bounds import POSITIVE
+
+_sum_of_gradients = optax.GradientTransformation(
+    lambda params: jax.tree.map(jnp.zeros_like, params),
+    lambda updates, state, params=None: (
+        updates,
+        jax.tree.map(jnp.add, state, updates),
+    ),
+)
 
 
 def scaffold(
-    init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
+    init_fn, loss_fn, *, steps: Steps, num_clients, **options: Unpack[RoundOptions]
 ) -> FederatedAlgorithm:
     """Builds SCAFFOLD: local SGD on gradients corrected by control variates.
 
@@ -25,21 +40,24 @@ def scaffold(
       loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None weights all clients equally, as in the paper. With
-        partial cohorts, only equal weights make the server's control the clients' mean.
+      **options: see ``RoundOptions``. Clients are weighted equally by default, as in
+        the paper. With partial cohorts, only equal weights make the server's control
+        the clients' mean. With a ``client_optimizer``, a client's control is still the
+        mean of its gradients.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` and ``server`` are
       controls. Messages have twice the size of the parameters.
 
     Raises:
-      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``RoundConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = scaffold(
-      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=2)
+      ...     lambda key: jnp.zeros(()), square,
+      ...     steps=Steps(num_steps=1), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
@@ -58,19 +76,24 @@ def scaffold(
 
     def client(client):
         correct = lambda g, own, all_: g - own + all_
-        trained, losses = train(
+        optimizer = optax.chain(
+            _sum_of_gradients,
+            optax.stateless(
+                lambda g, w: jax.tree.map(correct, g, client.own, client.server)
+            ),
+            client.optimizer,
+        )
+        trained, losses, (total, *_) = train(
             client,
             loss_fn,
             client.params,
             steps,
-            direction_fn=lambda w, g: jax.tree.map(
-                correct, g, client.own, client.server
-            ),
+            optimizer=optimizer,
+            return_state=True,
         )
         way = jax.tree.map(jnp.subtract, client.params, trained)
-        length = steps.num_steps * client.hyper["learning_rate"]
-        control = lambda own, all_, way: own - all_ + (way / length).astype(own.dtype)
-        own = jax.tree.map(control, client.own, client.server, way)
+        num = jnp.maximum(steps.count(client.mask), 1)
+        own = jax.tree.map(lambda g: g / num.astype(g.dtype), total)
         changed = jax.tree.map(jnp.subtract, own, client.own)
         return Reply((way, changed), own, {"loss": jnp.mean(losses)})
 
@@ -88,6 +111,5 @@ def scaffold(
         lambda client: client.params,
         num_clients=num_clients,
         hyper={"learning_rate": 0.1, "server_learning_rate": 1.0},
-        ranges={"learning_rate": POSITIVE},  # Controls divide by it.
-        rounds=rounds or CohortConfig(weighting="clients"),
+        rounds=RoundConfig(**{"weighting": "clients"} | options),
     )

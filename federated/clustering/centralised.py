@@ -6,7 +6,13 @@ import jax.numpy as jnp
 from jaxanon.federated.clustering import grouping
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Steps, hyper_arrays
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    Steps,
+    arrays_of,
+    hyper_arrays,
+    hyper_of,
+)
 from jaxanon.federated.engine.cohort import check_num_clients
 from jaxanon.federated.engine.hyper import in_range
 from jaxanon.federated.engine.personal import Client, PersonalState, train
@@ -16,12 +22,13 @@ from jaxanon.kernels.checks import whole
 def centralized_clustering(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     num_clients: int,
     num_clusters: int,
     features_fn=None,
     alone: int = 0,
+    client_optimizer=None,
     layout: layouts.Layout | None = None,
 ) -> FederatedAlgorithm:
     """Builds a centralised baseline with K models for clusters of similar clients.
@@ -39,6 +46,7 @@ def centralized_clustering(
       num_clusters: K, from 1 to the number of clients.
       features_fn: ``(rows, mask) -> tree`` of one client. None uses its gradient.
       alone: rounds of one global model before clustering, >= 0.
+      client_optimizer: see ``RoundConfig``; it trains each model.
       layout: ``Layout`` of the models. None is ``default_layout``. It affects only
         speed.
 
@@ -58,7 +66,8 @@ def centralized_clustering(
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = centralized_clustering(
-      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=4,
+      ...     lambda key: jnp.zeros(()), square,
+      ...     steps=Steps(num_steps=1), num_clients=4,
       ...     num_clusters=2)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([x]) for x in (4.0, 5.0, -4.0, -6.0)])
@@ -82,9 +91,10 @@ def centralized_clustering(
 
     def init(key, **values):
         in_range(values)
-        arrays = hyper_arrays({"learning_rate": 0.1}, values)
+        defaults = hyper_of({"learning_rate": 0.1}, client_optimizer)
+        arrays = hyper_arrays(defaults, values)
         each = lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], num_clusters, axis=0)
-        params = jax.tree.map(each, init_fn(key))
+        params = jax.tree.map(each, arrays_of(init_fn(key)))
         together = jnp.zeros(num_clients, jnp.int32)
         return PersonalState(jnp.zeros((), jnp.int32), params, together, None, arrays)
 
@@ -127,7 +137,8 @@ def centralized_clustering(
             own = jnp.repeat(groups == number, clients.mask.shape[1])
             own_key = jax.random.fold_in(train_key, number)
             seen = (own_key, None, None, None, pooled.rows, pooled.mask & own)
-            trained, losses = train(Client(*seen, state.hyper), loss_fn, params, steps)
+            seen = Client(*seen, state.hyper, client_optimizer)
+            trained, losses = train(seen, loss_fn, params, steps)
             return {"loss": jnp.mean(losses)}, trained
 
         sizes = jnp.sum(clients.mask, axis=1).astype(jnp.result_type(float))

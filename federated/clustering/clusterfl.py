@@ -1,12 +1,17 @@
 """ClusterFL: personal models, regularised towards clients with similar outputs."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import layout as layouts
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
@@ -41,8 +46,8 @@ class Clusters(NamedTuple):
 def clusterfl(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     num_clients: int,
     num_clusters: int,
     outputs_fn=None,
@@ -51,7 +56,7 @@ def clusterfl(
     members=None,
     every: int = 3,
     variant: str = "corrected",
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds ClusterFL: personal models trained with ADMM over learnt clusters.
 
@@ -88,7 +93,7 @@ def clusterfl(
         clusters. It replaces outputs and probe.
       every: rounds between updates of F, >= 1; the first update follows round 1.
       variant: one of ``VARIANTS``.
-      rounds: ``CohortConfig``; None is the default. Its weights apply to the mean
+      **options: see ``RoundOptions``. Its weights apply to the mean
         ``params``.
 
     Returns:
@@ -99,7 +104,7 @@ def clusterfl(
     Raises:
       ValueError: for an unknown form, invalid ``members`` (another shape, negative or
         not finite), or unless exactly one of members and outputs is given. Also the
-        conditions of ``Steps``, ``CohortConfig`` and ``personal``. From ``init``, for a
+        conditions of ``Steps``, ``RoundConfig`` and ``personal``. From ``init``, for a
         ρ on the host that is not above 2β.
 
     Example:
@@ -109,7 +114,8 @@ def clusterfl(
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = clusterfl(
-      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=2,
+      ...     lambda key: jnp.zeros(()), square,
+      ...     steps=Steps(num_steps=1), num_clients=2,
       ...     num_clusters=1, members=jnp.ones((2, 1)))
       >>> state = algorithm.init(
       ...     jax.random.key(0), learning_rate=0.5, alpha=0.0, beta=0.125, rho=1.0)
@@ -220,7 +226,7 @@ def clusterfl(
             **{"learning_rate": 0.1, "alpha": 1e-3, "beta": 5e-4, "rho": 4e-3},
             "temperature": 6.0,
         },
-        rounds=rounds or CohortConfig(),
+        rounds=RoundConfig(**options).reject("clusterfl", "server_optimizer"),
     )
 
     def checked_init(key, **values):

@@ -1,6 +1,6 @@
 """FedDL: personal models with layers merged in nested groups of similar clients."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jaxanon.federated.clustering import grouping
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine.algorithm import (
-    CohortConfig,
     FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
     Steps,
     weight_fn,
 )
@@ -43,11 +44,11 @@ class Structure(NamedTuple):
 def feddl(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     layers: tuple[str, ...],
     num_clients: int,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds FedDL: personal models with layers shared in nested groups.
 
@@ -73,7 +74,7 @@ def feddl(
       steps: ``Steps`` of a client in a round.
       layers: names of all layers, from input to output.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None is the default.
+      **options: see ``RoundOptions``.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``: ``own`` is ``FedDLState``,
@@ -81,7 +82,7 @@ def feddl(
       which clients without rows predict.
 
     Raises:
-      ValueError: under the conditions of ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: under the conditions of ``Steps``, ``RoundConfig`` and ``personal``.
         From ``init``, unless ``layers`` names all layers.
 
     Example:
@@ -92,7 +93,7 @@ def feddl(
       ...     (p["a"] - x[:, 0]) ** 2 + (p["b"] - x[:, 1]) ** 2)
       >>> algorithm = feddl(
       ...     lambda key: {"a": jnp.zeros(()), "b": jnp.zeros(())}, loss,
-      ...     Steps(num_steps=1), layers=("a", "b"), num_clients=2)
+      ...     steps=Steps(num_steps=1), layers=("a", "b"), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([[1.0, 1.0]]), jnp.array([[3.0, -1.0]])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
@@ -103,7 +104,7 @@ def feddl(
       Tu et al., FedDL: federated learning via dynamic layer sharing for human activity
       recognition, SenSys 2021.
     """
-    rounds = rounds or CohortConfig()
+    rounds = RoundConfig(**options).reject("feddl", "server_optimizer")
     weigh = weight_fn(rounds.weighting)
 
     def init(key):

@@ -2,14 +2,15 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxanon.federated.engine import layout as layouts
-from jaxanon.federated.engine import sharding
+from jaxanon.federated.engine import local, sharding
 from jaxanon.federated.engine.cohort import sample_cohort
 from jaxanon.federated.engine.hyper import in_range
 from jaxanon.federated.engine.layout import Layout
@@ -152,12 +153,41 @@ def count_clients(clients) -> int:
       >>> count_clients({"x": jnp.zeros((3, 4))})
       3
     """
-    if isinstance(clients, list):
+    if isinstance(clients, list | tuple) and not hasattr(clients, "_fields"):
         raise TypeError(
             "clients must be one tree of arrays [clients, ...], got a list of "
             f"{len(clients)}; stack separate clients by federated.stack(clients)."
         )
     return len(jax.tree.leaves(clients)[0])
+
+
+def arrays_of(params):
+    """Copies initial parameters, because ``simulate`` donates them.
+
+    Raises:
+      TypeError: for a leaf that is not an array, such as a function in an Equinox
+        module.
+
+    Example:
+      >>> arrays_of({"w": 2.0})
+      {'w': Array(2., dtype=float32, weak_type=True)}
+    """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+        if not isinstance(
+            leaf, jax.Array | np.ndarray | np.generic | complex | float | int
+        ):
+            raise TypeError(
+                "init_fn must return a tree of arrays, got "
+                f"{type(leaf).__name__} at params{jax.tree_util.keystr(path)}; for an "
+                "Equinox module return eqx.filter(module, eqx.is_inexact_array)."
+            )
+    return jax.tree.map(jnp.copy, params)
+
+
+def server_step(server_optimizer, gradient, opt_state, params):
+    """Returns ``(params, opt_state)`` after a step of the server's optimizer."""
+    updates, opt_state = server_optimizer.update(gradient, opt_state, params)
+    return optax.apply_updates(params, updates), opt_state
 
 
 def build(
@@ -170,10 +200,13 @@ def build(
     rounds_per_cohort,
     weighting,
     layout,
+    aggregator=None,
+    gradient_fn=lambda mean: mean,
 ) -> FederatedAlgorithm:
     """Builds an algorithm from a client function.
 
-    ``cohort_size`` may also be a function of the number of clients.
+    ``cohort_size`` may also be a function of the number of clients. ``gradient_fn``
+    maps the mean of the messages to the gradient of the server's optimizer.
     """
     whole("rounds_per_cohort", rounds_per_cohort, least=1)
     if cohort_size is not None and not callable(cohort_size):
@@ -183,8 +216,7 @@ def build(
     def init(key, **values):
         in_range(values)
         arrays = hyper_arrays(hyper, values)
-        # Copied, because ``simulate`` donates them and they may be the caller's.
-        params = jax.tree.map(jnp.copy, init_fn(key))
+        params = arrays_of(init_fn(key))
         opt_state = server_optimizer.init(params)
         return State(jnp.zeros((), jnp.int32), params, opt_state, arrays)
 
@@ -209,16 +241,27 @@ def build(
         one = lambda which: reply(key, state, clients, *which)
         weights = counted * jax.vmap(weigh)(clients.mask[at])
         chosen = layout or layouts.default_layout(state.params, len(ids))
-        total = layouts.sum_over_clients(one, (ids, at), weights, chosen)
-        return (total, jnp.sum(weights)), ()
+        if aggregator is None:
+            total = layouts.sum_over_clients(one, (ids, at), weights, chosen)
+            return (total, jnp.sum(weights)), ()
+        apart = lambda which: one(which)[::-1]
+        info, each = layouts.sum_and_keep(apart, (ids, at), weights, chosen)
+        return (((), info), jnp.sum(weights)), (each, weights > 0)
 
     def merge(state, ids, sums, kept, stage=0):
-        del ids, kept, stage
-        gradient, info = layouts.divide(*sums)
-        updates, opt_state = server_optimizer.update(
-            gradient, state.opt_state, state.params
+        del ids, stage
+        mean, info = layouts.divide(*sums)
+        if aggregator is not None:
+            if kept is None:
+                raise ValueError(
+                    "aggregator must be None on real devices, where the server gets "
+                    "sums of messages only; simulate instead."
+                )
+            mean = aggregator(kept[0], mask=kept[1])
+        gradient = gradient_fn(mean)
+        params, opt_state = server_step(
+            server_optimizer, gradient, state.opt_state, state.params
         )
-        params = optax.apply_updates(state.params, updates)
         after = state._replace(
             round=state.round + 1, params=params, opt_state=opt_state
         )
@@ -266,19 +309,28 @@ def max_weight_fn(weighting: str) -> Callable:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Steps:
-    """SGD steps of a client in a round.
+    """Optimizer steps of a client in a round.
 
     Raises:
       TypeError: for a number that is not an integer, or a ``shuffle`` that is not a
         bool.
-      ValueError: for a number below 1.
+      ValueError: for a number below 1, or unless exactly one of ``num_steps`` and
+        ``num_epochs`` is given.
 
     Example:
       >>> Steps(num_steps=5, batch_size=16)
-      Steps(num_steps=5, batch_size=16, shuffle=True)
+      Steps(num_steps=5, num_epochs=None, batch_size=16, shuffle=True)
     """
 
-    num_steps: int = setting(at_least=1, help="steps in a round")
+    num_steps: int | None = setting(
+        None, at_least=1, help="steps in a round, equal for all clients"
+    )
+    num_epochs: int | None = setting(
+        None,
+        at_least=1,
+        help="passes of a client over its rows in a round, instead of ``num_steps``; "
+        "the last batch of the last pass may be smaller",
+    )
     batch_size: int | None = setting(
         None,
         at_least=1,
@@ -287,19 +339,76 @@ class Steps:
     )
     shuffle: bool = setting(True, help="shuffle rows each round")
 
-    __post_init__ = check
+    def __post_init__(self):
+        check(self)
+        if (self.num_steps is None) == (self.num_epochs is None):
+            both = "neither" if self.num_steps is None else "both"
+            raise ValueError(
+                f"num_steps or num_epochs must be given, got {both}; use num_epochs "
+                "for passes over a client's rows."
+            )
+
+    def most(self, num_rows: int) -> int:
+        """Returns the number of steps of a client with this number of rows.
+
+        Example:
+          >>> Steps(num_epochs=2, batch_size=4).most(7)
+          4
+        """
+        return self.num_steps or local.most_steps(
+            self.num_epochs, self.batch_size, num_rows
+        )
+
+    def count(self, mask):
+        """Returns ``int32[]``, the number of steps of a client, for ``bool[n]``.
+
+        Example:
+          >>> Steps(num_epochs=2, batch_size=4).count(jnp.arange(9) < 7)
+          Array(4, dtype=int32)
+        """
+        if self.num_steps is not None:
+            return jnp.int32(self.num_steps)
+        return local.count_steps(self.num_epochs, self.batch_size, mask)
+
+    def exact(self, user: str) -> int:
+        """Returns ``num_steps`` for an algorithm that needs it.
+
+        Raises:
+          ValueError: if ``num_epochs`` was given.
+
+        Example:
+          >>> Steps(num_steps=3).exact("atlas")
+          3
+        """
+        if self.num_steps is None:
+            raise ValueError(
+                f"steps must have num_steps for {user}, got num_epochs = "
+                f"{self.num_epochs}; its clients take equally many steps."
+            )
+        return self.num_steps
+
+
+class RoundOptions(TypedDict, total=False):
+    """Options of every algorithm; see ``RoundConfig`` for their meaning."""
+
+    cohort_size: int | None
+    rounds_per_cohort: int
+    weighting: str
+    client_optimizer: Any
+    server_optimizer: Any
+    layout: Layout | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CohortConfig:
-    """Sampling and weighting of clients in a round.
+class RoundConfig:
+    """Sampling and weighting of clients in a round, and the optimizers.
 
     Raises:
       TypeError: for a number that is not an integer.
       ValueError: for a number below 1, or an unknown weighting.
 
     Example:
-      >>> CohortConfig(cohort_size=10).weighting
+      >>> RoundConfig(cohort_size=10).weighting
       'rows'
     """
 
@@ -312,8 +421,49 @@ class CohortConfig:
         choices=WEIGHTINGS,
         help='client weights: ``"rows"`` is the number of rows, ``"clients"`` is 1',
     )
+    client_optimizer: Any = setting(
+        None,
+        help="Optax transformation of a client's gradients, which starts anew in each "
+        "round, or a function such as ``optax.adam`` that makes it from the "
+        "hyper-parameter ``learning_rate``; None is SGD",
+    )
+    server_optimizer: Any = setting(
+        None,
+        help="Optax transformation of old minus new shared parameters, whose result "
+        "replaces the algorithm's update; None keeps it",
+    )
     layout: Layout | None = setting(
         None, help="a ``Layout``; None is ``default_layout``; affects only speed"
     )
 
     __post_init__ = check
+
+    def reject(self, user: str, *names: str) -> "RoundConfig":
+        """Returns the config unless one of the named options is set.
+
+        Raises:
+          ValueError: for an option that the algorithm cannot follow.
+
+        Example:
+          >>> RoundConfig(cohort_size=3).reject("atlas", "layout").cohort_size
+          3
+        """
+        for name in names:
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} must be None for {user}, whose step is part of the "
+                    "method; omit it."
+                )
+        return self
+
+
+def hyper_of(defaults: dict, client_optimizer) -> dict:
+    """Returns default hyper-parameters, without a learning rate that is not used.
+
+    Example:
+      >>> hyper_of({"learning_rate": 0.1, "alpha": 1.0}, optax.adam(1e-3))
+      {'alpha': 1.0}
+    """
+    if client_optimizer is None or callable(client_optimizer):
+        return defaults
+    return {name: x for name, x in defaults.items() if name != "learning_rate"}

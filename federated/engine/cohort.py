@@ -138,10 +138,73 @@ def sample_cohort(key, round_, num_clients, size, *, rounds_per_cohort=1):
         return jnp.arange(num_clients, dtype=jnp.int32)
     first = round_ - round_ % rounds_per_cohort  # The round that drew this cohort.
     cohort_key, _ = jax.random.split(jax.random.fold_in(key, first))
-    ids = jax.random.permutation(cohort_key, num_clients)[:size]
-    return ids.astype(jnp.int32)
+    if num_clients <= SORTED:
+        return jax.random.permutation(cohort_key, num_clients)[:size].astype(jnp.int32)
+    places = jnp.arange(size, dtype=jnp.int32)
+    return keyed_permutation(cohort_key, places, num_clients)
+
+
+SORTED = 4096  # A population of at most this size is permuted as a whole.
+
+_FEISTEL_ROUNDS = 12
+
+
+def keyed_permutation(key, places, num: int):
+    """Returns entries of a random permutation of ``range(num)``.
+
+    It needs time and memory for the requested entries only. A Feistel network permutes
+    the smallest power of 4 that is at least ``num``, and entries outside the range are
+    permuted again (cycle walking).
+
+    Args:
+      key: typed PRNG key of the permutation.
+      places: ``int32[m]`` in ``[0, num)``; equal places have equal entries.
+      num: Python int in [1, 2^31].
+
+    Returns:
+      ``int32[m]`` below ``num``; distinct for distinct places.
+
+    Raises:
+      ValueError: for ``num`` out of range.
+
+    Example:
+      >>> ids = keyed_permutation(jax.random.key(0), jnp.arange(5), 5)
+      >>> sorted(ids.tolist())
+      [0, 1, 2, 3, 4]
+
+    References:
+      Luby and Rackoff, How to construct pseudorandom permutations from pseudorandom
+      functions, SIAM Journal on Computing 1988; Black and Rogaway, Ciphers with
+      arbitrary finite domains, CT-RSA 2002, for cycle walking.
+    """
+    num = whole("num", num, least=1)
+    if num > 1 << 31:
+        raise ValueError(f"num must be <= 2^31, got {num}; entries are int32.")
+    half = max(1, -(-(num - 1).bit_length() // 2))
+    low = jnp.uint32((1 << half) - 1)
+    # Words, because every application of a round's function uses its key again.
+    impl = jax.random.key_impl(key)
+    words = jax.random.key_data(jax.random.split(key, _FEISTEL_ROUNDS))
+
+    def exchange(halves, key):
+        left, right = halves
+        draw = lambda value: jax.random.bits(
+            jax.random.fold_in(key, value), dtype=jnp.uint32
+        )
+        return (right, left ^ (jax.vmap(draw)(right) & low)), None
+
+    def permuted(values):
+        halves = values >> half, values & low
+        keys = jax.random.wrap_key_data(words, impl=impl)
+        (left, right), _ = jax.lax.scan(exchange, halves, keys)
+        return (left << half) | right
+
+    walk = lambda values: jnp.where(values >= num, permuted(values), values)
+    start = permuted(jnp.asarray(places).astype(jnp.uint32))
+    outside = lambda values: jnp.any(values >= num)
+    return jax.lax.while_loop(outside, walk, start).astype(jnp.int32)
 
 
 def cohort_size(config, num_clients: int) -> int:
-    """Returns the cohort size as a fraction of all clients, at least 1."""
-    return max(1, int(config.client_fraction * num_clients))
+    """Returns the cohort size as a fraction of all clients, rounded, at least 1."""
+    return max(1, round(config.client_fraction * num_clients))

@@ -64,7 +64,8 @@ def split_algorithm(algorithm) -> Parts:
 
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(
+      ...     lambda key: jnp.zeros(()), square, steps=fed.Steps(num_steps=1))
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> (exchange,) = split_algorithm(algorithm).exchanges
       >>> data = fed.stack([jnp.array([4.0])])
@@ -174,7 +175,8 @@ def merge_messages(exchange: Exchange, state, ids, messages, weights):
     Example:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(
+      ...     lambda key: jnp.zeros(()), square, steps=fed.Steps(num_steps=1))
       >>> (exchange,) = split_algorithm(algorithm).exchanges
       >>> messages = jnp.array([-2.0, jnp.nan]), {"loss": jnp.array([8.0, 0.0])}
       >>> state, info = merge_messages(exchange, algorithm.init(jax.random.key(0)),

@@ -1,7 +1,10 @@
 """Local training of one client: masked gradients and SGD steps."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import optax
 
 from jaxanon.kernels.checks import whole
 
@@ -60,7 +63,47 @@ def visit(order, num_real, size, step):
     return order[place % jnp.maximum(num_real, 1)], jnp.arange(size) < num_real
 
 
-def batches(key, rows, mask, batch_size=None, shuffle=True):
+def most_steps(num_epochs, batch_size, num_rows):
+    """Returns the maximum steps of a client with at most ``num_rows`` rows."""
+    size = num_rows if batch_size is None else min(batch_size, num_rows)
+    return max(num_epochs, -(-num_epochs * num_rows // max(size, 1)))
+
+
+def count_steps(num_epochs, batch_size, mask):
+    """Returns ``int32[]``, the steps of a client in this number of passes."""
+    num_real = jnp.sum(mask).astype(jnp.int32)
+    size = num_real if batch_size is None else jnp.minimum(batch_size, num_real)
+    return -(-num_epochs * num_real // jnp.maximum(size, 1))
+
+
+def optimizer_of(client_optimizer, hyper) -> optax.GradientTransformation:
+    """Returns the Optax transformation of a client's steps.
+
+    Args:
+      client_optimizer: see ``RoundConfig``.
+      hyper: hyper-parameters, with ``learning_rate`` unless the optimizer has its own.
+
+    Example:
+      >>> sgd = optimizer_of(None, {"learning_rate": 0.5})
+      >>> sgd.update(jnp.array(2.0), sgd.init(None), jnp.array(3.0))[0]
+      Array(-1., dtype=float32)
+    """
+    if client_optimizer is None:
+        rate = hyper["learning_rate"]
+        down = lambda g, w: -(rate * g).astype(w.dtype)
+        return optax.GradientTransformation(
+            lambda params: optax.EmptyState(),
+            lambda updates, state, params=None: (
+                jax.tree.map(down, updates, params),
+                state,
+            ),
+        )
+    if callable(client_optimizer):
+        return client_optimizer(hyper["learning_rate"])
+    return client_optimizer
+
+
+def batches(key, rows, mask, batch_size=None, shuffle=True, num_epochs=None):
     """Returns ``step -> (batch, mask)``, which visits a client's rows in batches.
 
     Args:
@@ -69,6 +112,7 @@ def batches(key, rows, mask, batch_size=None, shuffle=True):
       mask: ``bool[n]``.
       batch_size: Python int >= 1, clipped to n. None uses all rows at each step.
       shuffle: whether to visit rows in random order.
+      num_epochs: number of passes after which no row is visited; None is unlimited.
 
     Example:
       >>> batch_of = batches(
@@ -85,6 +129,9 @@ def batches(key, rows, mask, batch_size=None, shuffle=True):
 
     def batch_of(step):
         index, real = visit(order, num_real, size, step)
+        if num_epochs is not None:
+            place = step * jnp.minimum(size, num_real) + jnp.arange(size)
+            real &= place < num_epochs * num_real
         return jax.tree.map(lambda leaf: leaf[index], rows), real
 
     return batch_of
@@ -97,14 +144,17 @@ def local_sgd(
     rows,
     mask,
     *,
-    learning_rate,
-    num_steps,
+    learning_rate=None,
+    num_steps=None,
+    num_epochs=None,
     batch_size,
     shuffle=True,
     unroll=1,
     direction_fn=None,
-):
-    """Takes ``num_steps`` SGD steps on one client's rows.
+    optimizer=None,
+    return_state=False,
+) -> tuple[Any, ...]:
+    """Takes ``num_steps`` optimizer steps on one client's rows.
 
     Rows are visited in random or given order, ``batch_size`` at a time, cyclically. A
     client with fewer rows than a batch uses all of them at each step. Padding is never
@@ -117,17 +167,21 @@ def local_sgd(
       params: tree of arrays.
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
-      learning_rate: ``float[]``, may be traced.
-      num_steps: Python int >= 1.
+      learning_rate: ``float[]`` of SGD, may be traced; not used with ``optimizer``.
+      num_steps: Python int >= 1; None with ``num_epochs``.
+      num_epochs: passes over the rows instead of ``num_steps``, a Python int >= 1.
       batch_size: Python int >= 1. None uses all rows at each step.
       shuffle: whether to visit rows in random order.
       unroll: number of unrolled steps; affects only speed.
       direction_fn: ``(params, gradient) -> tree``, which replaces the gradient, for
         example to add a penalty's gradient.
+      optimizer: Optax transformation; None is SGD.
+      return_state: whether to return the last state of the optimizer as well.
 
     Returns:
       The trained params, and the loss before each step, ``float[num_steps]``. Without
-      real rows the params are unchanged and the losses are 0.
+      real rows the params are unchanged and the losses are 0. With ``num_epochs``, the
+      losses after a client's last step hold the mean of its losses.
 
     Raises:
       TypeError: for ``num_steps`` or ``batch_size`` that is not an integer.
@@ -142,23 +196,44 @@ def local_sgd(
       >>> w, losses
       (Array(3., dtype=float32), Array([20.], dtype=float32))
     """
-    num_steps = whole("num_steps", num_steps, least=1)
     if batch_size is not None:
         batch_size = whole("batch_size", batch_size, least=1)
+    if num_epochs is None:
+        most = whole("num_steps", num_steps, least=1)
+        count = jnp.where(jnp.any(mask), most, 0)
+    else:
+        num_epochs = whole("num_epochs", num_epochs, least=1)
+        most = most_steps(num_epochs, batch_size, len(mask))
+        count = count_steps(num_epochs, batch_size, mask)
+    may_stop = num_epochs is not None or optimizer is not None
+    optimizer = optimizer or optimizer_of(None, {"learning_rate": learning_rate})
     order_key, loss_key = jax.random.split(key)
-    batch_of = batches(order_key, rows, mask, batch_size, shuffle)
+    batch_of = batches(order_key, rows, mask, batch_size, shuffle, num_epochs)
 
-    def local_step(params, step):
+    def local_step(carry, step):
+        params, opt_state = carry
         batch, real = batch_of(step)
         loss, grads = gradient(
             loss_fn, jax.random.fold_in(loss_key, step), params, batch, real
         )
         if direction_fn is not None:
             grads = direction_fn(params, grads)
-        return scaled_step(params, learning_rate, grads), loss
+        updates, opt_state = optimizer.update(grads, opt_state, params)
+        after = optax.apply_updates(params, updates), opt_state
+        if may_stop:
+            keep = lambda new, old: jnp.where(step < count, new, old)
+            after = jax.tree.map(keep, after, carry)
+        return after, loss
 
-    steps = jnp.arange(num_steps)
-    return jax.lax.scan(local_step, params, steps, unroll=min(unroll, num_steps))
+    start = params, optimizer.init(params)
+    steps = jnp.arange(most)
+    (params, opt_state), losses = jax.lax.scan(
+        local_step, start, steps, unroll=min(unroll, most)
+    )
+    if num_epochs is not None:
+        taken = steps < count
+        losses = jnp.where(taken, losses, masked_mean(losses, taken))
+    return (params, losses, opt_state) if return_state else (params, losses)
 
 
 def scaled_step(numbers, learning_rate, direction):

@@ -45,7 +45,7 @@ def personalize_new_client(
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
       >>> algorithm = fed.fedper(
-      ...     zeros, loss, fed.Steps(num_steps=1), personal_layers=("v",),
+      ...     zeros, loss, steps=fed.Steps(num_steps=1), personal_layers=("v",),
       ...     num_clients=4)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state = state._replace(params={"w": jnp.array(3.0)})

@@ -54,7 +54,8 @@ def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=No
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed.fedprox(
-      ...     lambda key: jnp.zeros(()), square, fed.Steps(num_steps=1), num_clients=2)
+      ...     lambda key: jnp.zeros(()), square,
+      ...     steps=fed.Steps(num_steps=1), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, seen = simulate_observed(

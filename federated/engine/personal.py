@@ -1,6 +1,6 @@
 """Algorithms with personal client state in addition to shared parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -9,13 +9,16 @@ import jax.numpy as jnp
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine import local
 from jaxanon.federated.engine.algorithm import (
-    CohortConfig,
     FederatedAlgorithm,
+    RoundConfig,
     RoundStages,
     Steps,
+    arrays_of,
     hyper_arrays,
+    hyper_of,
     max_weight_fn,
     one_round,
+    server_step,
     weight_fn,
     zero_if_absent,
 )
@@ -24,6 +27,9 @@ from jaxanon.federated.engine.exchange import subtract_broadcast
 from jaxanon.federated.engine.hyper import in_range
 from jaxanon.kernels.bounds import Range
 from jaxanon.kernels.checks import whole
+
+# Names of layers, or a function that tells whether a name is among them.
+Layers = tuple[str, ...] | Callable[[str], bool]
 
 
 class PersonalState(NamedTuple):
@@ -35,6 +41,7 @@ class PersonalState(NamedTuple):
     server: Any  # other state of the server
     hyper: dict[str, jax.Array]  # float[] each; varied by sweeps
     average: Any = None  # see ``State``
+    opt_state: Any = None  # state of the server's optimizer, if it has one
 
 
 class Client(NamedTuple):
@@ -47,6 +54,12 @@ class Client(NamedTuple):
     rows: Any  # [n, ...]
     mask: jax.Array  # bool[n]
     hyper: dict[str, jax.Array]
+    client_optimizer: Any = None  # see ``RoundConfig``
+
+    @property
+    def optimizer(self):
+        """The Optax transformation of its steps."""
+        return local.optimizer_of(self.client_optimizer, self.hyper)
 
 
 class Reply(NamedTuple):
@@ -58,9 +71,9 @@ class Reply(NamedTuple):
 
 
 def train(
-    client: Client, loss_fn, params, steps: Steps, *, key=None, direction_fn=None
-):
-    """Trains ``params`` on a client's rows with ``hyper["learning_rate"]``.
+    client: Client, loss_fn, params, steps: Steps, *, key=None, **settings
+) -> tuple[Any, ...]:
+    """Trains ``params`` on a client's rows with its optimizer.
 
     Args:
       client: client with its rows.
@@ -68,10 +81,11 @@ def train(
       params: initial parameters.
       steps: ``Steps``.
       key: typed PRNG key. None is ``client.key``.
-      direction_fn: see ``local_sgd``.
+      **settings: ``direction_fn``, ``optimizer`` and ``return_state`` of
+        ``local_sgd``. The default optimizer is that of the client.
 
     Returns:
-      The trained params, and ``float[num_steps]``, the loss before each step.
+      The trained params, and the loss before each step; see ``local_sgd``.
 
     Raises:
       ValueError: if ``loss_fn`` does not return one loss per row.
@@ -84,18 +98,21 @@ def train(
       >>> train(client, square, jnp.zeros(()), Steps(num_steps=1))
       (Array(3., dtype=float32), Array([20.], dtype=float32))
     """
+    most = steps.most(len(client.mask))
     return local.local_sgd(
         loss_fn,
         client.key if key is None else key,
         params,
         client.rows,
         client.mask,
-        learning_rate=client.hyper["learning_rate"],
+        learning_rate=client.hyper.get("learning_rate"),
         num_steps=steps.num_steps,
+        num_epochs=steps.num_epochs,
         batch_size=steps.batch_size,
         shuffle=steps.shuffle,
-        unroll=layouts.default_layout(params, 1, num_steps=steps.num_steps).unroll,
-        direction_fn=direction_fn,
+        unroll=layouts.default_layout(params, 1, num_steps=most).unroll,
+        **({} if client.client_optimizer is None else {"optimizer": client.optimizer})
+        | settings,
     )
 
 
@@ -107,12 +124,13 @@ def personal(
     *,
     num_clients: int,
     hyper: dict,
-    rounds: CohortConfig,
+    rounds: RoundConfig,
     example_bytes_fn: Callable | None = None,
     alone_fn: Callable | None = None,
     ranges: dict[str, Range] | None = None,
     direction_fn: Callable = subtract_broadcast,
     is_valid_fn: Callable = lambda sent: True,
+    second: tuple[Callable, Callable] | None = None,
 ) -> FederatedAlgorithm:
     """Builds an algorithm with personal client state.
 
@@ -130,13 +148,15 @@ def personal(
         rows in ``rows``.
       num_clients: number of clients in the population.
       hyper: names and defaults of the hyper-parameters.
-      rounds: ``CohortConfig``.
+      rounds: ``RoundConfig``.
       example_bytes_fn: ``(key, params, rows) -> int``, bytes of a client's per-example
         gradients held at once. None is 0.
       alone_fn: ``client_fn`` for a round without communication. None is the same.
       ranges: ranges of hyper-parameters that override ``RANGES``.
       direction_fn: ``direction`` of ``exchange.Exchange``.
       is_valid_fn: ``is_valid`` of ``exchange.Exchange``.
+      second: ``client_fn`` and ``server_fn`` of a second exchange with the same cohort,
+        whose ``info`` is not used. None is a round of one exchange.
 
     Raises:
       TypeError: for ``num_clients`` that is not an integer. From ``init``, for a
@@ -153,7 +173,7 @@ def personal(
       >>> algorithm = personal(
       ...     lambda key: (jnp.zeros(()), jnp.zeros(()), None),
       ...     lambda client: Reply(most(client), most(client), {}), replace_params,
-      ...     lambda client: client.own, num_clients=2, hyper={}, rounds=CohortConfig())
+      ...     lambda client: client.own, num_clients=2, hyper={}, rounds=RoundConfig())
       >>> state = algorithm.init(jax.random.key(0))
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
       >>> algorithm.update(jax.random.key(1), state, clients)[0][1:3]
@@ -161,20 +181,30 @@ def personal(
     """
     num_clients = whole("num_clients", num_clients, least=1)
     weigh = weight_fn(rounds.weighting)
+    hyper = hyper_of(hyper, rounds.client_optimizer)
+    later_client_fn, later_server_fn = second or (client_fn, server_fn)
+    optimizer = rounds.server_optimizer
 
     def init(key, **values):
         in_range(values, **(ranges or {}))
         arrays = hyper_arrays(hyper, values)
-        params, own, server = jax.tree.map(jnp.copy, init_fn(key))
+        params, own, server = map(arrays_of, init_fn(key))
+        opt_state = None if optimizer is None else optimizer.init(params)
         each = lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], num_clients, axis=0)
         own = jax.tree.map(each, own)
-        return PersonalState(jnp.zeros((), jnp.int32), params, own, server, arrays)
+        return PersonalState(
+            *(jnp.zeros((), jnp.int32), params, own, server, arrays),
+            opt_state=opt_state,
+        )
 
     def seen(key, state, client, rows, mask, own=None):
         if own is None:
             own = jax.tree.map(lambda leaf: leaf[client], state.own)
         key = jax.random.fold_in(key, client)  # Independent of the position.
-        return Client(key, state.params, own, state.server, rows, mask, state.hyper)
+        return Client(
+            *(key, state.params, own, state.server, rows, mask, state.hyper),
+            client_optimizer=rounds.client_optimizer,
+        )
 
     def cohort(key, state, found):
         check_num_clients(found, num_clients)
@@ -182,15 +212,18 @@ def personal(
         size = num_clients if size is None else size
         return sample_cohort(key, state.round, num_clients, size, rounds_per_cohort=per)
 
-    def replied(key, state, clients, client, at, own=None):
+    def replied(key, state, clients, client, at, own=None, reply_fn=client_fn):
         """Returns a client's inputs and its reply."""
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
         rows = jax.tree.map(lambda leaf: leaf[at], clients.rows)
         before = seen(client_key, state, client, rows, clients.mask[at], own)
-        return before, client_fn(before)
+        return before, reply_fn(before)
+
+    def is_first(stage):
+        return second is None or (isinstance(stage, int) and stage == 0)
 
     def work(key, state, clients, ids, counted, at=None, stage=0):
-        del stage
+        reply_fn = client_fn if is_first(stage) else later_client_fn
         own = state.own
         if at is None:
             at = ids
@@ -199,7 +232,7 @@ def personal(
 
         def one(which, own):
             client, at = which
-            before, reply = replied(key, state, clients, client, at, own)
+            before, reply = replied(key, state, clients, client, at, own, reply_fn)
             present = jnp.any(before.mask)
             keep = lambda new, old: jnp.where(present, new, old)
             return (reply.sent, reply.info), jax.tree.map(keep, reply.own, own)
@@ -216,15 +249,22 @@ def personal(
         return (total, jnp.sum(weights)), own
 
     def merge(state, ids, sums, own, stage=0):
-        del stage
+        merge_fn = server_fn if is_first(stage) else later_server_fn
         mean, info = layouts.divide(*sums)
         is_complete = len(ids) == num_clients  # Then ``ids`` are in order.
         put = lambda all_, new: new if is_complete else all_.at[ids].set(new)
         state = state._replace(own=jax.tree.map(put, state.own, own))
-        after = server_fn(state, mean, len(ids) / num_clients)
+        after = merge_fn(state, mean, len(ids) / num_clients)
+        is_last = second is None or not is_first(stage)
+        if optimizer is not None and is_last:
+            away = jax.tree.map(jnp.subtract, state.params, after.params)
+            params, opt_state = server_step(
+                optimizer, away, state.opt_state, state.params
+            )
+            after = after._replace(params=params, opt_state=opt_state)
         stay = lambda new, old: new if new is old else jnp.where(sums[1] > 0, new, old)
         after = jax.tree.map(stay, after, state)
-        return after._replace(round=state.round + 1), info
+        return after._replace(round=state.round + is_last), info
 
     def model(key, state, client, rows, mask):
         return model_fn(seen(key, state, client, rows, mask))
@@ -247,6 +287,7 @@ def personal(
         direction=direction_fn,
         max_weight=max_weight,
         is_valid=is_valid_fn,
+        more_stages=0 if second is None else 1,
     )
     return FederatedAlgorithm(init, one_round(stages), stages, model, sent, alone)
 
@@ -270,7 +311,7 @@ def shared(
     *,
     num_clients: int,
     hyper: dict,
-    rounds: CohortConfig | None,
+    rounds: RoundConfig,
     server_fn=replace_params,
     model_fn=lambda client: client.params,
     traffic_fn=lambda params: {},
@@ -282,7 +323,7 @@ def shared(
       init_fn: ``key -> params``.
       train_fn: ``Client -> (sent, losses)``; ``info["loss"]`` is the mean of losses.
       num_clients, hyper, server_fn, model_fn, options: see ``personal``.
-      rounds: ``CohortConfig``; None is the default.
+      rounds: ``RoundConfig``.
       traffic_fn: ``params -> dict`` of further entries of ``info`` about messages.
 
     Raises:
@@ -292,7 +333,7 @@ def shared(
       >>> from jaxanon.federated import stack
       >>> algorithm = shared(
       ...     lambda key: jnp.zeros(()), lambda c: (jnp.sum(c.rows), jnp.zeros(1)),
-      ...     num_clients=2, hyper={}, rounds=None)
+      ...     num_clients=2, hyper={}, rounds=RoundConfig())
       >>> state = algorithm.init(jax.random.key(0))
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
       >>> algorithm.update(jax.random.key(1), state, clients)[0].params
@@ -310,24 +351,24 @@ def shared(
         model_fn,
         num_clients=num_clients,
         hyper=hyper,
-        rounds=rounds or CohortConfig(),
+        rounds=rounds,
         **options,
     )
 
 
 def partly_shared(
-    init_fn, train_fn, *, personal_layers: tuple[str, ...], num_clients, rounds
+    init_fn, train_fn, *, personal_layers, num_clients, rounds
 ) -> FederatedAlgorithm:
     """Builds an algorithm with shared and personal layers.
 
     ``init(key, learning_rate=0.1)``.
 
     Args:
-      init_fn: ``key -> params``, a dict of layers.
+      init_fn: ``key -> params``, such as nested dicts of layers.
       train_fn: ``Client -> (params, info)``, all layers after local training.
-      personal_layers: names of the personal layers.
+      personal_layers: names of the personal layers; see ``split_layers``.
       num_clients: see ``personal``.
-      rounds: ``CohortConfig``; None is the default.
+      rounds: ``RoundConfig``.
 
     Raises:
       ValueError: under the conditions of ``personal``. From ``init``, for an unknown
@@ -338,7 +379,7 @@ def partly_shared(
       >>> said = lambda c: ({"w": c.rows[0], "v": 2 * c.rows[0]}, {})
       >>> algorithm = partly_shared(
       ...     lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}, said,
-      ...     personal_layers=("v",), num_clients=2, rounds=None)
+      ...     personal_layers=("v",), num_clients=2, rounds=RoundConfig())
       >>> state = algorithm.init(jax.random.key(0))
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
@@ -358,10 +399,10 @@ def partly_shared(
         init,
         client_fn,
         replace_params,
-        lambda client: client.params | client.own,
+        lambda client: merge_layers(client.params, client.own),
         num_clients=num_clients,
         hyper={"learning_rate": 0.1},
-        rounds=rounds or CohortConfig(),
+        rounds=rounds,
     )
 
 
@@ -378,18 +419,79 @@ def choose_model(client: Client):
     return jax.tree.map(choose, client.own, client.params)
 
 
-def split_layers(params: dict, names: tuple[str, ...]) -> tuple[dict, dict]:
-    """Splits a dict of layers into ``(shared, own)`` by the names of own layers.
+def split_layers(params, names: Layers) -> tuple[Any, Any]:
+    """Splits parameters into ``(shared, own)`` by the names of own layers.
+
+    A layer is an entry of a dict or an attribute of a module, at any depth.
+    ``merge_layers`` is the inverse. Dicts lose the other part's entries, and in other
+    containers None takes the place of the other part's arrays.
+
+    Args:
+      params: tree of arrays, such as nested dicts or an Equinox module.
+      names: names of own layers, or ``name -> bool``.
 
     Raises:
-      ValueError: for an unknown layer.
+      ValueError: for a name without a layer, or if a function finds no layer.
 
     Example:
-      >>> split_layers({"base": 1, "head": 2}, ("head",))
-      ({'base': 1}, {'head': 2})
+      >>> split_layers({"params": {"base": 1, "head": 2}}, ("head",))
+      ({'params': {'base': 1}}, {'params': {'head': 2}})
     """
-    unknown = sorted(set(names) - set(params))
-    if unknown:
-        raise ValueError(f"layers must be among {sorted(params)}, got {unknown}.")
-    own = {name: params[name] for name in params if name in names}
-    return {name: params[name] for name in params if name not in names}, own
+    seen = []
+
+    def is_own(name):
+        seen.append(name)
+        return names(name) if callable(names) else name in names
+
+    def split(tree):
+        if isinstance(tree, Mapping):
+            shared, own = {}, {}
+            for name, layer in tree.items():
+                if is_own(str(name)):
+                    own[name] = layer
+                    continue
+                rest, part = split(layer)
+                shared |= {name: rest} if jax.tree.leaves(rest) or not part else {}
+                own |= {name: part} if jax.tree.leaves(part) else {}
+            return shared, own
+        flags = jax.tree_util.tree_map_with_path(
+            lambda path, _: any([is_own(_name(entry)) for entry in path]), tree
+        )
+        part = lambda wanted: jax.tree.map(
+            lambda leaf, flag: leaf if flag == wanted else None, tree, flags
+        )
+        return part(False), part(True)
+
+    shared, own = split(params)
+    unknown = [] if callable(names) else sorted(set(names) - set(seen))
+    if unknown or (callable(names) and not jax.tree.leaves(own)):
+        raise ValueError(
+            f"layers must be among {sorted(set(seen))}, got {unknown or names}."
+        )
+    return shared, own
+
+
+def _name(entry) -> str:
+    """Returns the name of an entry of a path in a tree."""
+    for field in ("name", "key", "idx"):
+        if hasattr(entry, field):
+            return str(getattr(entry, field))
+    return str(entry)
+
+
+def merge_layers(shared, own):
+    """Joins the parts of ``split_layers``.
+
+    Example:
+      >>> merge_layers({"params": {"base": 1}}, {"params": {"head": 2}})
+      {'params': {'base': 1, 'head': 2}}
+    """
+    if isinstance(shared, Mapping) and isinstance(own, Mapping):
+        join = lambda name: (
+            merge_layers(shared[name], own[name])
+            if name in shared and name in own
+            else (shared if name in shared else own)[name]
+        )
+        return {name: join(name) for name in [*shared, *(own.keys() - shared.keys())]}
+    choose = lambda a, b: b if a is None else a
+    return jax.tree.map(choose, shared, own, is_leaf=lambda leaf: leaf is None)

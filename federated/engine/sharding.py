@@ -68,7 +68,8 @@ def shard_clients(
     Example:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(
+      ...     lambda key: jnp.zeros(()), square, steps=fed.Steps(num_steps=1))
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> placed = fed.shard_clients(clients, jax.devices()[:1])
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)

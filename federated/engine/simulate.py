@@ -35,7 +35,8 @@ def simulate(algorithm, key, state, clients, num_rounds):
     Example:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(
+      ...     lambda key: jnp.zeros(()), square, steps=fed.Steps(num_steps=1))
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, info = fed.simulate(algorithm, jax.random.key(1), state, clients, 2)
@@ -80,7 +81,8 @@ def shard(algorithm, devices=None) -> ShardedAlgorithm:
     Example:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(
+      ...     lambda key: jnp.zeros(()), square, steps=fed.Steps(num_steps=1))
       >>> sharded = fed.shard(algorithm)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> placed = sharded.shard_clients(clients)

@@ -145,7 +145,8 @@ def stream(
       >>> import tempfile
       >>> import jaxanon.federated as fed
       >>> square = lambda w, row, key: 0.5 * (w - row["x"]) ** 2
-      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(
+      ...     lambda key: jnp.zeros(()), square, steps=fed.Steps(num_steps=1))
       >>> folder = tempfile.mkdtemp() + "/clients"
       >>> fed.write_clients(folder, [{"x": np.float32([x])} for x in (4, 0, 2)])
       >>> clients = fed.open_clients(folder)

@@ -1,10 +1,18 @@
 """Per-FedAvg: a shared initialization for one local adaptation step."""
 
+from typing import Unpack
+
 import jax
 import jax.numpy as jnp
+import optax
 
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import Client, shared
 
@@ -12,11 +20,11 @@ from jaxanon.federated.engine.personal import Client, shared
 def per_fedavg(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     num_clients,
     second_order: bool = True,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds Per-FedAvg: local SGD on the loss after one adaptation step.
 
@@ -32,14 +40,14 @@ def per_fedavg(
       num_clients: number of clients in the population.
       second_order: whether to differentiate through the adaptation. False uses the
         gradient at the adapted model (FO-MAML).
-      rounds: ``CohortConfig``; None is the default.
+      **options: see ``RoundOptions``.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState`` without personal state. Clients
       predict with the shared model after one step on all their rows.
 
     Raises:
-      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``RoundConfig`` and ``personal``.
 
     Example:
       With loss (w - x)²/2 and α = 0.5, adaptation halves the distance to 4, and the
@@ -48,7 +56,8 @@ def per_fedavg(
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = per_fedavg(
-      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=1)
+      ...     lambda key: jnp.zeros(()), square,
+      ...     steps=Steps(num_steps=1), num_clients=1)
       >>> state = algorithm.init(
       ...     jax.random.key(0), learning_rate=1.0, adaptation_learning_rate=0.5)
       >>> state, _ = algorithm.update(
@@ -62,6 +71,8 @@ def per_fedavg(
       with the Hessian on the adaptation batch.
     """
 
+    num_steps = steps.exact("per_fedavg")
+
     def adapt(client: Client, params, batch, real, key):
         _, grads = local.gradient(loss_fn, key, params, batch, real)
         if not second_order:
@@ -70,11 +81,13 @@ def per_fedavg(
 
     def train_fn(client):
         order_key, loss_key = jax.random.split(client.key)
+        optimizer = client.optimizer
         batch_of = local.batches(
             order_key, client.rows, client.mask, steps.batch_size, steps.shuffle
         )
 
-        def step(params, number):
+        def step(carry, number):
+            params, opt_state = carry
             adapt_key, query_key = jax.random.split(
                 jax.random.fold_in(loss_key, number)
             )
@@ -86,9 +99,12 @@ def per_fedavg(
                 return local.masked_mean(losses, real)
 
             loss, grads = jax.value_and_grad(query_loss)(params)
-            return scaled_step(params, client.hyper["learning_rate"], grads), loss
+            updates, opt_state = optimizer.update(grads, opt_state, params)
+            return (optax.apply_updates(params, updates), opt_state), loss
 
-        return jax.lax.scan(step, client.params, jnp.arange(steps.num_steps))
+        start = client.params, optimizer.init(client.params)
+        (params, _), losses = jax.lax.scan(step, start, jnp.arange(num_steps))
+        return params, losses
 
     def model(client):
         return adapt(client, client.params, client.rows, client.mask, client.key)
@@ -98,6 +114,6 @@ def per_fedavg(
         train_fn,
         num_clients=num_clients,
         hyper={"learning_rate": 0.1, "adaptation_learning_rate": 0.1},
-        rounds=rounds,
+        rounds=RoundConfig(**options),
         model_fn=model,
     )

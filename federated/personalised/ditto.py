@@ -1,9 +1,16 @@
 """Ditto: FedAvg with personal models, regularised towards the shared model."""
 
+from typing import Unpack
+
 import jax
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.personal import (
     Reply,
     choose_model,
@@ -16,11 +23,11 @@ from jaxanon.federated.engine.personal import (
 def ditto(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     personal_steps: Steps,
     num_clients,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds Ditto: clients train the shared model and a personal model.
 
@@ -36,20 +43,20 @@ def ditto(
       steps: ``Steps`` of the shared model.
       personal_steps: ``Steps`` of the personal model.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None is the default.
+      **options: see ``RoundOptions``.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds full models.
       Clients without rows predict with the shared model.
 
     Raises:
-      ValueError: same conditions as ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: same conditions as ``Steps``, ``RoundConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = ditto(
-      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1),
+      ...     lambda key: jnp.zeros(()), square, steps=Steps(num_steps=1),
       ...     personal_steps=Steps(num_steps=2), num_clients=2)
       >>> state = algorithm.init(
       ...     jax.random.key(0), learning_rate=0.5, proximal_weight=1.0)
@@ -89,5 +96,5 @@ def ditto(
         choose_model,
         num_clients=num_clients,
         hyper={"learning_rate": 0.1, "proximal_weight": 0.1},
-        rounds=rounds or CohortConfig(),
+        rounds=RoundConfig(**options),
     )._replace(init_new_client=lambda state, own: state.params)

@@ -1,12 +1,17 @@
 """FedMask: clients learn binary masks over fixed weights."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import importance
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
@@ -37,11 +42,11 @@ class Overlap(NamedTuple):
 def fedmask(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     masked_layers: tuple[str, ...],
     num_clients: int,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds FedMask: personal sub-networks of one fixed network.
 
@@ -72,7 +77,7 @@ def fedmask(
       steps: ``Steps`` of a client's masks in a round.
       masked_layers: names of the layers with masks; the paper uses the last layers.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None weights clients equally.
+      **options: see ``RoundOptions``; clients are weighted equally by default.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``: ``params`` is constant, ``own``
@@ -81,7 +86,7 @@ def fedmask(
 
     Raises:
       ValueError: for empty ``masked_layers``; also the conditions of ``Steps``,
-        ``CohortConfig`` and ``personal``. From ``init``, for an unknown layer.
+        ``RoundConfig`` and ``personal``. From ``init``, for an unknown layer.
 
     Example:
       The client at 0 prunes the weight of 2 in its first round.
@@ -89,7 +94,7 @@ def fedmask(
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"].sum() - x) ** 2
       >>> algorithm = fedmask(
-      ...     lambda key: {"w": jnp.array([2.0, 1.0])}, loss, Steps(num_steps=1),
+      ...     lambda key: {"w": jnp.array([2.0, 1.0])}, loss, steps=Steps(num_steps=1),
       ...     masked_layers=("w",), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.4)
       >>> clients = stack([jnp.array([3.0]), jnp.array([0.0])])
@@ -105,6 +110,8 @@ def fedmask(
     """
     if not masked_layers:
         raise ValueError("masked_layers must have at least one layer, got none.")
+    rounds = RoundConfig(**{"weighting": "clients"} | options)
+    rounds.reject("fedmask", "server_optimizer")
 
     def init(key):
         params = init_fn(key)
@@ -184,5 +191,7 @@ def fedmask(
         lambda client: weights(client, begun(client)),
         num_clients=num_clients,
         hyper={"learning_rate": 1.0, "certainty": 0.6},
-        rounds=rounds or CohortConfig(weighting="clients"),
+        rounds=RoundConfig(**{"weighting": "clients"} | options).reject(
+            "fedmask", "server_optimizer"
+        ),
     )

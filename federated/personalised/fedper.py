@@ -1,19 +1,31 @@
 """FedPer: shared base layers and personal layers."""
 
+from typing import Unpack
+
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
-from jaxanon.federated.engine.personal import partly_shared, train
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
+from jaxanon.federated.engine.personal import (
+    Layers,
+    merge_layers,
+    partly_shared,
+    train,
+)
 
 
 def fedper(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
-    personal_layers: tuple[str, ...],
+    steps: Steps,
+    personal_layers: Layers,
     num_clients,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds FedPer: clients train all layers, and the server averages shared layers.
 
@@ -21,18 +33,19 @@ def fedper(
     with none it is FedAvg.
 
     Args:
-      init_fn: ``key -> params``, a dict of layers.
+      init_fn: ``key -> params``, such as nested dicts of layers, or a module.
       loss_fn: see ``fedprox``.
       steps: ``Steps`` of a client in a round.
-      personal_layers: names of the personal layers.
+      personal_layers: names of the personal layers at any depth, such as Flax's
+        ``"Dense_0"``, or ``name -> bool``.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None is the default.
+      **options: see ``RoundOptions``.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds personal layers.
 
     Raises:
-      ValueError: under the conditions of ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: under the conditions of ``Steps``, ``RoundConfig`` and ``personal``.
         From ``init``, for an unknown layer.
 
     Example:
@@ -43,7 +56,8 @@ def fedper(
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
       >>> algorithm = fedper(
-      ...     zeros, loss, Steps(num_steps=1), personal_layers=("v",), num_clients=2)
+      ...     zeros, loss,
+      ...     steps=Steps(num_steps=1), personal_layers=("v",), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
@@ -56,7 +70,9 @@ def fedper(
     """
 
     def train_fn(client):
-        params, losses = train(client, loss_fn, client.params | client.own, steps)
+        params, losses = train(
+            client, loss_fn, merge_layers(client.params, client.own), steps
+        )
         return params, {"loss": jnp.mean(losses)}
 
     return partly_shared(
@@ -64,5 +80,5 @@ def fedper(
         train_fn,
         personal_layers=personal_layers,
         num_clients=num_clients,
-        rounds=rounds,
+        rounds=RoundConfig(**options),
     )

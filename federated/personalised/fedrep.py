@@ -1,21 +1,33 @@
 """FedRep: a shared representation with personal heads, trained in turn."""
 
+from typing import Unpack
+
 import jax
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
-from jaxanon.federated.engine.personal import partly_shared, train
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
+from jaxanon.federated.engine.personal import (
+    Layers,
+    merge_layers,
+    partly_shared,
+    train,
+)
 
 
 def fedrep(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
-    personal_layers: tuple[str, ...],
+    steps: Steps,
+    personal_layers: Layers,
     personal_steps: Steps,
     num_clients,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds FedRep: clients train personal layers first, then shared layers.
 
@@ -23,19 +35,19 @@ def fedrep(
     shared layers, and ``info["own loss"]`` that of the personal layers.
 
     Args:
-      init_fn: ``key -> params``, a dict of layers.
+      init_fn: ``key -> params``, such as nested dicts of layers, or a module.
       loss_fn: see ``fedprox``.
       steps: ``Steps`` of the shared layers.
-      personal_layers: names of the personal layers.
+      personal_layers: see ``fedper``.
       personal_steps: ``Steps`` of the personal layers.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None is the default.
+      **options: see ``RoundOptions``.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds personal layers.
 
     Raises:
-      ValueError: under the conditions of ``Steps``, ``CohortConfig`` and ``personal``.
+      ValueError: under the conditions of ``Steps``, ``RoundConfig`` and ``personal``.
         From ``init``, for an unknown layer.
 
     Example:
@@ -45,7 +57,7 @@ def fedrep(
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
       >>> algorithm = fedrep(
-      ...     zeros, loss, Steps(num_steps=1), personal_layers=("v",),
+      ...     zeros, loss, steps=Steps(num_steps=1), personal_layers=("v",),
       ...     personal_steps=Steps(num_steps=1), num_clients=1)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> state, _ = algorithm.update(
@@ -62,25 +74,27 @@ def fedrep(
         own_key, shared_key = jax.random.split(client.key)
         own, own_losses = train(
             client,
-            lambda own, batch, key: loss_fn(client.params | own, batch, key),
+            lambda own, batch, key: loss_fn(
+                merge_layers(client.params, own), batch, key
+            ),
             client.own,
             personal_steps,
             key=own_key,
         )
         shared, losses = train(
             client,
-            lambda shared, batch, key: loss_fn(shared | own, batch, key),
+            lambda shared, batch, key: loss_fn(merge_layers(shared, own), batch, key),
             client.params,
             steps,
             key=shared_key,
         )
         info = {"loss": jnp.mean(losses), "own loss": jnp.mean(own_losses)}
-        return shared | own, info
+        return merge_layers(shared, own), info
 
     return partly_shared(
         init_fn,
         train_fn,
         personal_layers=personal_layers,
         num_clients=num_clients,
-        rounds=rounds,
+        rounds=RoundConfig(**options),
     )

@@ -1,10 +1,18 @@
 """pFedMe: personal models from Moreau envelopes around the shared model."""
 
+from typing import Unpack
+
 import jax
 import jax.numpy as jnp
+import optax
 
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import (
     PersonalState,
@@ -18,11 +26,11 @@ from jaxanon.kernels.checks import whole
 def pfedme(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     personal_steps: int,
     num_clients,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds pFedMe: personal models near a local copy of the shared model.
 
@@ -41,7 +49,7 @@ def pfedme(
       steps: ``Steps``, R outer steps.
       personal_steps: K >= 1, inner steps of the personal model in each outer step.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None is the default.
+      **options: see ``RoundOptions``.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` holds full models.
@@ -50,13 +58,14 @@ def pfedme(
     Raises:
       TypeError: for ``personal_steps`` that is not an integer.
       ValueError: for ``personal_steps`` below 1; also the conditions of ``Steps``,
-        ``CohortConfig`` and ``personal``.
+        ``RoundConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = pfedme(
-      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), personal_steps=1,
+      ...     lambda key: jnp.zeros(()), square,
+      ...     steps=Steps(num_steps=1), personal_steps=1,
       ...     num_clients=1)
       >>> state = algorithm.init(
       ...     jax.random.key(0), learning_rate=0.5,
@@ -71,13 +80,14 @@ def pfedme(
       NeurIPS 2020, algorithm 1.
     """
     whole("personal_steps", personal_steps, least=1)
+    num_steps = steps.exact("pfedme")
 
     def init(key):
         params = init_fn(key)
         return params, params, None
 
     def client(client):
-        hyper = client.hyper
+        hyper, optimizer = client.hyper, client.optimizer
         order_key, loss_key = jax.random.split(client.key)
         batch_of = local.batches(
             order_key, client.rows, client.mask, steps.batch_size, steps.shuffle
@@ -88,21 +98,24 @@ def pfedme(
             batch, real = batch_of(step)
             key = jax.random.fold_in(loss_key, step)
 
-            def inner(own, number):
+            def inner(carry, number):
+                own, opt_state = carry
                 loss, grads = local.gradient(
                     loss_fn, jax.random.fold_in(key, number), own, batch, real
                 )
                 hold = lambda v, g, w: g + hyper["proximal_weight"] * (v - w)
                 direction = jax.tree.map(hold, own, grads, copy)
-                return scaled_step(own, hyper["learning_rate"], direction), loss
+                updates, opt_state = optimizer.update(direction, opt_state, own)
+                return (optax.apply_updates(own, updates), opt_state), loss
 
-            own, losses = jax.lax.scan(inner, copy, jnp.arange(personal_steps))
+            start = copy, optimizer.init(copy)
+            (own, _), losses = jax.lax.scan(inner, start, jnp.arange(personal_steps))
             apart = jax.tree.map(jnp.subtract, copy, own)
             length = hyper["server_learning_rate"] * hyper["proximal_weight"]
             return (scaled_step(copy, length, apart), own), jnp.mean(losses)
 
         (copy, own), losses = jax.lax.scan(
-            outer, (client.params, client.own), jnp.arange(steps.num_steps)
+            outer, (client.params, client.own), jnp.arange(num_steps)
         )
         return Reply(copy, own, {"loss": jnp.mean(losses)})
 
@@ -124,5 +137,5 @@ def pfedme(
             "proximal_weight": 1.0,
             "mix": 1.0,
         },
-        rounds=rounds or CohortConfig(),
+        rounds=RoundConfig(**options),
     )._replace(init_new_client=lambda state, own: state.params)

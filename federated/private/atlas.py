@@ -1,12 +1,18 @@
 """Atlas: personal models with shared layers and noise chosen by layer importance."""
 
 import functools
+from typing import Unpack
 
 import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import importance
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundConfig,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.personal import PersonalState, personal, train
 from jaxanon.federated.private import atlas_rounds
 from jaxanon.federated.private.atlas_rounds import AtlasClientState, Settings, begun
@@ -23,8 +29,8 @@ HYPER = {
 def atlas(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     num_clients: int,
     lots: PoissonSampling | None = None,
     privacy_unit: str = "example",
@@ -36,7 +42,7 @@ def atlas(
     max_layers: int | None = None,
     send_slots: int | None = None,
     finetune_steps: Steps | None = None,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds Atlas: personal models of shared and personal layers, chosen by masks.
 
@@ -111,8 +117,8 @@ def atlas(
         None sends a client's layers and scores as one message.
       finetune_steps: ``Steps`` of local fine-tuning before prediction, without noise.
         The result is never sent or used in training.
-      rounds: ``CohortConfig``; None weights clients equally, because numbers of rows
-        are private.
+      **options: see ``RoundOptions``. Clients are weighted equally, because numbers
+        of rows are private.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` is ``AtlasClientState``.
@@ -130,7 +136,7 @@ def atlas(
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
-      >>> algorithm = atlas(zeros, loss, Steps(num_steps=1), num_clients=2)
+      >>> algorithm = atlas(zeros, loss, steps=Steps(num_steps=1), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, info = algorithm.update(jax.random.key(1), state, clients)
@@ -154,7 +160,11 @@ def atlas(
         max_layers=max_layers,
         send_slots=send_slots,
     )
+    steps.exact("atlas")
     private = lots is not None or privacy_unit == "client"
+    rounds = RoundConfig(**{"weighting": "clients"} | options)
+    if private:
+        rounds = alike(options)
     of_round = {
         "example": atlas_rounds.of_examples,
         "client": atlas_rounds.of_client,
@@ -193,9 +203,7 @@ def atlas(
         model,
         num_clients=num_clients,
         hyper=HYPER,
-        rounds=alike(rounds)
-        if private
-        else rounds or CohortConfig(weighting="clients"),
+        rounds=rounds.reject("atlas", "client_optimizer"),
         alone_fn=functools.partial(atlas_rounds.alone, settings),
         example_bytes_fn=example_bytes_fn,
         direction_fn=_direction,

@@ -5,7 +5,14 @@ import jax.numpy as jnp
 
 from jaxanon import kernels
 from jaxanon.federated.engine import layout as layouts
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Steps, hyper_arrays
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    Steps,
+    arrays_of,
+    hyper_arrays,
+    hyper_of,
+    server_step,
+)
 from jaxanon.federated.engine.hyper import in_range
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import Client, PersonalState, train
@@ -16,10 +23,12 @@ from jaxanon.privacy.poisson_sampling import PoissonSampling
 def dp_fedavg(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     cohorts: PoissonSampling,
     count_stddev: float,
+    client_optimizer=None,
+    server_optimizer=None,
     layout: layouts.Layout | None = None,
 ) -> FederatedAlgorithm:
     """Builds DP-FedAvg: central differential privacy of clients with a trusted server.
@@ -40,6 +49,9 @@ def dp_fedavg(
       cohorts: ``PoissonSampling`` of clients.
       count_stddev: standard deviation > 0 of the count's noise, in clients. The paper
         uses ``cohorts.expected_batch_size / 20``.
+      client_optimizer: see ``RoundConfig``. Changes are clipped after it.
+      server_optimizer: Optax transformation of the noisy mean change, such as
+        ``optax.adam(1e-2)``; ``server_learning_rate`` is then not used. None is SGD.
       layout: ``Layout``; None is ``default_layout``. It affects only speed.
 
     Returns:
@@ -57,7 +69,8 @@ def dp_fedavg(
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = dp_fedavg(
-      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), count_stddev=1e-3,
+      ...     lambda key: jnp.zeros(()), square,
+      ...     steps=Steps(num_steps=1), count_stddev=1e-3,
       ...     cohorts=PoissonSampling(
       ...         sampling_probability=1.0, expected_batch_size=2.0, max_examples=2))
       >>> state = algorithm.init(
@@ -79,6 +92,7 @@ def dp_fedavg(
         **{"learning_rate": 0.1, "server_learning_rate": 1.0, "noise_multiplier": 1.0},
         **{"clip_norm": 1.0, "quantile": 0.5, "norm_learning_rate": 0.2},
     }
+    defaults = hyper_of(defaults, client_optimizer)
 
     def init(key, **values):
         in_range(values)
@@ -86,9 +100,12 @@ def dp_fedavg(
         # Raises an error if the counts exceed the budget.
         kernels.noise_multiplier_with_counts(given["noise_multiplier"], count_stddev)
         arrays = hyper_arrays(defaults, values)
-        # Copied, because ``simulate`` donates them and they may be the caller's.
-        params, norm = jax.tree.map(jnp.copy, (init_fn(key), arrays["clip_norm"]))
-        return PersonalState(jnp.zeros((), jnp.int32), params, None, norm, arrays)
+        params, norm = arrays_of(init_fn(key)), jnp.copy(arrays["clip_norm"])
+        opt_state = server_optimizer and server_optimizer.init(params)
+        return PersonalState(
+            *(jnp.zeros((), jnp.int32), params, None, norm, arrays),
+            opt_state=opt_state,
+        )
 
     def update(key, state, clients):
         hyper, max_norm = state.hyper, state.server
@@ -100,7 +117,8 @@ def dp_fedavg(
             rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)
             own_key = jax.random.fold_in(client_key, client)
             seen = (own_key, state.params, None, None, rows, clients.mask[client])
-            trained, losses = train(Client(*seen, hyper), loss_fn, state.params, steps)
+            seen = Client(*seen, hyper, client_optimizer)
+            trained, losses = train(seen, loss_fn, state.params, steps)
             move = jax.tree.map(jnp.subtract, state.params, trained)
             row = jax.tree.map(lambda leaf: leaf[None], move)
             clipped = kernels.clipped_sum(row, max_norm).value
@@ -129,15 +147,19 @@ def dp_fedavg(
             expected_rows=cohorts.expected_batch_size,
             weights=weights,
         )
-        params = scaled_step(
-            state.params,
-            hyper["server_learning_rate"] / cohorts.expected_batch_size,
-            noisy,
-        )
+        expected, opt_state = cohorts.expected_batch_size, state.opt_state
+        if server_optimizer is None:
+            rate = hyper["server_learning_rate"] / expected
+            params = scaled_step(state.params, rate, noisy)
+        else:
+            mean = jax.tree.map(lambda g: g / expected, noisy)
+            params, opt_state = server_step(
+                server_optimizer, mean, opt_state, state.params
+            )
         info = layouts.divide(info, jnp.sum(weights)) | {"clip_norm": max_norm}
-        return (
-            state._replace(round=state.round + 1, params=params, server=next_norm),
-            info,
+        after = state._replace(
+            round=state.round + 1, params=params, server=next_norm, opt_state=opt_state
         )
+        return after, info
 
     return FederatedAlgorithm(init, update)

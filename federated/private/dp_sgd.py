@@ -1,16 +1,24 @@
 """DP-SGD steps of a client: Poisson sampling, clipping and noise."""
 
+import fractions
+import math
+
 import jax
 import jax.numpy as jnp
+import optax
 
 from jaxanon import kernels
-from jaxanon.federated.engine.algorithm import CohortConfig
+from jaxanon.federated.engine.algorithm import RoundConfig, RoundOptions
+from jaxanon.federated.engine.local import optimizer_of
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
 def poisson_sample(key, mask, lots: PoissonSampling):
     """Samples the rows of a step.
+
+    A row is drawn if 64 random bits are below ``floor(2^64 q)``, so its probability
+    is at most q, and lower by less than 2^-64.
 
     Args:
       key: typed PRNG key.
@@ -38,12 +46,38 @@ def poisson_sample(key, mask, lots: PoissonSampling):
             f"mask must have at most max_examples = {lots.max_examples} entries, got "
             f"{len(mask)}; increase max_examples or remove padding."
         )
-    draws = jax.random.uniform(key, mask.shape)
-    draws = jnp.where(mask, draws, jnp.inf)
+    words = jax.random.bits(key, (2, *mask.shape), jnp.uint32)
+    drawn = mask & below_probability(words, lots.sampling_probability)
     capacity = min(lots.largest, len(mask))
-    # The smallest draws below q are a data-independent sample of the selected rows.
-    index = jnp.argsort(draws)[:capacity].astype(jnp.int32)
-    return index, draws[index] < lots.sampling_probability
+    # The smallest draws are a data-independent sample of the drawn rows.
+    last = jnp.uint32(1 << 31)
+    order = jnp.where(drawn, words[0] >> 1, last)
+    index = jnp.argsort(order)[:capacity].astype(jnp.int32)
+    return index, drawn[index]
+
+
+def below_probability(words, probability: float):
+    """Returns whether 64 random bits are below a probability, as a fraction of 2^64.
+
+    Args:
+      words: ``uint32[2, ...]``, the upper and lower words.
+      probability: q in [0, 1], a Python float.
+
+    Returns:
+      ``bool[...]``; True for ``floor(2^64 q)`` of the 2^64 pairs of words.
+
+    Example:
+      >>> words = jnp.array([[0, 1, 1], [7, 0, 7]], jnp.uint32)
+      >>> below_probability(words, (2**32 + 7) / 2**64)
+      Array([ True,  True, False], dtype=bool)
+    """
+    high, low = divmod(
+        math.floor(fractions.Fraction(float(probability)) * 2**64), 2**32
+    )
+    if high >= 2**32:
+        return jnp.ones(words.shape[1:], bool)
+    high, low = jnp.uint32(high), jnp.uint32(low)
+    return (words[0] < high) | ((words[0] == high) & (words[1] < low))
 
 
 def step_keys(key, number):
@@ -107,11 +141,12 @@ def local_dp_sgd(
     mask,
     *,
     lots: PoissonSampling,
-    learning_rate,
+    learning_rate=None,
     num_steps: int,
     clip_norms,
     noise_multipliers,
     groups=None,
+    optimizer=None,
 ):
     """Takes DP-SGD steps on one client's rows.
 
@@ -127,11 +162,13 @@ def local_dp_sgd(
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
       lots: ``PoissonSampling``.
-      learning_rate: ``float[]``. May be traced.
+      learning_rate: ``float[]`` of SGD. May be traced; not used with ``optimizer``.
       num_steps: Python int >= 1.
       clip_norms, groups: see ``jaxanon.kernels.clipped_gradient_sum``.
       noise_multipliers: see ``jaxanon.kernels.add_noise_to_sum``; 0 adds no noise and
         gives no guarantee.
+      optimizer: Optax transformation of the noisy mean gradient; None is SGD. It
+        processes released values only, so the guarantee is the same.
 
     Returns:
       The trained params, and the mean loss of each batch before its step,
@@ -159,36 +196,38 @@ def local_dp_sgd(
       Atlas, equation 3.4.
     """
     whole("num_steps", num_steps, least=1)
+    optimizer = optimizer or optimizer_of(None, {"learning_rate": learning_rate})
 
-    def step(params, number):
+    def step(carry, number):
+        params, opt_state = carry
         lot_key, noise_key = step_keys(key, number)
         total, loss = clipped_lot(
             loss_fn, lot_key, params, rows, mask, lots, clip_norms, groups
         )
         noisy = kernels.add_noise_to_sum(noise_key, total, noise_multipliers)
-        down = lambda p, g: (
-            p - (learning_rate * g / lots.expected_batch_size).astype(p.dtype)
-        )
-        return jax.tree.map(down, params, noisy), loss
+        mean = jax.tree.map(lambda g: g / lots.expected_batch_size, noisy)
+        updates, opt_state = optimizer.update(mean, opt_state, params)
+        return (optax.apply_updates(params, updates), opt_state), loss
 
-    return jax.lax.scan(step, params, jnp.arange(num_steps))
+    start = params, optimizer.init(params)
+    (params, _), losses = jax.lax.scan(step, start, jnp.arange(num_steps))
+    return params, losses
 
 
-def alike(rounds: CohortConfig | None) -> CohortConfig:
+def alike(options: RoundOptions) -> RoundConfig:
     """Returns a config with equal client weights, which hides numbers of rows.
 
     Args:
-      rounds: ``CohortConfig``; None is the default.
+      options: see ``RoundConfig``.
 
     Raises:
       ValueError: if clients are weighted by their rows.
 
     Example:
-      >>> alike(None).weighting
+      >>> alike({}).weighting
       'clients'
     """
-    if rounds is None:
-        return CohortConfig(weighting="clients")
+    rounds = RoundConfig(**{"weighting": "clients"} | options)
     if rounds.weighting != "clients":
         raise ValueError(
             f"weighting must be 'clients', got {rounds.weighting!r}; weights would "

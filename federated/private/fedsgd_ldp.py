@@ -1,11 +1,15 @@
 """FedSGD-LDP: local DP-SGD on clients and averaging on the server."""
 
 import functools
+from typing import Unpack
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.personal import shared
 from jaxanon.federated.private.dp_sgd import alike, local_dp_sgd, lot_bytes
-from jaxanon.kernels.checks import whole
 from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
@@ -13,10 +17,10 @@ def fedsgd_ldp(
     init_fn,
     loss_fn,
     *,
+    steps: Steps,
     lots: PoissonSampling,
-    num_steps: int,
     num_clients: int,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds FedSGD-LDP: DP-SGD with flat clipping on every client.
 
@@ -31,18 +35,17 @@ def fedsgd_ldp(
       loss_fn: ``(params, batch, key) -> float[B]``; each loss must depend on its row
         only.
       lots: ``PoissonSampling``. It is the same for all clients.
-      num_steps: noisy steps of a client in a round, >= 1.
+      steps: ``Steps`` of a client in a round; only ``num_steps`` is used.
       num_clients: number of clients in the population.
-      rounds: ``CohortConfig``; None weights clients equally, because numbers of rows
-        are private.
+      **options: see ``RoundOptions``. Clients are weighted equally, because numbers
+        of rows are private.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState`` without personal state.
 
     Raises:
-      TypeError: for ``num_steps`` that is not an integer.
-      ValueError: for ``num_steps`` below 1; also the conditions of ``PoissonSampling``
-        and ``personal``.
+      ValueError: for ``steps`` without ``num_steps``; also the conditions of ``Steps``,
+        ``PoissonSampling`` and ``personal``.
 
     Example:
       >>> import jax
@@ -50,7 +53,8 @@ def fedsgd_ldp(
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fedsgd_ldp(
-      ...     lambda key: jnp.zeros(()), square, num_steps=1, num_clients=2,
+      ...     lambda key: jnp.zeros(()), square,
+      ...     steps=Steps(num_steps=1), num_clients=2,
       ...     lots=PoissonSampling(
       ...         sampling_probability=1.0, expected_batch_size=1.0, max_examples=1))
       >>> state = algorithm.init(
@@ -63,7 +67,7 @@ def fedsgd_ldp(
       Truex et al., LDP-Fed, EdgeSys 2020, with the Gaussian mechanism per example of
       Atlas's baseline; Abadi et al., CCS 2016.
     """
-    whole("num_steps", num_steps, least=1)
+    num_steps = steps.exact("fedsgd_ldp")
 
     def train_fn(client):
         return local_dp_sgd(
@@ -73,7 +77,7 @@ def fedsgd_ldp(
             client.rows,
             client.mask,
             lots=lots,
-            learning_rate=client.hyper["learning_rate"],
+            optimizer=client.optimizer,
             num_steps=num_steps,
             clip_norms=client.hyper["clip_norm"],
             noise_multipliers=client.hyper["noise_multiplier"],
@@ -84,6 +88,6 @@ def fedsgd_ldp(
         train_fn,
         num_clients=num_clients,
         hyper={"learning_rate": 0.1, "clip_norm": 1.0, "noise_multiplier": 1.0},
-        rounds=alike(rounds),
+        rounds=alike(options),
         example_bytes_fn=functools.partial(lot_bytes, loss_fn, lots=lots),
     )

@@ -1,12 +1,17 @@
 """LDP-FL: clients send one of two values for each weight."""
 
 import math
+from typing import Unpack
 
 import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import layout as layouts
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundOptions,
+    Steps,
+)
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import replace_params, shared, train
 from jaxanon.federated.private.dp_sgd import alike
@@ -63,12 +68,12 @@ def _chances(places, epsilon):
 def ldp_fl(
     init_fn,
     loss_fn,
-    steps: Steps,
     *,
+    steps: Steps,
     radii,
     num_clients: int,
     cut_mean: bool = True,
-    rounds: CohortConfig | None = None,
+    **options: Unpack[RoundOptions],
 ) -> FederatedAlgorithm:
     """Builds LDP-FL: SGD within the layers' ranges, and messages from ``two_points``.
 
@@ -91,8 +96,8 @@ def ldp_fl(
       cut_mean: whether the server clips the mean to the layer's range. This
         post-processing never increases the error. The paper uses the unclipped mean,
         which is far outside the range for small ε.
-      rounds: ``CohortConfig``; None weights clients equally, because numbers of rows
-        are private.
+      **options: see ``RoundOptions``. Clients are weighted equally, because numbers
+        of rows are private.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState`` without personal state.
@@ -105,7 +110,8 @@ def ldp_fl(
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"] - x) ** 2
       >>> algorithm = ldp_fl(
-      ...     lambda key: {"w": jnp.zeros(())}, loss, Steps(num_steps=1), radii=2.0,
+      ...     lambda key: {"w": jnp.zeros(())}, loss,
+      ...     steps=Steps(num_steps=1), radii=2.0,
       ...     num_clients=1)
       >>> state = algorithm.init(
       ...     jax.random.key(0), learning_rate=0.5, weight_epsilon=50.0)
@@ -175,7 +181,7 @@ def ldp_fl(
         train_fn,
         num_clients=num_clients,
         hyper={"learning_rate": 0.1, "weight_epsilon": 1.0},
-        rounds=alike(rounds),
+        rounds=alike(options).reject("ldp_fl", "client_optimizer"),
         server_fn=server,
         traffic_fn=_traffic,
     )

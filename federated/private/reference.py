@@ -4,6 +4,7 @@ Samples and noise use the keys of the fast versions. Examples, weights and clien
 processed one by one.
 """
 
+import fractions
 import math
 
 import jax
@@ -19,6 +20,15 @@ from jaxanon.federated.engine.reference import (
     train_client,
 )
 from jaxanon.federated.private.dp_sgd import step_keys
+
+
+def _fractions(key, num):
+    """Returns exact draws in [0, 1) of 64 bits each."""
+    high, low = jax.random.bits(key, (2, num), jnp.uint32)
+    return [
+        fractions.Fraction((int(a) << 32) | int(b), 2**64)
+        for a, b in zip(high, low, strict=True)
+    ]
 
 
 def fedsgd_ldp(
@@ -42,7 +52,7 @@ def fedsgd_ldp(
             mine = params
             for step in range(num_steps):
                 (lot_key, loss_key), noise_key = step_keys(own_key, step)
-                draws = jax.random.uniform(lot_key, clients.mask[c].shape)
+                draws = _fractions(lot_key, len(clients.mask[c]))
                 total = jax.tree.map(jnp.zeros_like, params)
                 for i, draw in enumerate(draws):
                     if not (clients.mask[c, i] and draw < sampling_probability):
@@ -141,7 +151,7 @@ def dp_fedavg(
     for t in range(num_rounds):
         keys = jax.random.split(jax.random.fold_in(key, t), 4)
         cohort_key, client_key, noise_key, count_key = (keys[i] for i in range(4))
-        draws = jax.random.uniform(cohort_key, (len(clients.mask),))
+        draws = _fractions(cohort_key, len(clients.mask))
         total, within = jax.tree.map(jnp.zeros_like, params), 0.0
         for c, draw in enumerate(draws):
             rows, size = real_rows(clients, c)

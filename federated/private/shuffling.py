@@ -115,7 +115,7 @@ def simulate_observed_shuffled(
       >>> from jaxanon import federated as fed
       >>> loss = lambda p, x, key: 0.5 * (p["w"] - x) ** 2
       >>> algorithm = fed.atlas(
-      ...     lambda key: {"w": jnp.zeros(())}, loss, fed.Steps(num_steps=1),
+      ...     lambda key: {"w": jnp.zeros(())}, loss, steps=fed.Steps(num_steps=1),
       ...     num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=0.5)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])

@@ -242,7 +242,7 @@ def atlas(spec, config) -> Method:
     algorithm = federated.atlas(
         network.init,
         loss_of(network, spec),
-        steps_of(config),
+        steps=steps_of(config),
         num_clients=spec.num_classes("subject"),
         lots=None if guarantee is None else guarantee.lots,
         privacy_unit="example" if guarantee is None else config.privacy_unit,
@@ -256,7 +256,7 @@ def atlas(spec, config) -> Method:
         finetune_steps=steps_of(config, config.finetune_steps)
         if config.finetune_steps
         else None,
-        rounds=rounds_of(spec, config, "clients"),
+        **rounds_of(spec, config, "clients"),
     )
     names = (*STEP, "mask_learning_rate", "threshold", "first_score", "clip_norm")
     names += ("finetune_learning_rate", "score_norm")

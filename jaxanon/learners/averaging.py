@@ -22,8 +22,9 @@ def fedavg(spec, config, weighting="rows") -> Method:
     algorithm = federated.fedavg(
         network.init,
         loss_of(network, spec),
-        num_steps=config.local_steps,
-        batch_size=config.batch_size,
+        steps=federated.Steps(
+            num_steps=config.local_steps, batch_size=config.batch_size
+        ),
         cohort_size=cohort_size(config, spec.num_classes("subject")),
         weighting=weighting,
     )
@@ -36,8 +37,9 @@ def centralized(spec, config) -> Method:
     algorithm = federated.fedavg(
         network.init,
         loss_of(network, spec),
-        num_steps=config.local_steps,
-        batch_size=config.batch_size,
+        steps=federated.Steps(
+            num_steps=config.local_steps, batch_size=config.batch_size
+        ),
     )
     return learner("centralized", spec, config, algorithm, network, STEP, pooled=True)
 

@@ -92,7 +92,7 @@ def centralized_clustering(spec, config) -> Method:
     algorithm = federated.centralized_clustering(
         network.init,
         loss_of(network, spec),
-        steps_of(config),
+        steps=steps_of(config),
         num_clients=spec.num_classes("subject"),
         num_clusters=config.clusters,
         features_fn=_statistics if config.by == "windows" else None,

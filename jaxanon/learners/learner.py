@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from jaxanon.core.method import Federation, Method, Prediction, Schedule
-from jaxanon.federated import CohortConfig, FederatedAlgorithm, Population, Steps
+from jaxanon.federated import FederatedAlgorithm, Population, Steps
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import KINDS, Predictor, add_embedding, predictor
@@ -214,29 +214,29 @@ def steps_of(config, num_steps: int | None = None) -> Steps:
     Example:
       >>> from jaxanon.learners.learner import LearnerConfig
       >>> steps_of(LearnerConfig(batch_size=8), 3)
-      Steps(num_steps=3, batch_size=8, shuffle=True)
+      Steps(num_steps=3, num_epochs=None, batch_size=8, shuffle=True)
     """
     num_steps = config.local_steps if num_steps is None else num_steps
     return Steps(num_steps=num_steps, batch_size=config.batch_size)
 
 
-def rounds_of(spec, config, weighting: str) -> CohortConfig:
-    """Returns the cohort of a round.
+def rounds_of(spec, config, weighting: str) -> dict:
+    """Returns the options of a round: cohort size and weighting.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       config: ``LearnerConfig``.
-      weighting: weighting of ``CohortConfig``.
+      weighting: weighting of ``RoundConfig``.
 
     Example:
       >>> from jaxanon.datasets import load
       >>> from jaxanon.learners.learner import LearnerConfig
       >>> spec = load("smartwatch").spec  # of ten people
-      >>> rounds_of(spec, LearnerConfig(client_fraction=0.3), "rows").cohort_size
-      3
+      >>> rounds_of(spec, LearnerConfig(client_fraction=0.3), "rows")
+      {'cohort_size': 3, 'weighting': 'rows'}
     """
     size = cohort_size(config, spec.num_classes("subject"))
-    return CohortConfig(cohort_size=size, weighting=weighting)
+    return {"cohort_size": size, "weighting": weighting}
 
 
 def personal_learner(
@@ -248,9 +248,9 @@ def personal_learner(
       name: name of the learner.
       spec: ``jaxanon.datasets.Spec``.
       config: ``LearnerConfig``.
-      make: ``(init_fn, loss_fn, steps, *, num_clients, rounds, **more) -> algorithm``.
+      make: ``(init_fn, loss_fn, *, steps, num_clients, **options) -> algorithm``.
       hyper: names of the settings that are hyper-parameters.
-      weighting: weighting of ``CohortConfig``.
+      weighting: weighting of ``RoundConfig``.
       **more: further arguments of ``make``.
 
     Example:
@@ -266,9 +266,9 @@ def personal_learner(
     algorithm = make(
         network.init,
         loss_of(network, spec),
-        steps_of(config),
+        steps=steps_of(config),
         num_clients=spec.num_classes("subject"),
-        rounds=rounds_of(spec, config, weighting),
+        **rounds_of(spec, config, weighting),
         **more,
     )
     return learner(name, spec, config, algorithm, network, hyper)

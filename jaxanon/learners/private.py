@@ -31,9 +31,9 @@ def fedsgd_ldp(spec, config) -> Method:
         network.init,
         loss_of(network, spec),
         lots=noise.lots,
-        num_steps=config.local_steps,
+        steps=federated.Steps(num_steps=config.local_steps),
         num_clients=spec.num_classes("subject"),
-        rounds=rounds_of(spec, config, "clients"),
+        **rounds_of(spec, config, "clients"),
     )
     return learner(
         "fedsgd_ldp",
@@ -103,11 +103,11 @@ def ldp_fl(spec, config) -> Method:
     algorithm = federated.ldp_fl(
         network.init,
         loss_of(network, spec),
-        steps_of(config),
+        steps=steps_of(config),
         radii=radii,
         num_clients=spec.num_classes("subject"),
         cut_mean=config.cut_mean,
-        rounds=rounds_of(spec, config, "clients"),
+        **rounds_of(spec, config, "clients"),
     )
     return learner(
         "ldp_fl",
@@ -131,7 +131,7 @@ def dp_fedavg(spec, config) -> Method:
     algorithm = federated.dp_fedavg(
         network.init,
         loss_of(network, spec),
-        steps_of(config),
+        steps=steps_of(config),
         cohorts=noise.lots,
         count_stddev=count_stddev(config, multiplier),
     )

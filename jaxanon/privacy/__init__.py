@@ -21,12 +21,15 @@ from jaxanon.privacy.layer_noise import (
     layer_noise_multipliers,
     noise_multiplier_of_layers,
 )
+from jaxanon.privacy.optax_dp import clipped_grad, dp_aggregate
 from jaxanon.privacy.sampled_gaussian import SampledGaussian
 
 __all__ = [
     "ACCOUNTANTS",
     "READINGS",
     "SampledGaussian",
+    "clipped_grad",
+    "dp_aggregate",
     "epsilon_per_hour",
     "epsilon_spent",
     "feature_error",

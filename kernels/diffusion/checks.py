@@ -68,6 +68,20 @@ def levels(steps, num_steps):
     return step_number("steps", steps, num_steps)
 
 
+def determined(schedule, steps, prediction):
+    """Raises if a noise prediction says nothing about the data at the first step."""
+    known, signal = host_values(steps), schedule.signal
+    on_device = isinstance(signal, jax.core.Tracer) or signal.ndim != 1
+    if prediction != "noise" or known is None or on_device:
+        return
+    if np.asarray(signal)[known[0]] == 0:
+        raise ValueError(
+            "prediction must be 'v' or 'x0' for a sample that starts at step "
+            f"{known[0]}, where the schedule has no signal, got 'noise'; such a "
+            "network does not determine the data there."
+        )
+
+
 def one_step(name, t, num_steps):
     """Returns a single checked step as int32."""
     t = step_number(name, t, num_steps)

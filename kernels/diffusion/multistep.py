@@ -39,8 +39,9 @@ def dpm_solver_sample(
       Lu et al., DPM-Solver++, 2022, algorithm 2.
     """
     checks.alike(x=x)
-    x = jnp.asarray(x)
+    x, given = jnp.asarray(x), steps
     steps = checks.levels(steps, schedule.num_steps)
+    checks.determined(schedule, given, prediction)
     t, to = steps[:-1], steps[1:]
     wide = coefficients.widest(x)
     move = coefficients.of_step(

@@ -72,7 +72,8 @@ def ddim_sample(
 
     Raises:
       ValueError: for steps that increase or leave [0, T], an ``eta`` outside [0, 1], an
-        unknown prediction, or an output of another shape than ``x``.
+        unknown prediction, a prediction of noise from a step without signal, or an
+        output of another shape than ``x``.
       TypeError: for a key that is not typed, or numbers of the wrong kind.
 
     Example:
@@ -127,8 +128,9 @@ def _sample(denoise_fn, key, schedule, x, steps, prediction, weights_fn, fresh):
     """Scans over the steps with weights computed beforehand for all steps."""
     checks.one_key(key)
     checks.alike(x=x)
-    x = jnp.asarray(x)
+    x, given = jnp.asarray(x), steps
     steps = checks.levels(steps, schedule.num_steps)
+    checks.determined(schedule, given, prediction)
     t, to = steps[:-1], steps[1:]
     wide = coefficients.widest(x)
     weights = coefficients.of_step(schedule, t, to, prediction, weights_fn(t, to))

@@ -9,7 +9,7 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.attacks import auditing
-from jaxanon.federated import CohortConfig, PoissonSampling, Steps
+from jaxanon.federated import PoissonSampling, Steps
 from jaxanon.federated.engine import local
 from jaxanon.federated.engine.personal import Reply, personal, replace_params
 from jaxanon.privacy import epsilon_spent, noise_multiplier_of_layers
@@ -21,7 +21,6 @@ EVERY = PoissonSampling(
 SOME = PoissonSampling(
     sampling_probability=0.4, expected_batch_size=1.0, max_examples=2
 )
-ALIKE = CohortConfig(weighting="clients")
 
 
 def loss_fn(params, x, key):
@@ -40,13 +39,19 @@ def population():
 
 def fedsgd_ldp(lots, num_steps):
     return federated.fedsgd_ldp(
-        init_fn, loss_fn, lots=lots, num_steps=num_steps, num_clients=2
+        init_fn,
+        loss_fn,
+        lots=lots,
+        steps=federated.Steps(num_steps=num_steps),
+        num_clients=2,
     )
 
 
 def atlas(lots, num_steps, **options):
     steps = Steps(num_steps=num_steps)
-    return federated.atlas(init_fn, loss_fn, steps, lots=lots, num_clients=2, **options)
+    return federated.atlas(
+        init_fn, loss_fn, steps=steps, lots=lots, num_clients=2, **options
+    )
 
 
 def found(algorithm, num_rounds, messages="params", view="each", runs=RUNS, **hyper):
@@ -169,7 +174,7 @@ def test_a_client_that_clips_its_mean_and_not_its_examples_is_caught():
         lambda client: client.params,
         num_clients=2,
         hyper={},
-        rounds=ALIKE,
+        weighting="clients",
     )
     assert found(broken, 1, runs=4_000) > accounted(1.0)
 
@@ -191,7 +196,7 @@ def test_fedavg_tells_all_by_its_updates_and_by_its_models_outputs():
         return -jnp.take_along_axis(odds, batch["y"][:, None], axis=1)[:, 0]
 
     algorithm = federated.fedavg(
-        lambda key: {"w": jnp.zeros((3, 2))}, loss, num_steps=3
+        lambda key: {"w": jnp.zeros((3, 2))}, loss, steps=federated.Steps(num_steps=3)
     )
     x = jax.random.normal(jax.random.key(5), (6, 3))
     y = jnp.array([0, 1, 0, 1, 0, 1])

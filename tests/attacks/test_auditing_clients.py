@@ -51,7 +51,7 @@ def spent(*multipliers):
 def test_a_client_of_atlas_loses_what_half_its_multiplier_is_worth():
     """The loss exceeds that of the whole multiplier at one clip norm apart."""
     algorithm = federated.atlas(
-        init_fn, loss_fn, ONE, num_clients=1, privacy_unit="client"
+        init_fn, loss_fn, steps=ONE, num_clients=1, privacy_unit="client"
     )
     hyper = {"noise_multiplier": 1.0, "mask_learning_rate": 0.0}
     once, counted = seen(algorithm, opposite(), "layers", **hyper)
@@ -62,7 +62,9 @@ def test_a_client_of_atlas_loses_what_half_its_multiplier_is_worth():
 def test_released_scores_are_seen_and_count():
     """Almost noiseless scores reveal what the noise on updates hides."""
     algorithm = federated.atlas(
-        *(init_fn, loss_fn, ONE),
+        init_fn,
+        loss_fn,
+        steps=ONE,
         num_clients=1,
         privacy_unit="client",
         scores="released",
@@ -76,7 +78,7 @@ def test_released_scores_are_seen_and_count():
 
 
 def test_every_weight_of_ldp_fl_costs_its_epsilon():
-    algorithm = federated.ldp_fl(init_fn, loss_fn, ONE, radii=1.0, num_clients=1)
+    algorithm = federated.ldp_fl(init_fn, loss_fn, steps=ONE, radii=1.0, num_clients=1)
     once, counted = seen(algorithm, opposite(), "params", weight_epsilon=1.0)
     assert once.shape == (2,)
     assert 2.5 < counted <= responses_spent(1.0, 3, DELTA) <= 3.0
@@ -89,7 +91,7 @@ def test_every_weight_of_ldp_fl_costs_its_epsilon():
 def test_counts_of_dp_fedavg_are_released_too(noise_multiplier, count_stddev, holds):
     """Sums have noise of at least their clip norm, and counts have none accounted."""
     algorithm = federated.dp_fedavg(
-        init_fn, loss_fn, ONE, cohorts=EVERY, count_stddev=count_stddev
+        init_fn, loss_fn, steps=ONE, cohorts=EVERY, count_stddev=count_stddev
     )
     there = federated.stack([jnp.array([9.0]), jnp.zeros(1)])
     worlds = [there._replace(mask=there.mask.at[0].set(False)), there]
@@ -100,7 +102,7 @@ def test_counts_of_dp_fedavg_are_released_too(noise_multiplier, count_stddev, ho
 
 
 def test_says_what_was_wrong():
-    algorithm = federated.ldp_fl(init_fn, loss_fn, ONE, radii=1.0, num_clients=1)
+    algorithm = federated.ldp_fl(init_fn, loss_fn, steps=ONE, radii=1.0, num_clients=1)
     state, worlds = algorithm.init(jax.random.key(0)), opposite()
     with pytest.raises(ValueError, match="sees must be one of .* got 'moves'"):
         auditing.client_observer(algorithm, state, worlds, num_rounds=1, sees="moves")

@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 from numpy_rounds import KEPT, SENT, descended, less, sum_of
 
 from jaxanon import federated as fed
-from jaxanon.federated import CohortConfig
 
 EACH = pytest.mark.parametrize("name", NAMES)
 
@@ -34,8 +33,7 @@ def compiled(name, cohort_size=None):
     """Returns ``(init, update, models)``, compiled once for all examples."""
     more = {}
     if cohort_size:
-        own = {"cohort_size": cohort_size}
-        more = own if name == "fedavg" else {"rounds": CohortConfig(**own)}
+        more = {"cohort_size": cohort_size}
     algorithm = made(name, **more)
     names = sorted(begun(name).hyper)
 

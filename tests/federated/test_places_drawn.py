@@ -57,8 +57,9 @@ def loss_fn(params, x, key):
 def personal():
     zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
     algorithm = federated.fedper(
-        *(zeros, loss_fn, federated.Steps(num_steps=1)),
+        *(zeros, loss_fn),
         **{"personal_layers": ("v",), "num_clients": 4},
+        steps=federated.Steps(num_steps=1),
     )
     return algorithm, algorithm.init(jax.random.key(0))
 
@@ -103,7 +104,9 @@ def test_clients_on_disk_make_the_rounds_of_those_in_memory(
     folder = tmp_path_factory.mktemp("clients") / "own"
     federated.write_clients(folder, clients)
     square = lambda w, row, key: 0.5 * (w - row["x"]) ** 2
-    algorithm = federated.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
+    algorithm = federated.fedavg(
+        lambda key: jnp.zeros(()), square, steps=federated.Steps(num_steps=1)
+    )
     begin = lambda: algorithm.init(jax.random.key(0), learning_rate=0.5)
     key = lambda: jax.random.key(seed)
     stored = federated.open_clients(folder)

@@ -37,7 +37,7 @@ REFUSED = [
         for each in ("num_clients", "num_clusters")
     ),
     *(("clusterfl", each, [0, *COUNTS]) for each in ("num_clusters", "every")),
-    *(("fedavg", each, [0, *COUNTS]) for each in ("num_steps", "batch_size")),
+    *(("fedavg", each, [0, *COUNTS]) for each in ("cohort_size", "rounds_per_cohort")),
     *(("atlas", each, [0, *COUNTS]) for each in ("max_layers", "send_slots")),
     *((each, "weighting", WORDS) for each in ("fedavg", "fedsgd")),
     *(
@@ -49,7 +49,6 @@ REFUSED = [
         ("centralized_clustering", "alone", COUNTS),
         ("pfedme", "personal_steps", [0, *COUNTS]),
     ),
-    ("fedsgd_ldp", "num_steps", [0, *COUNTS]),
     ("ldp_fl", "radii", [0, *OUTSIDE]),
     ("dp_fedavg", "count_stddev", [math.nan, *TOO_SMALL]),
 ]

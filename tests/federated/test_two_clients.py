@@ -35,7 +35,7 @@ def ran(make, num_rounds, of_layers=False, **options):
 @pytest.mark.parametrize(("num_rounds", "want"), [(1, 1.0), (2, 1.5)])
 def test_fedavg(num_rounds, want):
     """To 2 and 0, whose mean is 1; from there to 2.5 and 0.5."""
-    params, _ = ran(federated.fedavg, num_rounds, num_steps=1)
+    params, _ = ran(federated.fedavg, num_rounds, steps=ONE)
     assert params == want
 
 
@@ -44,7 +44,7 @@ def test_fedavg_of_all_rows_in_one_place():
     algorithm = federated.fedavg(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
-        num_steps=2,
+        steps=federated.Steps(num_steps=2),
     )
     state = algorithm.init(jax.random.key(0), learning_rate=0.5)
     everything = federated.stack([jnp.array([4.0, 0.0])])
@@ -55,7 +55,9 @@ def test_fedavg_of_all_rows_in_one_place():
 def test_localized():
     """One client reaches 2, then 3; the other does not move; nothing is shared."""
     params, own = ran(
-        lambda *args, **more: federated.localized(*args, ONE, **more), 2, num_clients=2
+        lambda *args, **more: federated.localized(*args, steps=ONE, **more),
+        2,
+        num_clients=2,
     )
     assert params is None
     np.testing.assert_array_equal(own, [3.0, 0.0])
@@ -67,7 +69,7 @@ def test_fedper():
     Then one is off by 4 - 1 - 2 = 1 and the other by -1, and half of that goes into
     each layer. Bases are 1.5 and 0.5, heads 2.5 and -0.5.
     """
-    make = lambda *args, **more: federated.fedper(*args, ONE, **more)
+    make = lambda *args, **more: federated.fedper(*args, steps=ONE, **more)
     params, own = ran(make, 2, of_layers=True, num_clients=2)
     assert params["base"] == 1.0
     np.testing.assert_array_equal(own["head"], [2.5, -0.5])
@@ -82,7 +84,7 @@ def test_fedrep():
     and 0.375.
     """
     make = lambda *args, **more: federated.fedrep(
-        *args, ONE, personal_steps=ONE, **more
+        *args, steps=ONE, personal_steps=ONE, **more
     )
     params, own = ran(make, 2, of_layers=True, num_clients=2)
     assert params["base"] == 0.625

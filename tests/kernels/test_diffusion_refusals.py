@@ -176,6 +176,14 @@ def _call(sample=diffusion.ddim_sample, **change):
         ({"steps": [3, -1]}, ValueError, r"steps must be in \[0, 12\].*got -1"),
         ({"steps": 5}, ValueError, r"steps must be int\[n \+ 1\].*got shape \(\)"),
         ({"steps": [5.0, 0]}, TypeError, "steps must hold integer steps, got float"),
+        (
+            {
+                "schedule": diffusion.cosine_noise_schedule(12, zero_terminal_snr=True),
+                "steps": [12, 0],
+            },
+            ValueError,
+            "prediction must be 'v' or 'x0' .* starts at step 12.*got 'noise'",
+        ),
         ({"eta": 1.5}, ValueError, r"eta must be in \[0, 1\], got 1.5"),
         ({"eta": -0.1}, ValueError, r"eta must be in \[0, 1\], got -0.1"),
         (

@@ -28,7 +28,6 @@ LOTS = PoissonSampling(
 ALL = PoissonSampling(
     sampling_probability=1.0, expected_batch_size=3.0, max_examples=CLIENTS
 )
-AVERAGE = {"num_steps": 2, "batch_size": 2, "shuffle": False}
 
 
 def loss_fn(params, batch, key):
@@ -68,14 +67,14 @@ SETTINGS = {
     "centralized_clustering": MANY | {"num_clusters": 2, "steps": Steps(num_steps=2)},
     "ditto": MANY | {"personal_steps": TWO},
     "dp_fedavg": {"steps": TWO, "cohorts": ALL, "count_stddev": 2.0},
-    "fedavg": AVERAGE,
+    "fedavg": {"steps": TWO},
     "feddl": MANY | {"layers": ("base", "head")},
     "fedmask": MANY | {"masked_layers": ("base",)},
     "fedper": MANY | OWN,
     "fedprox": MANY,
     "fedrep": MANY | OWN | {"personal_steps": TWO},
     "fedsgd": {},
-    "fedsgd_ldp": {"lots": LOTS, "num_steps": 2, "num_clients": CLIENTS},
+    "fedsgd_ldp": {"lots": LOTS, "steps": TWO, "num_clients": CLIENTS},
     "ldp_fl": MANY | {"radii": RADIUS},
     "localized": MANY,
     "pfedme": MANY | {"personal_steps": 2},

@@ -17,7 +17,8 @@ def square(w, x, key):
 def averaging(size):
     return federated.fedavg(
         *(lambda key: jnp.zeros(2), square),
-        **{"num_steps": 2, "batch_size": 2, "cohort_size": size},
+        steps=federated.Steps(num_steps=2, batch_size=2),
+        cohort_size=size,
     )
 
 
@@ -26,10 +27,10 @@ def keeping(size):
     return federated.fedper(
         lambda key: {"base": jnp.zeros(2), "head": jnp.zeros(2)},
         lambda p, x, key: square(p["base"] + p["head"], x, key),
-        federated.Steps(num_steps=2, batch_size=2),
+        steps=federated.Steps(num_steps=2, batch_size=2),
         personal_layers=("head",),
         num_clients=7,
-        rounds=federated.CohortConfig(cohort_size=size),
+        cohort_size=size,
     )
 
 

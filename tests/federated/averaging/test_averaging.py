@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Population, fedavg, fedsgd
+from jaxanon.federated import Layout, Population, Steps, fedavg, fedsgd
 from jaxanon.federated.averaging import reference
 
 
@@ -104,8 +104,7 @@ def test_fedavg_agrees_with_the_loops_in_float64(chunk):
         algorithm = fedavg(
             _params,
             _network,
-            num_steps=4,
-            batch_size=3,
+            steps=Steps(num_steps=4, batch_size=3),
             server_optimizer=optimizer,
             cohort_size=3,
             layout=Layout(chunk_size=chunk, unroll=2),
@@ -119,7 +118,7 @@ def test_fedavg_agrees_with_the_loops_in_float64(chunk):
 def test_one_full_batch_step_of_fedavg_is_fedsgd():
     quiet = lambda params, batch, key: _network(params, batch, jax.random.key(0))
     common = dict(cohort_size=2, weighting="clients")
-    average = fedavg(_params, quiet, num_steps=1, **common)
+    average = fedavg(_params, quiet, steps=Steps(num_steps=1), **common)
     gradient = fedsgd(_params, quiet, server_optimizer=optax.sgd(0.05), **common)
     one, _ = _run(average, _clients(), 3, learning_rate=0.05)
     other, _ = _run(gradient, _clients(), 3)
@@ -132,12 +131,15 @@ def test_quadratic_has_the_closed_form():
     # rows moves w to c_bar + (1 - a)^k (w - c_bar).
     square = lambda w, x, key: 0.5 * (w - x) ** 2
     clients = federated.stack([np.array([1.0, 3.0]), np.array([5.0])])
-    algorithm = fedavg(lambda key: jnp.float32(0), square, num_steps=3)
+    algorithm = fedavg(lambda key: jnp.float32(0), square, steps=Steps(num_steps=3))
     state, info = _run(algorithm, clients, 2, learning_rate=0.5)
     by_rows = (2 * 2 + 1 * 5) / 3
     np.testing.assert_allclose(state.params, by_rows * (1 - 0.5**6), rtol=1e-6)
     algorithm = fedavg(
-        lambda key: jnp.float32(0), square, num_steps=3, weighting="clients"
+        lambda key: jnp.float32(0),
+        square,
+        steps=Steps(num_steps=3),
+        weighting="clients",
     )
     state, info = _run(algorithm, clients, 2, learning_rate=0.5)
     np.testing.assert_allclose(state.params, (2 + 5) / 2 * (1 - 0.5**6), rtol=1e-6)
@@ -154,8 +156,7 @@ def test_padded_clients_and_rows_change_nothing(kind, weighting):
         algorithm = fedavg(
             _params,
             _network,
-            num_steps=3,
-            batch_size=2,
+            steps=Steps(num_steps=3, batch_size=2),
             weighting=weighting,
             layout=layout,
         )
@@ -170,7 +171,10 @@ def test_padded_clients_and_rows_change_nothing(kind, weighting):
 def test_seeds_and_hyper_parameters_are_one_more_axis_and_compile_nothing():
     optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=0.1)
     algorithm = fedavg(
-        _params, _network, num_steps=2, batch_size=2, server_optimizer=optimizer
+        _params,
+        _network,
+        steps=Steps(num_steps=2, batch_size=2),
+        server_optimizer=optimizer,
     )
     clients = _clients()
 
@@ -191,12 +195,14 @@ def test_says_what_was_wrong():
     with pytest.raises(ValueError, match=r"weighting must be one of.*got 'size'"):
         fedsgd(_params, _network, weighting="size")
     with pytest.raises(ValueError, match="num_steps must be >= 1, got 0"):
-        fedavg(_params, _network, num_steps=0)
+        fedavg(_params, _network, steps=Steps(num_steps=0))
     with pytest.raises(ValueError, match="batch_size must be >= 1, got 0; None takes"):
-        fedavg(_params, _network, num_steps=1, batch_size=0)
+        fedavg(_params, _network, steps=Steps(num_steps=1, batch_size=0))
     with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
-        fedavg(_params, _network, num_steps=2.5)
+        fedavg(_params, _network, steps=Steps(num_steps=2.5))
     with pytest.raises(TypeError, match=r"\['learning_rate'\], got \['lr'\]"):
-        fedavg(_params, _network, num_steps=1).init(jax.random.key(0), lr=1.0)
+        fedavg(_params, _network, steps=Steps(num_steps=1)).init(
+            jax.random.key(0), lr=1.0
+        )
     with pytest.raises(ValueError, match=r"cohort_size must be .* got 5"):
         _run(fedsgd(_params, _network, cohort_size=5), _clients(), 1)

@@ -25,7 +25,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
         algorithm = federated.centralized_clustering(
             start,
             network,
-            Steps(num_steps=2, batch_size=99),
+            steps=Steps(num_steps=2, batch_size=99),
             num_clients=6,
             num_clusters=2,
             alone=1,
@@ -62,7 +62,7 @@ def test_two_clients_by_hand():
     algorithm = federated.centralized_clustering(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         num_clients=2,
         num_clusters=2,
         alone=1,
@@ -89,7 +89,7 @@ def test_clients_are_grouped_by_what_they_are_told_to_be():
         algorithm = federated.centralized_clustering(
             lambda key: jnp.zeros(()),
             lambda w, x, key: 0.5 * (w - x) ** 2,
-            Steps(num_steps=1),
+            steps=Steps(num_steps=1),
             num_clients=4,
             num_clusters=2,
             features_fn=features,
@@ -138,7 +138,7 @@ def test_cosines_are_of_directions():
 
 def test_says_what_was_wrong(network, start, population):
     make = lambda num_clients=3, **more: federated.centralized_clustering(
-        *(start, network, Steps(num_steps=1)), num_clients=num_clients, **more
+        start, network, steps=Steps(num_steps=1), num_clients=num_clients, **more
     )
     with pytest.raises(ValueError, match="num_clusters must be <= 3"):
         make(num_clusters=4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, Layout, Steps
+from jaxanon.federated import Layout, Steps
 from jaxanon.federated.clustering import clusterfl
 from jaxanon.federated.clustering.reference import clusterfl as loops
 
@@ -33,7 +33,7 @@ def found(network, start):
     return lambda num_clients=4, **settings: federated.clusterfl(
         start,
         network,
-        Steps(**OPTIONS),
+        steps=Steps(**OPTIONS),
         num_clients=num_clients,
         num_clusters=2,
         outputs_fn=logits,
@@ -50,8 +50,8 @@ def test_agrees_with_the_loops_in_float64_however_padded(
     with jax.enable_x64(True):
         clients = population((3, 1, 4, 2))
         chunk = None if variant == "corrected" else 3
-        rounds = CohortConfig(layout=Layout(chunk_size=chunk))
-        algorithm = found(6, variant=variant, every=2, rounds=rounds)
+        layout = Layout(chunk_size=chunk)
+        algorithm = found(6, variant=variant, every=2, layout=layout)
         state = algorithm.init(jax.random.key(0), **HYPER, temperature=2.0)
         state, _ = federated.simulate(
             algorithm, jax.random.key(1), state, grown(clients), 4
@@ -85,7 +85,7 @@ def of_two(variant):
     return federated.clusterfl(
         lambda key: jnp.zeros(()),
         SQUARE,
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         num_clients=2,
         num_clusters=1,
         members=np.ones((2, 1)),
@@ -187,7 +187,8 @@ def test_memberships_tell_groups_and_leave_out_whoever_sent_nothing():
 
 def test_says_what_was_wrong(found):
     wrong = lambda members: federated.clusterfl(
-        *(lambda key: jnp.zeros(()), SQUARE, Steps(num_steps=1)),
+        *(lambda key: jnp.zeros(()), SQUARE),
+        steps=Steps(num_steps=1),
         **{"num_clients": 2, "num_clusters": 1, "members": members},
     )
     with pytest.raises(ValueError, match="variant must be one of"):

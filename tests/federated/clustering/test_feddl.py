@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csgraph
 
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, Layout, Population, Steps
+from jaxanon.federated import Layout, Population, Steps
 from jaxanon.federated.clustering import grouping
 from jaxanon.federated.clustering.reference import feddl as loops
 
@@ -28,10 +28,10 @@ def test_agrees_with_the_loops_in_float64_however_padded(
         algorithm = federated.feddl(
             start,
             network,
-            Steps(**OPTIONS),
+            steps=Steps(**OPTIONS),
             layers=ORDER,
             num_clients=7,
-            rounds=CohortConfig(layout=Layout(chunk_size=chunk)),
+            layout=Layout(chunk_size=chunk),
         )
         hyper = {"learning_rate": 0.1, "similarity": similarity}
         state = algorithm.init(jax.random.key(0), **hyper)
@@ -65,10 +65,10 @@ def of_two(cohort_size):
     return federated.feddl(
         lambda key: {"a": jnp.zeros(()), "b": jnp.zeros(())},
         lambda p, x, key: 0.5 * ((p["a"] - x[:, 0]) ** 2 + (p["b"] - x[:, 1]) ** 2),
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         layers=("a", "b"),
         num_clients=2 if cohort_size else 3,
-        rounds=CohortConfig(cohort_size=cohort_size),
+        cohort_size=cohort_size,
     )
 
 
@@ -142,7 +142,7 @@ def test_linked_clients_are_those_of_one_component(share):
 
 def test_says_what_was_wrong(network, start):
     make = lambda layers: federated.feddl(
-        *(start, network, Steps(num_steps=1)), layers=layers, num_clients=2
+        start, network, steps=Steps(num_steps=1), layers=layers, num_clients=2
     )
     for layers in (("base",), ("base", "head", "head"), ("base", "hand")):
         with pytest.raises(ValueError, match=r"layers must be all layers .*\["):

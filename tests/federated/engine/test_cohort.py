@@ -1,6 +1,7 @@
 """Cohorts are drawn without replacement, held as long as asked, and never empty."""
 
 import collections
+import types
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import pytest
 from scipy import stats
 
 from jaxanon import federated
+from jaxanon.federated.engine import cohort
 
 
 def _draw(rounds, num_clients=6, size=2, rounds_per_cohort=1):
@@ -85,8 +87,76 @@ def test_sample_refuses_parts_of_clients_and_rounds(wrong):
 
 def test_a_list_of_clients_is_refused():
     square = lambda w, x, key: 0.5 * (w - x) ** 2
-    algorithm = federated.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
+    algorithm = federated.fedavg(
+        lambda key: jnp.zeros(()), square, steps=federated.Steps(num_steps=1)
+    )
     clients = [jnp.ones(3), jnp.ones(4)]
     state = algorithm.init(jax.random.key(0), learning_rate=0.5)
     with pytest.raises(TypeError, match=r"a list of 2; stack .*federated.stack"):
         federated.simulate(algorithm, jax.random.key(1), state, clients, 1)
+
+
+@pytest.mark.parametrize("num", [1, 2, 3, 5, 16, 17, 64, 1000])
+def test_a_keyed_permutation_has_every_entry_once(num):
+    places = jnp.arange(num, dtype=jnp.int32)
+    permuted = jax.jit(federated.keyed_permutation, static_argnums=2)
+    found = [permuted(jax.random.key(seed), places, num).tolist() for seed in (0, 1)]
+    assert [sorted(each) for each in found] == [list(range(num))] * 2
+    if num > 5:
+        assert found[0] != found[1] and found[0] != list(range(num))
+    # Single places are those of the whole permutation.
+    one = permuted(jax.random.key(0), places[-1:], num)
+    assert one.tolist() == found[0][-1:]
+
+
+@pytest.fixture(scope="module")
+def entries():
+    """The first two entries of 20,000 permutations of 5,000."""
+    keys = jax.random.split(jax.random.key(2), 20_000)
+    first = lambda key: federated.keyed_permutation(key, jnp.arange(2), 5000)
+    return np.asarray(jax.jit(jax.vmap(first))(keys))
+
+
+def _p_value(values, num, bins):
+    """Returns how likely uniform values on ``range(num)`` differ as much."""
+    counts = np.bincount(values * bins // num, minlength=bins)
+    return stats.chisquare(counts).pvalue
+
+
+def test_entries_of_a_keyed_permutation_are_uniform(entries):
+    """Also their differences, which tell apart two dependent entries."""
+    assert (entries[:, 0] != entries[:, 1]).all()
+    for values in (*entries.T, (entries[:, 0] - entries[:, 1]) % 5000):
+        assert _p_value(values, 5000, 40) > 1e-3
+    table = np.histogram2d(*entries.T, bins=5, range=[(0, 5000)] * 2)[0]
+    assert stats.chi2_contingency(table).pvalue > 1e-3
+    # Without cycle walking: 14 bits modulo 5,000 prefer small entries.
+    folded = np.random.default_rng(0).integers(0, 2**14, 20_000) % 5000
+    assert _p_value(folded, 5000, 40) < 1e-6
+
+
+def test_small_permutations_are_all_as_likely():
+    keys = jax.random.split(jax.random.key(3), 12_000)
+    places = jnp.arange(4, dtype=jnp.int32)
+    permuted = lambda key: federated.keyed_permutation(key, places, 4)
+    found = np.asarray(jax.jit(jax.vmap(permuted))(keys))
+    counts = collections.Counter(map(tuple, found.tolist()))
+    assert len(counts) == 24
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_a_cohort_of_a_million_clients_needs_no_array_of_them():
+    draw = lambda key: federated.sample_cohort(key, 3, 1_000_000, 100)
+    compiled = jax.jit(draw).lower(jax.random.key(0)).compile()
+    assert "1000000]" not in compiled.as_text()
+    ids = compiled(jax.random.key(0))
+    assert ids.dtype == jnp.int32 and len(set(ids.tolist())) == 100
+    assert 0 <= min(ids) and 400_000 < np.mean(ids) < 600_000  # 3.5 deviations.
+    with pytest.raises(ValueError, match=r"num must be <= 2\^31"):
+        federated.keyed_permutation(jax.random.key(0), jnp.arange(2), 2**32)
+
+
+@pytest.mark.parametrize(("fraction", "size"), [(0.29, 29), (0.001, 1), (1.0, 100)])
+def test_a_fraction_of_clients_is_rounded(fraction, size):
+    config = types.SimpleNamespace(client_fraction=fraction)
+    assert cohort.cohort_size(config, 100) == size

@@ -65,8 +65,7 @@ def _fedavg(start, network):
     return federated.fedavg(
         start,
         network,
-        num_steps=2,
-        batch_size=2,
+        steps=federated.Steps(num_steps=2, batch_size=2),
         cohort_size=2,
         server_optimizer=optax.adam(0.1),
     )
@@ -74,7 +73,7 @@ def _fedavg(start, network):
 
 def _atlas(start, network, **more):
     return federated.atlas(
-        start, network, Steps(num_steps=2, batch_size=2), num_clients=3, **more
+        start, network, steps=Steps(num_steps=2, batch_size=2), num_clients=3, **more
     )
 
 
@@ -83,13 +82,13 @@ ALGORITHMS = {
     "fedper": lambda start, network: federated.fedper(
         start,
         network,
-        Steps(num_steps=2, batch_size=2),
+        steps=Steps(num_steps=2, batch_size=2),
         personal_layers=("head",),
         num_clients=3,
-        rounds=federated.CohortConfig(cohort_size=2),
+        cohort_size=2,
     ),
     "scaffold": lambda start, network: federated.scaffold(
-        start, network, Steps(num_steps=2, batch_size=2), num_clients=3
+        start, network, steps=Steps(num_steps=2, batch_size=2), num_clients=3
     ),
     "atlas": _atlas,
     "atlas_private": lambda start, network: _atlas(
@@ -183,7 +182,9 @@ def _square(params, x, key):
 
 def test_two_clients_by_hand_and_one_of_them_absent():
     # Halfway from 0 to 4 and to 10: 2 and 5, with weights 1 and 2.
-    algorithm = federated.fedavg(lambda key: {"w": jnp.zeros(())}, _square, num_steps=1)
+    algorithm = federated.fedavg(
+        lambda key: {"w": jnp.zeros(())}, _square, steps=federated.Steps(num_steps=1)
+    )
     (exchange,) = engine_exchange.split_algorithm(algorithm).exchanges
     state = algorithm.init(jax.random.key(0), learning_rate=0.5)
     clients = federated.stack([np.array([4.0]), np.array([10.0, 10.0])])
@@ -228,7 +229,11 @@ def test_an_absent_client_keeps_what_it_had_and_the_others_go_on(
 
 def test_the_only_client_of_a_population(start, network, population):
     algorithm = federated.fedper(
-        *(start, network, Steps(num_steps=1)), personal_layers=("head",), num_clients=1
+        start,
+        network,
+        steps=Steps(num_steps=1),
+        personal_layers=("head",),
+        num_clients=1,
     )
     data, key = population((4,)), jax.random.key(1)
     begun = algorithm.init(jax.random.key(0))
@@ -274,8 +279,8 @@ def test_algorithms_that_no_device_can_run_are_refused():
         engine_exchange.split_algorithm(bare)
     algorithm = federated.feddl(
         lambda key: {"w": jnp.zeros(())},
-        *(_square, Steps(num_steps=1)),
-        **{"num_clients": 3, "layers": ("w",)},
+        _square,
+        **{"steps": Steps(num_steps=1), "num_clients": 3, "layers": ("w",)},
     )
     state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
     (exchange,) = engine_exchange.split_algorithm(algorithm).exchanges

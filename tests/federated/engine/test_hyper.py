@@ -15,7 +15,7 @@ from jaxanon.kernels.bounds import POSITIVE
 
 ONE = Steps(num_steps=1)
 FORMS = {
-    "fedavg": (federated.fedavg, {"num_steps": 1}),
+    "fedavg": (federated.fedavg, {"steps": ONE}),
     "fedprox": (federated.fedprox, {"steps": ONE, "num_clients": 1}),
     "scaffold": (federated.scaffold, {"steps": ONE, "num_clients": 1}),
     "fedmask": (
@@ -57,8 +57,8 @@ def begun(name, **hyper):
         ("fedprox", {"proximal_mu": math.nan}, "mu must be finite and >= 0, got nan"),
         (
             "scaffold",
-            {"learning_rate": 0.0},
-            "learning_rate must be finite and > 0, got 0.0",
+            {"learning_rate": -0.5},
+            "learning_rate must be finite and >= 0, got -0.5",
         ),
         ("fedmask", {"certainty": 0.5}, r"certainty must be in \(0.5, 1\), got 0.5"),
         (
@@ -139,10 +139,13 @@ def test_several_numbers_are_mapped_over_and_not_given_at_once(value):
 )
 def test_cohorts_that_are_none_are_refused_when_they_are_asked_for(name, value):
     with pytest.raises((TypeError, ValueError), match=name):
-        federated.CohortConfig(**{name: value})
+        federated.RoundConfig(**{name: value})
     with pytest.raises((TypeError, ValueError), match=name):
         federated.fedavg(
-            lambda key: 0.0, lambda *args: 0.0, num_steps=1, **{name: value}
+            lambda key: 0.0,
+            lambda *args: 0.0,
+            steps=federated.Steps(num_steps=1),
+            **{name: value},
         )
 
 
@@ -153,7 +156,7 @@ def test_so_many_clients_there_are_not(count):
         federated.ditto(
             lambda key: 0.0,
             lambda *args: 0.0,
-            steps,
+            steps=steps,
             personal_steps=steps,
             num_clients=count,
         )
@@ -194,7 +197,7 @@ def test_meta_learning_and_looking_on_refuse_what_they_cannot_do():
     )
     with pytest.raises(ValueError, match="server_learning_rate must be finite"):
         algorithm.init(jax.random.key(0), server_learning_rate=math.nan)
-    average = federated.fedavg(lambda key: 0.0, len, num_steps=1)
+    average = federated.fedavg(lambda key: 0.0, len, steps=federated.Steps(num_steps=1))
     with pytest.raises(TypeError, match="num_rounds"):
         federated.simulate_observed(average, jax.random.key(0), None, None, 1.5)
 

@@ -149,9 +149,11 @@ def test_learners_on_lots_say_what_their_examples_take(name, monkeypatch):
     for time, floats in ((1, 6 + 7), (50, 6 * 7)):
         if name == "atlas":
             steps = federated.Steps(num_steps=1)
-            algorithm = federated.atlas(start, loss, steps, **shared)
+            algorithm = federated.atlas(start, loss, steps=steps, **shared)
         else:
-            algorithm = federated.fedsgd_ldp(start, loss, num_steps=1, **shared)
+            algorithm = federated.fedsgd_ldp(
+                start, loss, steps=federated.Steps(num_steps=1), **shared
+            )
         state = algorithm.init(jax.random.key(0))
         clients = federated.stack([np.ones((4, time, 6), np.float32)] * 2)
         jax.eval_shape(algorithm.update, jax.random.key(1), state, clients)

@@ -35,7 +35,7 @@ def joined(algorithm, shared, num_rounds, row=8.0, real=True, **hyper):
 
 @pytest.mark.parametrize(("row", "model"), [(8.0, 6.0), (4.0, 3.0)])
 def test_localized_begins_from_scratch(row, model):
-    algorithm = federated.localized(zero, square, ONE, num_clients=5)
+    algorithm = federated.localized(zero, square, steps=ONE, num_clients=5)
     assert joined(algorithm, None, 2, row) == model  # Halfway, twice.
 
 
@@ -47,7 +47,7 @@ def test_layers_of_their_own_follow_shared_ones_that_rest(row, own):
         (federated.fedrep, {"personal_steps": ONE}),
     ):
         algorithm = make(
-            zeros, layered, ONE, personal_layers=("v",), num_clients=5, **more
+            zeros, layered, steps=ONE, personal_layers=("v",), num_clients=5, **more
         )
         found = joined(algorithm, {"w": jnp.array(3.0)}, 2, row)
         assert found == {"w": 3.0, "v": own}
@@ -55,11 +55,11 @@ def test_layers_of_their_own_follow_shared_ones_that_rest(row, own):
 
 @pytest.mark.parametrize(("row", "model"), [(8.0, 5.0), (4.0, 3.0)])
 def test_models_near_the_shared_one_begin_with_it(row, model):
-    ditto = federated.ditto(zero, square, ONE, personal_steps=ONE, num_clients=5)
+    ditto = federated.ditto(zero, square, steps=ONE, personal_steps=ONE, num_clients=5)
     # From 2, halfway; the proximal term of round 2 holds back the whole distance.
     assert joined(ditto, jnp.array(2.0), 1, row, proximal_weight=1.0) == model
     assert joined(ditto, jnp.array(2.0), 2, row, proximal_weight=1.0) == model
-    near = federated.pfedme(zero, square, ONE, personal_steps=1, num_clients=5)
+    near = federated.pfedme(zero, square, steps=ONE, personal_steps=1, num_clients=5)
     assert joined(near, jnp.array(2.0), 1, row, proximal_weight=2.0) == model
     for algorithm in (ditto, near):
         assert joined(algorithm, jnp.array(2.0), 0, row) == 2.0
@@ -69,11 +69,11 @@ def test_models_near_the_shared_one_begin_with_it(row, model):
 def test_groups_that_others_found_give_what_all_share_to_begin_with():
     """From 2 halfway to 8, without the pull of a cluster that it does not belong to."""
     cluster = federated.clusterfl(
-        zero, square, ONE, num_clients=5, num_clusters=1, members=jnp.ones((5, 1))
+        zero, square, steps=ONE, num_clients=5, num_clusters=1, members=jnp.ones((5, 1))
     )
     of_one = lambda key: {"w": ZERO}
     alone = lambda p, x, key: square(p["w"], x, key)
-    dl = federated.feddl(of_one, alone, ONE, layers=("w",), num_clients=5)
+    dl = federated.feddl(of_one, alone, steps=ONE, layers=("w",), num_clients=5)
     for num_rounds, model in ((0, 2.0), (1, 5.0), (2, 6.5)):
         found = joined(cluster, jnp.array(2.0), num_rounds, alpha=0.0)
         assert found == pytest.approx(model)
@@ -82,7 +82,7 @@ def test_groups_that_others_found_give_what_all_share_to_begin_with():
 
 def test_of_groups_in_one_place_they_get_the_model_of_most():
     algorithm = federated.centralized_clustering(
-        zero, square, ONE, num_clients=3, num_clusters=2
+        zero, square, steps=ONE, num_clients=3, num_clusters=2
     )
     state = algorithm.init(jax.random.key(0))._replace(
         params=jnp.array([1.0, 7.0]), own=jnp.array([1, 0, 1])
@@ -97,7 +97,7 @@ def test_of_groups_in_one_place_they_get_the_model_of_most():
 
 @pytest.mark.parametrize(("row", "model"), [(8.0, 5.0), (4.0, 3.0)])
 def test_one_step_adapts_a_meta_learned_model(row, model):
-    algorithm = federated.per_fedavg(zero, square, ONE, num_clients=5)
+    algorithm = federated.per_fedavg(zero, square, steps=ONE, num_clients=5)
     for rounds in (0, 3):
         found = joined(
             algorithm, jnp.array(2.0), rounds, row, adaptation_learning_rate=0.5
@@ -117,7 +117,9 @@ def test_atlas_keeps_the_layer_that_its_own_masks_give_away(guarantee):
         sampling_probability=0.5, expected_batch_size=1.0, max_examples=2
     )
     algorithm = federated.atlas(
-        *(zeros, layered, ONE),
+        zeros,
+        layered,
+        steps=ONE,
         num_clients=5,
         lots=lots if guarantee == "example" else None,
         privacy_unit=guarantee or "example",
@@ -135,7 +137,7 @@ def test_atlas_keeps_the_layer_that_its_own_masks_give_away(guarantee):
 
 
 def test_without_anything_of_their_own_they_take_what_is_shared():
-    algorithm = federated.fedavg(zero, square, num_steps=1)
+    algorithm = federated.fedavg(zero, square, steps=federated.Steps(num_steps=1))
     state = algorithm.init(jax.random.key(0))
     rows, mask = jnp.array([8.0]), jnp.ones(1, bool)
     found = federated.personalize_new_client(

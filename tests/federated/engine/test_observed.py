@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, PoissonSampling, Population, Steps
+from jaxanon.federated import PoissonSampling, Population, Steps
 
 STEPS = Steps(num_steps=2, batch_size=2)
-COHORT = {"rounds": CohortConfig(cohort_size=3), "num_clients": 4}
-ALIKE = COHORT | {"rounds": CohortConfig(cohort_size=3, weighting="clients")}
+COHORT = {"cohort_size": 3, "num_clients": 4}
+ALIKE = COHORT | {"weighting": "clients"}
 LOTS = PoissonSampling(
     sampling_probability=0.5, expected_batch_size=2.0, max_examples=5
 )
@@ -44,7 +44,9 @@ def layers(before, message):
 # Each entry: builder, layers sent by each client, and the server's use of the mean.
 CASES = {
     "fedavg": (
-        lambda: federated.fedavg(init_fn, loss_fn, num_steps=2, cohort_size=3),
+        lambda: federated.fedavg(
+            init_fn, loss_fn, steps=federated.Steps(num_steps=2), cohort_size=3
+        ),
         moved,
     ),
     "fedsgd": (
@@ -52,11 +54,11 @@ CASES = {
         lambda before, mean: jax.tree.map(lambda p, g: p - 0.1 * g, before, mean),
     ),
     "fedprox": (
-        lambda: federated.fedprox(init_fn, loss_fn, STEPS, **COHORT),
+        lambda: federated.fedprox(init_fn, loss_fn, steps=STEPS, **COHORT),
         trained,
     ),
     "atlas": (
-        lambda: federated.atlas(init_fn, loss_fn, STEPS, lots=LOTS, **ALIKE),
+        lambda: federated.atlas(init_fn, loss_fn, steps=STEPS, lots=LOTS, **ALIKE),
         layers,
     ),
 }
@@ -122,7 +124,7 @@ def test_two_clients_by_hand():
         lots=PoissonSampling(
             sampling_probability=1.0, expected_batch_size=1.0, max_examples=1
         ),
-        num_steps=1,
+        steps=federated.Steps(num_steps=1),
         num_clients=2,
     )
     hyper = {"learning_rate": 0.5, "clip_norm": 2.0, "noise_multiplier": 0.0}
@@ -141,7 +143,7 @@ def test_two_clients_by_hand():
 
 def test_says_what_was_wrong():
     central = federated.dp_fedavg(
-        init_fn, loss_fn, STEPS, cohorts=LOTS, count_stddev=1.0
+        init_fn, loss_fn, steps=STEPS, cohorts=LOTS, count_stddev=1.0
     )
     see = lambda algorithm, rounds: federated.simulate_observed(
         algorithm, jax.random.key(0), None, population(), rounds

@@ -19,7 +19,11 @@ def _algorithm(**settings):
     square = lambda w, x, key: 0.5 * (w - x) ** 2
     init_fn = lambda key: jax.random.normal(key, ())
     return federated.fedavg(
-        init_fn, square, num_steps=2, batch_size=1, cohort_size=2, **settings
+        init_fn,
+        square,
+        steps=federated.Steps(num_steps=2, batch_size=1),
+        cohort_size=2,
+        **settings,
     )
 
 
@@ -58,8 +62,8 @@ def test_what_is_from_elsewhere_stays_whose_it_was(make):
     """The state is donated, but the arguments of ``init`` and ``init_fn`` are not."""
     trained, learning_rate = {"w": jnp.ones(2)}, jnp.array(0.25, jnp.float32)
     loss = lambda p, x, key: (p["w"].sum() - x) ** 2
-    more = {"num_steps": 1}
     steps = federated.Steps(num_steps=1)
+    more = {"steps": steps}
     if make is federated.fedmask:
         more = {"steps": steps, "masked_layers": ("w",), "num_clients": 7}
     if make is federated.dp_fedavg:

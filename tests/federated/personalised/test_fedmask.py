@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, Layout, Population, Steps
+from jaxanon.federated import Layout, Population, Steps
 from jaxanon.federated.personalised.reference import fedmask as loops
 
 pytestmark = pytest.mark.slow
@@ -29,10 +29,11 @@ def test_agrees_with_the_loops_in_float64_however_padded(
         algorithm = federated.fedmask(
             start,
             network,
-            Steps(**OPTIONS),
+            steps=Steps(**OPTIONS),
             masked_layers=names,
             num_clients=5,
-            rounds=CohortConfig(weighting="clients", layout=Layout(chunk_size=chunk)),
+            weighting="clients",
+            layout=Layout(chunk_size=chunk),
         )
         hyper = {"learning_rate": 0.5, "certainty": 0.7}
         state = algorithm.init(jax.random.key(0), **hyper)
@@ -90,7 +91,7 @@ def two(num_rounds, **hyper):
     algorithm = federated.fedmask(
         lambda key: {"w": jnp.array([2.0, 1.0])},
         lambda p, x, key: 0.5 * (jnp.sum(p["w"]) - x) ** 2,
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         masked_layers=("w",),
         num_clients=3,
     )
@@ -138,7 +139,7 @@ def test_a_pruned_weight_never_comes_back_and_half_of_the_bits_are_enough():
     algorithm = federated.fedmask(
         lambda key: {"w": jnp.ones(3), "v": jnp.ones(1)},
         lambda p, x, key: 0 * x * jnp.sum(p["w"]),
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         masked_layers=("w",),
         num_clients=2,
     )
@@ -167,10 +168,10 @@ def test_who_is_not_of_the_cohort_keeps_its_masks(network, start, population):
     algorithm = federated.fedmask(
         start,
         network,
-        Steps(**OPTIONS),
+        steps=Steps(**OPTIONS),
         masked_layers=BOTH,
         num_clients=3,
-        rounds=CohortConfig(cohort_size=1),
+        cohort_size=1,
     )
     state = algorithm.init(jax.random.key(0), learning_rate=1.0)
     state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, population())
@@ -181,7 +182,11 @@ def test_who_is_not_of_the_cohort_keeps_its_masks(network, start, population):
 
 def test_says_what_was_wrong(network, start):
     make = lambda names: federated.fedmask(
-        *(start, network, Steps(num_steps=1)), masked_layers=names, num_clients=2
+        start,
+        network,
+        steps=Steps(num_steps=1),
+        masked_layers=names,
+        num_clients=2,
     )
     with pytest.raises(ValueError, match="masked_layers must have at least one layer"):
         make(())

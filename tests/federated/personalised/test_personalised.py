@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, Layout, Population, Steps
+from jaxanon.federated import Layout, Population, RoundConfig, Steps
 from jaxanon.federated.averaging import reference
 from jaxanon.federated.engine import reference as loops
 from jaxanon.federated.engine.reference import train_client
@@ -121,8 +121,10 @@ def made(network, start):
 
     def made(name, num_clients=3, **rounds):
         case = CASES[name]
-        given = {"num_clients": num_clients, "rounds": CohortConfig(**rounds)}
-        return case.make(start, network, Steps(**OPTIONS), **case.settings, **given)
+        given = {"num_clients": num_clients, **rounds}
+        return case.make(
+            start, network, steps=Steps(**OPTIONS), **case.settings, **given
+        )
 
     return made
 
@@ -200,13 +202,12 @@ def two(make, hyper, num_rounds=1, start=0.0, loss=QUADRATIC, **settings):
     third has neither rows nor weight.
     """
     if make is not federated.scaffold:  # The default.
-        settings["rounds"] = CohortConfig(weighting="clients")
+        settings["weighting"] = "clients"
     algorithm = make(
         lambda key: jax.tree.map(jnp.float32, start),
         loss,
-        Steps(num_steps=1),
+        **{"steps": Steps(num_steps=1)} | settings,
         num_clients=3,
-        **settings,
     )
     state = algorithm.init(jax.random.key(0), **hyper)
     rows = jnp.array([[4.0, 9.0], [0.0, 0.0], [7.0, 7.0]])
@@ -307,10 +308,8 @@ def test_pfedme_of_two_clients_by_hand():
 @pytest.mark.parametrize(("mu", "want"), [(0.5, 1.25), (0.0, 1.5)])
 def test_fedprox_of_two_clients_by_hand(mu, want):
     """The penalty is 0 in the first step; after two: 2 - 0.5 (-2 + 0.5 x 2)."""
-    make = lambda *args, **more: federated.fedprox(
-        *args[:2], Steps(num_steps=2), **more
-    )
-    state, info = two(make, {"learning_rate": 0.5, "proximal_mu": mu})
+    hyper = {"learning_rate": 0.5, "proximal_mu": mu}
+    state, info = two(federated.fedprox, hyper, steps=Steps(num_steps=2))
     assert state.params == want
     # 8 and 2 for the first client, and 0 for the other.
     assert info["loss"].tolist() == [2.5]
@@ -326,7 +325,7 @@ def test_per_fedavg_of_two_clients_by_hand(second_order, want):
 
 def test_per_fedavg_predicts_with_what_a_step_made():
     algorithm = federated.per_fedavg(
-        lambda key: jnp.zeros(()), QUADRATIC, Steps(num_steps=1), num_clients=2
+        lambda key: jnp.zeros(()), QUADRATIC, steps=Steps(num_steps=1), num_clients=2
     )
     state = algorithm.init(jax.random.key(0), adaptation_learning_rate=0.25)
     rows, mask = jnp.array([4.0, 9.0]), jnp.array([True, False])
@@ -348,13 +347,13 @@ def test_says_what_was_wrong(made, network, start, population):
         TypeError, match=r"personal_steps must be a Python int, got 1\.5"
     ):
         steps = Steps(**OPTIONS)
-        federated.pfedme(start, network, steps, personal_steps=1.5, num_clients=3)
+        federated.pfedme(start, network, steps=steps, personal_steps=1.5, num_clients=3)
     with pytest.raises(ValueError, match=r"weighting must be one of.*got 'size'"):
-        CohortConfig(weighting="size")
+        RoundConfig(weighting="size")
     with pytest.raises(ValueError, match="num_clients must be >= 1, got 0"):
         made("ditto", 0)
     wrong = federated.fedper(
-        start, network, Steps(**OPTIONS), personal_layers=("haed",), num_clients=3
+        start, network, steps=Steps(**OPTIONS), personal_layers=("haed",), num_clients=3
     )
     with pytest.raises(ValueError, match=r"layers must be among .* got \['haed'\]"):
         wrong.init(jax.random.key(0))
@@ -364,5 +363,5 @@ def test_says_what_was_wrong(made, network, start, population):
         algorithm.update(jax.random.key(0), state, population())
     with pytest.raises(ValueError, match="personal_steps must be >= 1, got 0"):
         federated.pfedme(
-            start, network, Steps(**OPTIONS), personal_steps=0, num_clients=3
+            start, network, steps=Steps(**OPTIONS), personal_steps=0, num_clients=3
         )

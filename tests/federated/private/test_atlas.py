@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, Layout, PoissonSampling, Steps
+from jaxanon.federated import Layout, PoissonSampling, Steps
 from jaxanon.federated.engine import importance
 from jaxanon.federated.private.reference_atlas import atlas as loops
 
@@ -27,9 +27,10 @@ def test_agrees_with_the_loops_in_float64(network, start, population):
         algorithm = federated.atlas(
             start,
             network,
-            Steps(**OPTIONS),
+            steps=Steps(**OPTIONS),
             num_clients=3,
-            rounds=CohortConfig(weighting="clients", layout=Layout(chunk_size=2)),
+            weighting="clients",
+            layout=Layout(chunk_size=2),
         )
         state = algorithm.init(jax.random.key(0), **HYPER, first_score=0.6)
         state, _ = federated.simulate(algorithm, jax.random.key(1), state, clients, 3)
@@ -55,7 +56,7 @@ def resting(num_clients, **more):
     loss = lambda p, x, key: 0 * x * sum(p.values())
     zeros = lambda key: dict.fromkeys("abcd", ZERO)
     algorithm = federated.atlas(
-        zeros, loss, Steps(num_steps=1), num_clients=num_clients, **more
+        zeros, loss, steps=Steps(num_steps=1), num_clients=num_clients, **more
     )
     return algorithm, algorithm.init(jax.random.key(0), learning_rate=0.0)
 
@@ -129,7 +130,7 @@ def test_a_client_fits_its_model_to_its_rows_and_tells_nobody():
     build = lambda own: federated.atlas(
         lambda key: {"w": ZERO},
         square,
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         num_clients=1,
         finetune_steps=own,
     )
@@ -178,7 +179,7 @@ def test_says_what_was_wrong(settings, message):
         federated.atlas(
             lambda key: {"w": ZERO},
             lambda p, x, key: p["w"] * x,
-            Steps(num_steps=1),
+            steps=Steps(num_steps=1),
             num_clients=1,
             **settings,
         ).init(jax.random.key(0))
@@ -199,7 +200,7 @@ def test_hyper_parameters_out_of_range_are_refused(values, message):
     algorithm = federated.atlas(
         lambda key: {"w": ZERO},
         lambda p, x, key: p["w"] * x,
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         num_clients=1,
     )
     with pytest.raises(ValueError, match=message):
@@ -211,7 +212,7 @@ def test_a_client_without_rows_sends_no_layer_and_keeps_what_it_had(guarantee):
     algorithm = federated.atlas(
         lambda key: {"w": ZERO, "v": jnp.ones(())},
         lambda p, x, key: -x * (p["w"] + p["v"]),
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         num_clients=2,
         privacy_unit=guarantee,
         lots=LOTS if guarantee == "example" else None,

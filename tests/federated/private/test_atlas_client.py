@@ -24,7 +24,7 @@ def scalars(num_clients, gradient=1.0, **more):
     return federated.atlas(
         lambda key: dict.fromkeys("abcd", ZERO),
         lambda p, x, key: gradient * x * sum(p.values()),
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         num_clients=num_clients,
         **more,
     )
@@ -117,7 +117,7 @@ def test_what_is_hidden_shows_in_nothing_that_is_sent():
     algorithm = federated.atlas(
         lambda key: {"a": jnp.ones(()), "b": jnp.ones(())},
         loss,
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         num_clients=1,
         privacy_unit="client",
         scores="hidden",

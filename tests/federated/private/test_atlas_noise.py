@@ -47,7 +47,7 @@ def stepped(reading, gradient, noise_multiplier, scores="public", draws=20_000):
     algorithm = federated.atlas(
         lambda key: dict.fromkeys("abcd", ZERO),
         loss,
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         num_clients=1,
         lots=EVERY,
         noise_interpretation=reading,
@@ -116,7 +116,7 @@ def test_the_least_of_z_is_that_of_all_steps():
     algorithm = federated.atlas(
         lambda key: {"a": jnp.ones(3), "b": jnp.ones(2)},
         lambda p, x, key: x * (p["a"].sum() + p["b"].sum()),
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         num_clients=2,
         lots=EVERY,
         noise_interpretation="C",
@@ -149,7 +149,7 @@ def test_masks_see_the_noise_unless_they_are_as_published():
         algorithm = federated.atlas(
             lambda key: {"a": jnp.ones(()), "b": jnp.ones(())},
             lambda p, x, key: x * (p["a"] + p["b"]),
-            Steps(num_steps=1),
+            steps=Steps(num_steps=1),
             num_clients=1,
             lots=EVERY,
             scores=scores,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated, kernels
-from jaxanon.federated import CohortConfig, Layout, PoissonSampling, Steps
+from jaxanon.federated import Layout, PoissonSampling, Steps
 from jaxanon.federated.engine import personal
 from jaxanon.federated.private import atlas_noise
 from jaxanon.federated.private import reference_atlas as reference
@@ -47,10 +47,11 @@ def held_to(network, start, population):
             algorithm = federated.atlas(
                 start,
                 quiet,
-                Steps(num_steps=2),
+                steps=Steps(num_steps=2),
                 num_clients=3,
                 privacy_unit=guarantee,
-                rounds=CohortConfig(weighting="clients", layout=Layout(chunk_size=1)),
+                weighting="clients",
+                layout=Layout(chunk_size=1),
                 **(lots if guarantee == "example" else {}),
                 **settings,
             )
@@ -124,7 +125,7 @@ def test_two_clients_scores_by_hand():
     algorithm = federated.atlas(
         ones,
         loss,
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         num_clients=2,
         lots=PoissonSampling(
             sampling_probability=1.0, expected_batch_size=2.0, max_examples=2

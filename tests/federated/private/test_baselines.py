@@ -24,7 +24,7 @@ def test_fedsgd_ldp_of_two_clients_by_hand():
         lots=PoissonSampling(
             sampling_probability=1.0, expected_batch_size=1.0, max_examples=1
         ),
-        num_steps=1,
+        steps=federated.Steps(num_steps=1),
         num_clients=2,
     )
     hyper = {"learning_rate": 0.5, "clip_norm": 2.0, "noise_multiplier": 0.0}
@@ -90,7 +90,7 @@ def test_ldp_fl_of_two_clients_by_hand():
     algorithm = federated.ldp_fl(
         lambda key: {"w": jnp.zeros(3)},
         lambda p, x, key: 0.5 * jnp.sum((p["w"][None] - x) ** 2, axis=1),
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         radii={"w": 2.0},
         num_clients=2,
     )
@@ -106,7 +106,7 @@ def ldp_fl_of_one(cut_mean, radius=0.5):
     algorithm = federated.ldp_fl(
         lambda key: {"w": jnp.zeros(64)},
         lambda p, x, key: 0.5 * jnp.sum((p["w"][None] - x) ** 2, axis=1),
-        Steps(num_steps=2),
+        steps=Steps(num_steps=2),
         radii=radius,
         num_clients=1,
         cut_mean=cut_mean,
@@ -146,7 +146,7 @@ def test_dp_fedavg_of_two_clients_by_hand():
     algorithm = federated.dp_fedavg(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         cohorts=PoissonSampling(
             sampling_probability=1.0, expected_batch_size=2.0, max_examples=2
         ),
@@ -169,7 +169,7 @@ def test_dp_fedavg_adds_the_noise_that_is_left_beside_the_counts():
     algorithm = federated.dp_fedavg(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.0 * w * x,
-        Steps(num_steps=1),
+        steps=Steps(num_steps=1),
         cohorts=PoissonSampling(
             sampling_probability=0.5, expected_batch_size=1.0, max_examples=2
         ),
@@ -191,19 +191,31 @@ def test_says_what_was_wrong():
     square = lambda w, x, key: 0.5 * (w - x) ** 2
     zero, one = lambda key: {"base": jnp.zeros(())}, Steps(num_steps=1)
     with pytest.raises(ValueError, match="num_steps must be >= 1, got 0"):
-        federated.fedsgd_ldp(zero, square, lots=EVERY, num_steps=0, num_clients=2)
-    with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
-        federated.fedsgd_ldp(zero, square, lots=EVERY, num_steps=2.5, num_clients=2)
+        federated.fedsgd_ldp(
+            zero, square, lots=EVERY, steps=federated.Steps(num_steps=0), num_clients=2
+        )
+    with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
+        federated.fedsgd_ldp(
+            zero,
+            square,
+            lots=EVERY,
+            steps=federated.Steps(num_steps=2.5),
+            num_clients=2,
+        )
     for radius in (0.0, jnp.inf):  # Every message would be infinite.
         with pytest.raises(ValueError, match="radii must be finite numbers > 0, got"):
-            federated.ldp_fl(zero, square, one, radii=radius, num_clients=2)
+            federated.ldp_fl(zero, square, steps=one, radii=radius, num_clients=2)
     with pytest.raises(ValueError, match="count_stddev must be > 0, got 0"):
-        federated.dp_fedavg(zero, square, one, cohorts=EVERY, count_stddev=0.0)
-    tight = federated.dp_fedavg(zero, square, one, cohorts=EVERY, count_stddev=0.1)
+        federated.dp_fedavg(zero, square, steps=one, cohorts=EVERY, count_stddev=0.0)
+    tight = federated.dp_fedavg(
+        zero, square, steps=one, cohorts=EVERY, count_stddev=0.1
+    )
     with pytest.raises(ValueError, match="counts alone would exceed the budget"):
         tight.init(jax.random.key(0))
     of_layer = lambda p, x, key: square(p["base"], x, key)
-    wrong = federated.ldp_fl(zero, of_layer, one, radii={"head": 1.0}, num_clients=1)
+    wrong = federated.ldp_fl(
+        zero, of_layer, steps=one, radii={"head": 1.0}, num_clients=1
+    )
     state, clients = wrong.init(jax.random.key(0)), federated.stack([jnp.array([4.0])])
     with pytest.raises(ValueError, match=r"the layers \['base'\], got \['head'\]"):
         wrong.update(jax.random.key(0), state, clients)

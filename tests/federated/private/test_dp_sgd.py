@@ -1,5 +1,6 @@
 """Noisy local steps: Poisson batches, sums, noise, and privacy."""
 
+import fractions
 import functools
 import math
 
@@ -10,7 +11,8 @@ import pytest
 from scipy import stats
 
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, PoissonSampling, Steps
+from jaxanon.federated import PoissonSampling, Steps
+from jaxanon.federated.private.dp_sgd import below_probability
 from jaxanon.privacy import epsilon_spent
 
 pytestmark = pytest.mark.slow
@@ -65,6 +67,26 @@ def test_lots_are_poisson_samples_of_the_real_rows():
     assert sizes.var() == pytest.approx(10 * 0.3 * 0.7, rel=0.06)
     together = np.corrcoef(found[:, :10].T) - np.eye(10)
     assert np.abs(together).max() < 5 / math.sqrt(20_000)
+
+
+@pytest.mark.parametrize("q", [1e-7, 1e-6, 0.1, 1 / 3, 0.5, 1.0, 2.0**-64, 1 - 2**-53])
+def test_as_many_draws_of_64_bits_take_a_row_as_its_probability_says(q):
+    """The draws around the last one that counts; 23 bits would take 1e-7 at 1.19e-7."""
+    num = math.floor(fractions.Fraction(q) * 2**64)
+    assert 0 <= fractions.Fraction(q) - fractions.Fraction(num, 2**64) < 2**-64
+    last = [n for n in (0, num - 2, num - 1, num, num + 1, 2**64 - 1) if 0 <= n < 2**64]
+    words = np.array([[n >> 32 for n in last], [n % 2**32 for n in last]], np.uint32)
+    found = below_probability(jnp.asarray(words), q)
+    assert found.tolist() == [n < num for n in last]
+
+
+def test_rare_rows_are_as_rare_as_they_should_be():
+    """Of 2^26 rows at 1e-6, 67.1 on average; 40 are 4.9 standard deviations."""
+    draw = lambda key: jnp.sum(
+        below_probability(jax.random.bits(key, (2, 1 << 20), jnp.uint32), 1e-6)
+    )
+    counts = jax.lax.map(draw, jax.random.split(jax.random.key(11), 64))
+    assert abs(int(counts.sum()) - 67) < 40
 
 
 def test_a_lot_that_is_too_large_leaves_any_out_alike():
@@ -240,7 +262,11 @@ def test_padding_and_clients_without_rows_change_nothing():
     found = []
     for clients in (plain, padded):  # test_atlas*.py covers Atlas with privacy.
         algorithm = federated.fedsgd_ldp(
-            start, off, lots=every, num_steps=2, num_clients=len(clients.mask)
+            start,
+            off,
+            lots=every,
+            steps=federated.Steps(num_steps=2),
+            num_clients=len(clients.mask),
         )
         state = algorithm.init(jax.random.key(0), noise_multiplier=0.0)
         state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
@@ -251,18 +277,33 @@ def test_padding_and_clients_without_rows_change_nothing():
 
 def test_weights_by_rows_would_tell_their_number():
     for make in (
-        lambda rounds: federated.fedsgd_ldp(
-            start, loss, lots=EVERY, num_steps=1, num_clients=2, rounds=rounds
+        lambda **options: federated.fedsgd_ldp(
+            start,
+            loss,
+            lots=EVERY,
+            steps=federated.Steps(num_steps=1),
+            num_clients=2,
+            **options,
         ),
-        lambda rounds: federated.atlas(
-            start, loss, Steps(num_steps=1), lots=EVERY, num_clients=2, rounds=rounds
+        lambda **options: federated.atlas(
+            start,
+            loss,
+            steps=Steps(num_steps=1),
+            lots=EVERY,
+            num_clients=2,
+            **options,
         ),
-        lambda rounds: federated.ldp_fl(
-            start, loss, Steps(num_steps=1), radii=1.0, num_clients=2, rounds=rounds
+        lambda **options: federated.ldp_fl(
+            start,
+            loss,
+            steps=Steps(num_steps=1),
+            radii=1.0,
+            num_clients=2,
+            **options,
         ),
     ):
         with pytest.raises(ValueError, match="weighting must be 'clients', got 'rows'"):
-            make(CohortConfig())
+            make(weighting="rows")
 
 
 def test_says_what_lots_cost_only_if_they_say_enough():

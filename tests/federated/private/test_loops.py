@@ -5,7 +5,7 @@ import jax
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import CohortConfig, PoissonSampling, Steps
+from jaxanon.federated import PoissonSampling, Steps
 from jaxanon.federated.private import reference as loops
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def test_fedsgd_ldp_agrees(start, population):
             lots=PoissonSampling(
                 sampling_probability=0.5, expected_batch_size=3.0, max_examples=7
             ),
-            num_steps=3,
+            steps=federated.Steps(num_steps=3),
             num_clients=3,
         )
         want = loops.fedsgd_ldp(
@@ -58,11 +58,13 @@ def test_ldp_fl_agrees(cut_mean, start, network, population):
     radii = {"base": 0.6, "head": 0.9}
     with jax.enable_x64(True):
         algorithm = federated.ldp_fl(
-            *(start, network, Steps(**OPTIONS)),
+            start,
+            network,
+            steps=Steps(**OPTIONS),
             radii=radii,
             num_clients=3,
             cut_mean=cut_mean,
-            rounds=CohortConfig(weighting="clients"),
+            weighting="clients",
         )
         hyper = {"learning_rate": 0.2, "weight_epsilon": 1.3}
         want = loops.ldp_fl(
@@ -87,7 +89,9 @@ def test_dp_fedavg_agrees(start, network, population):
         clients = population((5, 2, 7, 3, 4, 1))
         clients = clients._replace(mask=clients.mask.at[4].set(False))
         algorithm = federated.dp_fedavg(
-            *(start, network, Steps(**OPTIONS)),
+            start,
+            network,
+            steps=Steps(**OPTIONS),
             cohorts=PoissonSampling(
                 sampling_probability=0.6, expected_batch_size=3.6, max_examples=6
             ),

@@ -33,7 +33,7 @@ def pulled(**settings):
     )
     start = lambda key: {"a": {"w": jnp.zeros(40)}, "b": jnp.ones(3)}
     algorithm = federated.atlas(
-        start, loss, Steps(num_steps=1), num_clients=CLIENTS, **settings
+        start, loss, steps=Steps(num_steps=1), num_clients=CLIENTS, **settings
     )
     rows = np.random.default_rng(5).normal(size=(CLIENTS, 1, 40)).astype(np.float32)
     return algorithm, federated.stack([*rows])
@@ -189,7 +189,7 @@ def test_says_what_was_wrong():
     plain = federated.fedavg(
         lambda key: {"a": {"w": jnp.zeros(40)}, "b": jnp.ones(3)},
         lambda p, x, key: jnp.sum(x * p["a"]["w"][None], axis=1),
-        num_steps=1,
+        steps=federated.Steps(num_steps=1),
     )
     state = plain.init(jax.random.key(0))
     with pytest.raises(ValueError, match="must send layers with flags"):
