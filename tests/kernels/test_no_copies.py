@@ -162,8 +162,9 @@ PROGRAMS = {
 def copies(compiled, params, clients=(CLIENTS,)):
     """Returns the shapes in a program with an axis of clients and both of a matrix.
 
-    Clients and widths are primes, so the product of the axes tells it in any order, and
-    also where some are joined. Factors do not pay for a layer of a few classes.
+    Clients and widths are primes, so the size of an array identifies its axes in any
+    order, and also where some are joined. Factors do not pay for a layer of a few
+    classes.
     """
     matrices = {leaf.shape for leaf in jax.tree.leaves(params) if len(leaf.shape) == 2}
     matrices = {shape for shape in matrices if min(shape) > 2 * QUERY}
