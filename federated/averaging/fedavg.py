@@ -6,9 +6,15 @@ import optax
 
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Steps, build
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    Steps,
+    build,
+    built_once,
+)
 
 
+@built_once
 def fedavg(
     init_fn,
     loss_fn,

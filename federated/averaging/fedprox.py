@@ -2,10 +2,16 @@
 
 import jax
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+)
 from jaxanon.federated.engine.personal import shared, train
 
 
+@built_once
 def fedprox(
     init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
 ) -> FederatedAlgorithm:

@@ -3,12 +3,18 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+)
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import PersonalState, Reply, personal, train
 from jaxanon.kernels.bounds import POSITIVE
 
 
+@built_once
 def scaffold(
     init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
 ) -> FederatedAlgorithm:

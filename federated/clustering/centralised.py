@@ -6,13 +6,19 @@ import jax.numpy as jnp
 from jaxanon.federated.clustering import grouping
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Steps, hyper_arrays
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+    hyper_arrays,
+)
 from jaxanon.federated.engine.cohort import check_num_clients
 from jaxanon.federated.engine.hyper import in_range
 from jaxanon.federated.engine.personal import Client, PersonalState, train
 from jaxanon.kernels.checks import whole
 
 
+@built_once
 def centralized_clustering(
     init_fn,
     loss_fn,

@@ -6,7 +6,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import layout as layouts
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+)
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
@@ -38,6 +43,7 @@ class Clusters(NamedTuple):
     probe: Any  # rows on which models are compared; None with given members
 
 
+@built_once
 def clusterfl(
     init_fn,
     loss_fn,

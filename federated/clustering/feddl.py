@@ -11,6 +11,7 @@ from jaxanon.federated.engine.algorithm import (
     CohortConfig,
     FederatedAlgorithm,
     Steps,
+    built_once,
     weight_fn,
 )
 from jaxanon.federated.engine.personal import (
@@ -40,6 +41,7 @@ class Structure(NamedTuple):
     round: jax.Array  # int32[], next round
 
 
+@built_once
 def feddl(
     init_fn,
     loss_fn,

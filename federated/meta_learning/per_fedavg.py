@@ -4,11 +4,17 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+)
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import Client, shared
 
 
+@built_once
 def per_fedavg(
     init_fn,
     loss_fn,

@@ -3,7 +3,12 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+)
 from jaxanon.federated.engine.personal import (
     Reply,
     choose_model,
@@ -13,6 +18,7 @@ from jaxanon.federated.engine.personal import (
 )
 
 
+@built_once
 def ditto(
     init_fn,
     loss_fn,

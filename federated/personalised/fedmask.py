@@ -6,7 +6,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import importance
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+)
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
@@ -34,6 +39,7 @@ class Overlap(NamedTuple):
     round: jax.Array  # int32[], next round
 
 
+@built_once
 def fedmask(
     init_fn,
     loss_fn,

@@ -4,7 +4,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+)
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import (
     PersonalState,
@@ -15,6 +20,7 @@ from jaxanon.federated.engine.personal import (
 from jaxanon.kernels.checks import whole
 
 
+@built_once
 def pfedme(
     init_fn,
     loss_fn,

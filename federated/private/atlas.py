@@ -6,7 +6,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import importance
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+)
 from jaxanon.federated.engine.personal import PersonalState, personal, train
 from jaxanon.federated.private import atlas_rounds
 from jaxanon.federated.private.atlas_rounds import AtlasClientState, Settings, begun
@@ -20,6 +25,7 @@ HYPER = {
 }
 
 
+@built_once
 def atlas(
     init_fn,
     loss_fn,

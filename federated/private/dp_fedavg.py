@@ -5,7 +5,12 @@ import jax.numpy as jnp
 
 from jaxanon import kernels
 from jaxanon.federated.engine import layout as layouts
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Steps, hyper_arrays
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+    hyper_arrays,
+)
 from jaxanon.federated.engine.hyper import in_range
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import Client, PersonalState, train
@@ -13,6 +18,7 @@ from jaxanon.federated.private.dp_sgd import poisson_sample
 from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
+@built_once
 def dp_fedavg(
     init_fn,
     loss_fn,

@@ -2,13 +2,18 @@
 
 import functools
 
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm
+from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
+    FederatedAlgorithm,
+    built_once,
+)
 from jaxanon.federated.engine.personal import shared
 from jaxanon.federated.private.dp_sgd import alike, local_dp_sgd, lot_bytes
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
+@built_once
 def fedsgd_ldp(
     init_fn,
     loss_fn,

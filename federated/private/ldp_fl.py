@@ -6,7 +6,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import layout as layouts
-from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
+from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
+    FederatedAlgorithm,
+    Steps,
+    built_once,
+)
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import replace_params, shared, train
 from jaxanon.federated.private.dp_sgd import alike
@@ -60,6 +65,7 @@ def _chances(places, epsilon):
     return more.astype(jnp.uint32) + jnp.uint32(1 << 31), most / half
 
 
+@built_once
 def ldp_fl(
     init_fn,
     loss_fn,
