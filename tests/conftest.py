@@ -27,6 +27,9 @@ if importlib.metadata.version("jaxlib").startswith("0.10."):
 # forty runs of all tests hung, probably where such threads wait for each other.
 os.environ.setdefault("NPROC", "1")
 
+# Without a folder of the caller, no test writes programs to the user's.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", "")
+
 import hypothesis
 import jax
 import jax.monitoring

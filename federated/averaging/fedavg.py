@@ -10,10 +10,12 @@ from jaxanon.federated.engine.algorithm import (
     FederatedAlgorithm,
     Steps,
     build,
+    built_once,
     hyper_of,
 )
 
 
+@built_once
 def fedavg(
     init_fn,
     loss_fn,

@@ -10,6 +10,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import PersonalState, Reply, personal, train
@@ -26,6 +27,7 @@ def staleness_weight(staleness):
     return 1 / jnp.sqrt(1.0 + staleness)
 
 
+@built_once
 def fedbuff(
     init_fn,
     loss_fn,

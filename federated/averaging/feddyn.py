@@ -10,11 +10,13 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import PersonalState, Reply, personal, train
 from jaxanon.kernels.bounds import POSITIVE
 
 
+@built_once
 def feddyn(
     init_fn, loss_fn, *, steps: Steps, num_clients, **options: Unpack[RoundOptions]
 ) -> FederatedAlgorithm:

@@ -14,10 +14,12 @@ from jaxanon.federated.engine.algorithm import (
     RoundOptions,
     Steps,
     build,
+    built_once,
     hyper_of,
 )
 
 
+@built_once
 def fednova(
     init_fn, loss_fn, *, steps: Steps, **options: Unpack[RoundOptions]
 ) -> FederatedAlgorithm:

@@ -7,7 +7,12 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon.federated.averaging.fedavg import fedavg
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, RoundOptions, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundOptions,
+    Steps,
+    built_once,
+)
 from jaxanon.kernels.bounds import NOT_NEGATIVE, POSITIVE, Range
 from jaxanon.kernels.checks import known
 
@@ -94,6 +99,7 @@ def _fedopt(
     return fedavg(init_fn, loss_fn, steps=steps, server_optimizer=server, **options)
 
 
+@built_once
 def fedadam(init_fn, loss_fn, *, steps: Steps, **settings) -> FederatedAlgorithm:
     """Builds FedAdam: FedAvg whose server takes Adam steps on the mean change.
 
@@ -127,6 +133,7 @@ def fedadam(init_fn, loss_fn, *, steps: Steps, **settings) -> FederatedAlgorithm
     return _fedopt("adam", init_fn, loss_fn, steps=steps, **settings)
 
 
+@built_once
 def fedyogi(init_fn, loss_fn, *, steps: Steps, **settings) -> FederatedAlgorithm:
     """Builds FedYogi, whose second moment changes by at most ``1 - b2`` of a square.
 
@@ -142,6 +149,7 @@ def fedyogi(init_fn, loss_fn, *, steps: Steps, **settings) -> FederatedAlgorithm
     return _fedopt("yogi", init_fn, loss_fn, steps=steps, **settings)
 
 
+@built_once
 def fedadagrad(init_fn, loss_fn, *, steps: Steps, **settings) -> FederatedAlgorithm:
     """Builds FedAdagrad, whose second moment is a sum of squares.
 

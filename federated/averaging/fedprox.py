@@ -9,10 +9,12 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import shared, train
 
 
+@built_once
 def fedprox(
     init_fn, loss_fn, *, steps: Steps, num_clients, **options: Unpack[RoundOptions]
 ) -> FederatedAlgorithm:

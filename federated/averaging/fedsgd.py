@@ -3,9 +3,10 @@
 import optax
 
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, build
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, build, built_once
 
 
+@built_once
 def fedsgd(
     init_fn,
     loss_fn,

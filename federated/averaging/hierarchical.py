@@ -11,6 +11,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import PersonalState, Reply, personal, train
 from jaxanon.kernels.checks import whole
@@ -23,6 +24,7 @@ class HierarchicalState(NamedTuple):
     weights: jax.Array  # float[groups]; weights since the last average in the cloud
 
 
+@built_once
 def hierarchical(
     init_fn,
     loss_fn,

@@ -9,10 +9,12 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import Reply, personal, train
 
 
+@built_once
 def localized(
     init_fn, loss_fn, *, steps: Steps, num_clients, **options: Unpack[RoundOptions]
 ) -> FederatedAlgorithm:

@@ -11,6 +11,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import (
     PersonalState,
@@ -28,6 +29,7 @@ class MimeState(NamedTuple):
     gradient: jax.Array  # tree like params; the mean gradient of the cohort
 
 
+@built_once
 def mime(
     init_fn,
     loss_fn,

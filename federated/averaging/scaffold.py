@@ -11,6 +11,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import PersonalState, Reply, personal, train
@@ -24,6 +25,7 @@ _sum_of_gradients = optax.GradientTransformation(
 )
 
 
+@built_once
 def scaffold(
     init_fn, loss_fn, *, steps: Steps, num_clients, **options: Unpack[RoundOptions]
 ) -> FederatedAlgorithm:

@@ -10,6 +10,7 @@ from jaxanon.federated.engine.algorithm import (
     FederatedAlgorithm,
     Steps,
     arrays_of,
+    built_once,
     hyper_arrays,
     hyper_of,
 )
@@ -19,6 +20,7 @@ from jaxanon.federated.engine.personal import Client, PersonalState, train
 from jaxanon.kernels.checks import whole
 
 
+@built_once
 def centralized_clustering(
     init_fn,
     loss_fn,

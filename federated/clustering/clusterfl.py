@@ -11,6 +11,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import (
     PersonalState,
@@ -43,6 +44,7 @@ class Clusters(NamedTuple):
     probe: Any  # rows on which models are compared; None with given members
 
 
+@built_once
 def clusterfl(
     init_fn,
     loss_fn,

@@ -12,6 +12,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
     weight_fn,
 )
 from jaxanon.federated.engine.personal import (
@@ -41,6 +42,7 @@ class Structure(NamedTuple):
     round: jax.Array  # int32[], next round
 
 
+@built_once
 def feddl(
     init_fn,
     loss_fn,

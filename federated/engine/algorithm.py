@@ -1,8 +1,9 @@
 """The federated algorithm interface, and rounds built from stages."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,34 @@ from jaxanon.federated.engine.hyper import in_range
 from jaxanon.federated.engine.layout import Layout
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.kernels.checks import one_of, whole
+
+B = TypeVar("B", bound=Callable)
+
+
+def built_once(builder: B) -> B:
+    """Makes a builder return the same algorithm for equal arguments.
+
+    ``simulate`` compiles once per algorithm, so an algorithm that is built again does
+    not compile again. Functions are equal only to themselves: define a loss outside the
+    loop that builds the algorithm. Arguments that cannot be hashed, such as dicts,
+    build a new algorithm. The last 16 algorithms of each builder are kept.
+
+    Example:
+      >>> double = built_once(lambda number: [2 * number])
+      >>> double(1) is double(1), double(1) is double(2)
+      (True, False)
+    """
+    known = functools.lru_cache(maxsize=16, typed=True)(builder)
+
+    @functools.wraps(builder)
+    def build(*args, **settings):
+        try:
+            hash((args, *settings.values()))
+        except TypeError:
+            return builder(*args, **settings)
+        return known(*args, **settings)
+
+    return cast(B, build)
 
 
 class State(NamedTuple):

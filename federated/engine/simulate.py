@@ -23,7 +23,8 @@ def simulate(algorithm, key, state, clients, num_rounds):
     given state is donated: its buffers are invalid afterwards.
 
     Args:
-      algorithm: ``FederatedAlgorithm``; static.
+      algorithm: ``FederatedAlgorithm``; static. Builders return the same one for equal
+        arguments, which does not compile again.
       key: typed PRNG key of the run, the same at every call.
       state: state from ``algorithm.init`` or an earlier call.
       clients: population for ``algorithm.update``.

@@ -12,6 +12,7 @@ from jaxanon.federated.engine.algorithm import (
     FederatedAlgorithm,
     RoundStages,
     State,
+    built_once,
     hyper_arrays,
     one_round,
 )
@@ -27,6 +28,7 @@ DEFAULT_CHUNK = 4096
 LIST = 0x6C697374  # "list"; folded into a run's key for repeated rows.
 
 
+@built_once
 def fed_maml(
     init_fn: Callable,
     draw_fn: Callable,

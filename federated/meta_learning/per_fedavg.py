@@ -12,11 +12,13 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import Client, shared
 
 
+@built_once
 def per_fedavg(
     init_fn,
     loss_fn,

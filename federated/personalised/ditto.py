@@ -10,6 +10,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import (
     Reply,
@@ -20,6 +21,7 @@ from jaxanon.federated.engine.personal import (
 )
 
 
+@built_once
 def ditto(
     init_fn,
     loss_fn,

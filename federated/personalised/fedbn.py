@@ -2,7 +2,12 @@
 
 from typing import Unpack
 
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, RoundOptions, Steps
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    RoundOptions,
+    Steps,
+    built_once,
+)
 from jaxanon.federated.engine.personal import Layers
 from jaxanon.federated.personalised.fedper import fedper
 
@@ -18,6 +23,7 @@ def is_normalization(name: str) -> bool:
     return "norm" in name or name.strip("_0123456789") == "bn"
 
 
+@built_once
 def fedbn(
     init_fn,
     loss_fn,

@@ -11,6 +11,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import (
     PersonalState,
@@ -39,6 +40,7 @@ class Overlap(NamedTuple):
     round: jax.Array  # int32[], next round
 
 
+@built_once
 def fedmask(
     init_fn,
     loss_fn,

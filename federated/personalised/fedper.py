@@ -9,6 +9,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import (
     Layers,
@@ -18,6 +19,7 @@ from jaxanon.federated.engine.personal import (
 )
 
 
+@built_once
 def fedper(
     init_fn,
     loss_fn,

@@ -10,6 +10,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import (
     Layers,
@@ -19,6 +20,7 @@ from jaxanon.federated.engine.personal import (
 )
 
 
+@built_once
 def fedrep(
     init_fn,
     loss_fn,

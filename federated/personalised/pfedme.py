@@ -12,6 +12,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import (
@@ -23,6 +24,7 @@ from jaxanon.federated.engine.personal import (
 from jaxanon.kernels.checks import whole
 
 
+@built_once
 def pfedme(
     init_fn,
     loss_fn,

@@ -12,6 +12,7 @@ from jaxanon.federated.engine.algorithm import (
     RoundConfig,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import PersonalState, personal, train
 from jaxanon.federated.private import atlas_rounds
@@ -26,6 +27,7 @@ HYPER = {
 }
 
 
+@built_once
 def atlas(
     init_fn,
     loss_fn,

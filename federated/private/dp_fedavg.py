@@ -9,6 +9,7 @@ from jaxanon.federated.engine.algorithm import (
     FederatedAlgorithm,
     Steps,
     arrays_of,
+    built_once,
     hyper_arrays,
     hyper_of,
     server_step,
@@ -20,6 +21,7 @@ from jaxanon.federated.private.dp_sgd import poisson_sample
 from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
+@built_once
 def dp_fedavg(
     init_fn,
     loss_fn,

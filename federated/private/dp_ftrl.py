@@ -9,6 +9,7 @@ from jaxanon.federated.engine.algorithm import (
     FederatedAlgorithm,
     Steps,
     arrays_of,
+    built_once,
     count_clients,
     hyper_arrays,
     hyper_of,
@@ -22,6 +23,7 @@ from jaxanon.kernels.checks import whole
 from jaxanon.privacy.sampled_gaussian import SampledGaussian
 
 
+@built_once
 def dp_ftrl(
     init_fn,
     loss_fn,

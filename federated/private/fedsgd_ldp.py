@@ -7,12 +7,14 @@ from jaxanon.federated.engine.algorithm import (
     FederatedAlgorithm,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.personal import shared
 from jaxanon.federated.private.dp_sgd import alike, local_dp_sgd, lot_bytes
 from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
+@built_once
 def fedsgd_ldp(
     init_fn,
     loss_fn,

@@ -11,6 +11,7 @@ from jaxanon.federated.engine.algorithm import (
     FederatedAlgorithm,
     RoundOptions,
     Steps,
+    built_once,
 )
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import replace_params, shared, train
@@ -65,6 +66,7 @@ def _chances(places, epsilon):
     return more.astype(jnp.uint32) + jnp.uint32(1 << 31), most / half
 
 
+@built_once
 def ldp_fl(
     init_fn,
     loss_fn,

@@ -27,6 +27,7 @@ from jaxanon.cli import (
     train,
 )
 from jaxanon.core import command_line
+from jaxanon.core.compilation_cache import keep_compiled_programs
 
 ABOUT = f"""Makes sensor data safe to share (jaxanon {__version__}).
 
@@ -81,6 +82,7 @@ def _main(argv):
         if sys.stdout is None:
             raise ValueError("standard output must be open; redirect it to a file.")
         with _warnings_in_a_line():
+            keep_compiled_programs()
             call = _parse(_load_plugins(argv))
             call()
             sys.stdout.flush()

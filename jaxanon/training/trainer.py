@@ -9,6 +9,7 @@ import jax
 
 from jaxanon import datasets
 from jaxanon.core import checks
+from jaxanon.core.compilation_cache import keep_compiled_programs
 from jaxanon.core.method import check_hyper, check_measured, warn_of_epochs
 from jaxanon.core.programs import single
 from jaxanon.core.registry import default_epochs
@@ -50,6 +51,9 @@ def train(
 
     Federated methods treat each subject as a client; other methods learn from all
     windows centrally.
+
+    Compiled programs stay in the user's cache folder for later runs, unless
+    ``JAX_COMPILATION_CACHE_DIR`` names another folder or is empty.
 
     Killing and resuming a run does not change its result, bit for bit. Training warns
     of transient loss spikes.
@@ -115,6 +119,7 @@ def train(
     check_hyper(method, hyper)
     profiled = profile is not None and processes.first()
     watch = profiling.ProfileTimer(profile) if profiled else None
+    keep_compiled_programs()
     own_data = method.own_data is not None
     prepared = method.prepare(data if own_data else datasets.by_client(data.train))
     per_epoch = method.schedule.rounds_per_epoch(prepared)

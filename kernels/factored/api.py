@@ -1,17 +1,19 @@
 """Gradients and SGD steps that keep dense layers in factored form."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.factored import program
 from jaxanon.kernels.factored.kernel import (
-    Calls,
     FactoredKernel,
     Factors,
     full_gradient,
     multiply_out,
 )
+from jaxanon.kernels.factored.products import Use, joined
 from jaxanon.kernels.varying import spread, zero
 
 
@@ -45,28 +47,35 @@ def is_factored_cheaper(rows: int, d_in: int, d_out: int) -> bool:
 def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
     """Returns ``jax.value_and_grad`` with matrix gradients as ``Factors``.
 
-    The loss must apply its matrices with ``jaxanon.kernels.matmul``, as the layers of
-    ``jaxanon.models`` do. A matrix gets its ordinary gradient if it is used in another
-    way, more than once, or inside a transformation in the loss (``scan``, ``vmap``,
-    ``jit``). The same holds if the factors would be larger than the matrix. Other
-    parameters always get ordinary gradients. The result can be differentiated again. In
-    ``shard_map`` the gradient is that of the shard's arguments.
+    The loss may be any JAX program: products with matrices are found in its trace. This
+    covers ``x @ w``, ``w @ x``, ``jnp.einsum`` and the dense layers of Flax Linen, Flax
+    NNX and Equinox. A matrix may be used several times, transposed, cast, and inside
+    ``jit``, ``checkpoint`` and ``scan`` bodies.
+
+    A matrix gets its ordinary gradient if it is used in another way, such as sliced,
+    squared, stacked for a ``scan``, or in ``cond``. The same holds if the factors would
+    be larger than the matrix. Parameters with another number of axes always get
+    ordinary gradients. ``leaves_without_factors`` names all of them. The result can be
+    differentiated again. In ``shard_map`` the gradient is that of the shard's
+    arguments.
 
     Args:
-      loss_fn: ``loss_fn(params, *args) -> float[]``, or ``(float[], aux)``; ``params``
-        is a tree of arrays and ``FactoredKernel``.
-      has_aux: see ``jax.value_and_grad``.
+      loss_fn: ``loss_fn(params, *args) -> float[]``, or ``(float[], aux)``. It receives
+        an array for every ``FactoredKernel`` of ``params`` and ``args``, and its
+        products use the factors. Without a rule, the kernel is multiplied out.
+      has_aux: see ``jax.value_and_grad``. ``aux`` must be a tree of arrays.
 
     Returns:
       A function of the same arguments that returns ``(value, grads)``; ``grads`` has
-      the tree of ``params`` with an array or ``Factors`` for each leaf.
+      the tree of ``params`` with an array or ``Factors`` for each leaf. For ``w @ x``
+      the ``inputs`` are the cotangents of the product, so ``inputsᵀ @ cotangents``
+      always has the shape of the parameter.
 
     Raises:
       TypeError: when called, if the loss is not a scalar float.
 
     Example:
-      >>> from jaxanon.kernels import matmul
-      >>> loss = lambda params, x: jnp.sum(matmul(x, params["kernel"]))
+      >>> loss = lambda params, x: jnp.sum(x @ params["kernel"])
       >>> params = {"kernel": jnp.ones((4, 3))}
       >>> value, grads = value_and_grad(loss)(params, jnp.ones((1, 4)))
       >>> float(value), grads["kernel"].inputs.shape, grads["kernel"].cotangents.shape
@@ -76,19 +85,54 @@ def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
     def call(params, *args):
         params = spread(params, args)
         leaves, treedef = jax.tree.flatten(params, is_leaf=is_leaf)
-        rows = _rows_seen(loss_fn, leaves, treedef, args)
-        leaves = [_settled(leaf, r) for leaf, r in zip(leaves, rows, strict=True)]
-        taps = [_tap(leaf, r) for leaf, r in zip(leaves, rows, strict=True)]
-
-        def tapped_loss(taps):
-            pairs = zip(leaves, taps, strict=True)
-            tree = treedef.unflatten([_with_tap(leaf, tap) for leaf, tap in pairs])
-            return loss_fn(tree, *args)
-
-        value, grads = jax.value_and_grad(tapped_loss, has_aux=has_aux)(taps)
+        trace = _traced(loss_fn, (params, *args), len(leaves))
+        value, grads = trace.value_and_grad(len(leaves), has_aux)
         return value, treedef.unflatten(grads)
 
     return call
+
+
+def apply_factored(fn: Callable, *args):
+    """Computes ``fn(*args)`` with each ``FactoredKernel`` of ``args`` as an array.
+
+    Products with it add a thin product, as in ``value_and_grad``. Kernels that are used
+    in another way are multiplied out.
+
+    Args:
+      fn: function of trees of arrays.
+      *args: trees of arrays and ``FactoredKernel``.
+
+    Returns:
+      The result of ``fn``, a tree of arrays.
+
+    Raises:
+      TypeError: if a kernel is factored and the result has a leaf that JAX cannot
+        trace, such as a string.
+
+    Example:
+      >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[0.5, 0.5]]))
+      >>> kernel = FactoredKernel(jnp.eye(2), change)
+      >>> apply_factored(lambda w, x: x @ w, kernel, jnp.array([[2.0, 1.0]]))
+      Array([[1., 0.]], dtype=float32)
+    """
+    leaves = jax.tree.leaves(args, is_leaf=is_leaf)
+    if not any(isinstance(leaf, FactoredKernel) for leaf in leaves):
+        return fn(*args)
+    return _traced(fn, args, 0).run({}, {})
+
+
+def leaves_with_full_gradients(loss_fn: Callable, params, *args) -> list[str]:
+    """Returns the paths of the leaves whose gradients are arrays."""
+    found = []
+
+    def trace(params, args):
+        leaves = jax.tree.leaves(params, is_leaf=is_leaf)
+        found.extend(_traced(loss_fn, (params, *args), len(leaves)).uses)
+
+    jax.eval_shape(trace, params, args)
+    paths = jax.tree_util.tree_leaves_with_path(params, is_leaf=is_leaf)
+    pairs = zip(paths, found, strict=False)  # Kernels among the arguments follow.
+    return [jax.tree_util.keystr(path) for (path, _), uses in pairs if not uses]
 
 
 def sgd_step(params, grads, learning_rate):
@@ -114,6 +158,100 @@ def sgd_step(params, grads, learning_rate):
     """
     step = lambda leaf, grad: _stepped(leaf, grad, learning_rate)
     return jax.tree.map(step, params, grads, is_leaf=is_leaf)
+
+
+def sgd_steps(
+    loss_fn: Callable,
+    params,
+    *args,
+    learning_rate,
+    num_steps: int,
+    second_order: bool = True,
+    factor: bool = True,
+):
+    """Takes SGD steps on one loss in a loop, with room for the factors of all steps.
+
+    Args:
+      loss_fn: ``loss_fn(params, *args) -> float[]``. See ``value_and_grad``.
+      params: tree of arrays and ``FactoredKernel``.
+      *args: see ``value_and_grad``.
+      learning_rate: ``float[]``.
+      num_steps: a Python int >= 0.
+      second_order: whether gradients of the steps are differentiable or constants.
+      factor: whether to keep changes of dense layers as factors.
+
+    Returns:
+      The tree with updated arrays, and with ``Factors`` appended to its kernels. It
+      equals ``num_steps`` steps by ``value_and_grad`` and ``sgd_step``. A kernel is
+      factored if that is cheaper for the factors of all steps.
+
+    Raises:
+      TypeError: if the loss is not a scalar float.
+
+    Example:
+      >>> loss = lambda w, x: jnp.sum(x @ w)  # The gradient is x for every column.
+      >>> x = jnp.array([[1.0, 0.0, 2.0]])
+      >>> moved = sgd_steps(loss, jnp.ones((3, 3)), x, learning_rate=0.5, num_steps=2)
+      >>> materialize(moved)
+      Array([[ 0.,  0.,  0.],
+             [ 1.,  1.,  1.],
+             [-1., -1., -1.]], dtype=float32)
+    """
+    stop = (lambda grads: grads) if second_order else jax.lax.stop_gradient
+    if num_steps < 2:
+        graded = value_and_grad(loss_fn) if factor else jax.value_and_grad(loss_fn)
+        for _ in range(num_steps):
+            _, grads = graded(params, *args)
+            params = sgd_step(params, stop(grads), learning_rate)
+        return params
+    params = spread(params, args)
+    leaves, treedef = jax.tree.flatten(params, is_leaf=is_leaf)
+    trace = _traced(loss_fn, (params, *args), len(leaves), num_steps)
+    if not factor:
+        trace = trace._replace(uses=[()] * len(trace.uses))
+    zeros = zero(trace.leaves)
+    held = [_rows_held(leaf) for leaf in leaves]
+
+    def with_room(leaf, uses):
+        """Returns an array, or factors with rows of zeros for all steps.
+
+        Steps of one shape compile once; with growing factors each would be different.
+        """
+        if not uses:
+            return jnp.asarray(multiply_out(leaf))
+        rows = num_steps * sum(use.num_rows for use in uses if not use.alias.fixed)
+        kernel, factors = _parts(leaf)
+        empty = lambda width: jnp.broadcast_to(zeros.astype(leaf.dtype), (rows, width))
+        room = Factors(*map(empty, kernel.shape))
+        return room if factors is None else _appended(factors, room)
+
+    def whole(carry):
+        return [
+            FactoredKernel(_parts(leaf)[0], own) if isinstance(own, Factors) else own
+            for leaf, own in zip(leaves, carry, strict=True)
+        ]
+
+    def step(carry, number):
+        now = trace._replace(leaves=whole(carry) + trace.leaves[len(leaves) :])
+        _, grads = now.value_and_grad(len(leaves))
+        grads = stop(grads)
+
+        def moved(own, grad, held):
+            if not isinstance(grad, Factors):
+                return (own - learning_rate * grad).astype(own.dtype)
+            change = Factors(grad.inputs, learning_rate * grad.cotangents)
+            place = held + number * len(grad.inputs)
+            put = lambda all, new: jax.lax.dynamic_update_slice_in_dim(
+                all, new.astype(all.dtype), place, axis=0
+            )
+            return Factors(*map(put, own, change))
+
+        return [moved(*each) for each in zip(carry, grads, held, strict=True)], None
+
+    pairs = zip(leaves, trace.uses, strict=False)
+    start = [with_room(leaf, uses) for leaf, uses in pairs]
+    carry, _ = jax.lax.scan(step, start, jnp.arange(num_steps))
+    return treedef.unflatten(whole(carry))
 
 
 def materialize(params):
@@ -153,25 +291,106 @@ def materialize_gradient(grads):
     return jax.tree.map(plain, grads, is_leaf=is_leaf)
 
 
-def _rows_seen(loss_fn, leaves, treedef, args):
-    """Returns the rows multiplied by each leaf; 0 if taps are unsuitable."""
-    calls = []
+class _Trace(NamedTuple):
+    """A traced function, its leaves, and their products."""
 
-    def traced(leaves):
-        # Created here because they record the current trace.
-        calls.extend(Calls() if _is_matrix(leaf) else None for leaf in leaves)
-        watched = [
-            leaf if call is None else FactoredKernel(*_parts(leaf), calls=call)
-            for leaf, call in zip(leaves, calls, strict=True)
+    jaxpr: Any  # closed
+    treedef: Any  # of the result
+    leaves: list  # arrays and FactoredKernel
+    uses: list[tuple[Use, ...]]  # products per leaf; empty if it is multiplied out
+
+    def value_and_grad(self, number, has_aux=False):
+        """Returns the value and the gradients of the first ``number`` leaves."""
+        zeros = zero(self.leaves)
+        tapped = [
+            [use for use in uses if not use.alias.fixed] for uses in self.uses[:number]
         ]
-        return loss_fn(treedef.unflatten(watched), *args)
+        taps = {use.path: use.tap(zeros) for uses in tapped for use in uses}
+        pairs = list(zip(self.leaves, tapped, strict=False))
+        dense = {
+            n: multiply_out(leaf) for n, (leaf, uses) in enumerate(pairs) if not uses
+        }
+        value, (caught, full) = jax.value_and_grad(
+            self.run, argnums=(0, 1), has_aux=has_aux
+        )(taps, dense)
+        grads = [
+            _joined(leaf, uses, caught) if uses else full[n]
+            for n, (leaf, uses) in enumerate(pairs)
+        ]
+        return value, grads
 
-    jax.eval_shape(traced, leaves)
-    return [0 if call is None else call.rows_if_once() for call in calls]
+    def run(self, taps, dense):
+        """Evaluates the function; ``dense`` replaces leaves by number."""
+        pending = {
+            number: leaf.factors
+            for number, (leaf, uses) in enumerate(
+                zip(self.leaves, self.uses, strict=True)
+            )
+            if uses and _parts(leaf)[1] is not None
+        }
+        known = [
+            _parts(leaf)[0] if uses else dense.get(number, multiply_out(leaf))
+            for number, (leaf, uses) in enumerate(
+                zip(self.leaves, self.uses, strict=True)
+            )
+        ]
+        uses = {use.path: use for mine in self.uses for use in mine}
+        uses = {
+            path: use
+            for path, use in uses.items()
+            if path in taps or use.alias.leaf in pending
+        }
+        out = program.run(
+            self.jaxpr.jaxpr, self.jaxpr.consts, known, uses, taps, pending
+        )
+        return self.treedef.unflatten(out)
 
 
-def _is_matrix(leaf):
-    return isinstance(leaf, FactoredKernel) or jnp.ndim(leaf) == 2
+def _traced(fn, args, num_moving, num_steps=1) -> _Trace:
+    """Traces ``fn`` for the first leaves of ``args`` and every ``FactoredKernel``."""
+    nodes, treedef = jax.tree.flatten(args, is_leaf=is_leaf)
+    inputs = [
+        number
+        for number, node in enumerate(nodes)
+        if number < num_moving or isinstance(node, FactoredKernel)
+    ]
+    results = []
+
+    def of_leaves(leaves):
+        given = dict(zip(inputs, leaves, strict=True))
+        whole = [given.get(number, node) for number, node in enumerate(nodes)]
+        out, result = jax.tree.flatten(fn(*treedef.unflatten(whole)))
+        results.append(result)
+        return out
+
+    leaves = [nodes[number] for number in inputs]
+    plain = [_parts(leaf)[0] for leaf in leaves]
+    jaxpr = jax.make_jaxpr(of_leaves)(plain)
+    found = program.find(jaxpr.jaxpr, plain)
+    uses = [
+        _kept(found, number, leaf, number < num_moving and num_steps)
+        for number, leaf in enumerate(leaves)
+    ]
+    return _Trace(jaxpr, results[0], leaves, uses)
+
+
+def _kept(found, number, leaf, num_steps) -> tuple[Use, ...]:
+    """Returns the products of a leaf; empty if it is better multiplied out."""
+    uses = tuple(use for use in found.uses if use.alias.leaf == number)
+    held = _rows_held(leaf)
+    others = number in found.others or (held and number in found.fixed)
+    if others or not all(use.is_dense for use in uses):
+        return ()
+    if not num_steps:  # It has no gradient.
+        return uses
+    rows = sum(use.num_rows for use in uses if not use.alias.fixed)
+    pays = rows and is_factored_cheaper(held + num_steps * rows, *leaf.shape)
+    return uses if pays else ()
+
+
+def _rows_held(leaf):
+    factors = _parts(leaf)[1]
+    return 0 if factors is None else factors.inputs.shape[-2]
 
 
 def _parts(leaf):
@@ -180,31 +399,10 @@ def _parts(leaf):
     return leaf, None
 
 
-def _settled(leaf, rows):
-    """Keeps the leaf factored only while that is cheaper."""
-    if not _is_matrix(leaf):
-        return leaf
-    kernel, factors = _parts(leaf)
-    held = 0 if factors is None else factors.inputs.shape[-2]
-    if rows and is_factored_cheaper(held + rows, *kernel.shape):
-        return FactoredKernel(kernel, factors)
-    return multiply_out(leaf)
-
-
-def _tap(leaf, rows):
-    if not isinstance(leaf, FactoredKernel):
-        return leaf
-    d_in, d_out = leaf.shape
-    # Varies over a mesh as the leaf does, which was spread over the arguments' axes.
-    nothing = zero(leaf.kernel).astype(leaf.dtype)
-    zeros = lambda width: jnp.zeros((rows, width), leaf.dtype) + nothing
-    return Factors(zeros(d_in), zeros(d_out))
-
-
-def _with_tap(leaf, tap):
-    if not isinstance(leaf, FactoredKernel):
-        return tap
-    return FactoredKernel(leaf.kernel, leaf.factors, tap)
+def _joined(leaf, uses, caught) -> Factors:
+    """Returns the factors of all products, ``inputsᵀ @ cotangents`` like the leaf."""
+    ends = [end.astype(leaf.dtype) for end in joined(uses, caught)]
+    return Factors(*(ends if uses[0].view.rows == (0,) else reversed(ends)))
 
 
 def _stepped(leaf, grad, learning_rate):
@@ -212,7 +410,9 @@ def _stepped(leaf, grad, learning_rate):
         return multiply_out(leaf) - learning_rate * grad
     kernel, held = _parts(leaf)
     change = Factors(grad.inputs, learning_rate * grad.cotangents)
-    if held is not None:
-        join = lambda old, new: jnp.concatenate([old, new], axis=-2)
-        change = Factors(*map(join, held, change))
-    return FactoredKernel(kernel, change)
+    return FactoredKernel(kernel, change if held is None else _appended(held, change))
+
+
+def _appended(held, change):
+    join = lambda old, new: jnp.concatenate([old, new], axis=-2)
+    return Factors(*map(join, held, change))

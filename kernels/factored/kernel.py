@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import get_opaque_trace_state
 
 
 class Factors(NamedTuple):
@@ -18,30 +17,6 @@ class Factors(NamedTuple):
     cotangents: jax.Array  # float[..., r, d_out]: d loss / d output
 
 
-class Calls:
-    """Record of the uses of one matrix while a loss is traced.
-
-    It is mutable because tracing returns only arrays. It compares by identity, so
-    traces are never confused.
-    """
-
-    def __init__(self):
-        self.rows = []
-        self.escaped = False
-        self.trace = get_opaque_trace_state(convention="jaxanon")
-
-    def multiplied(self, rows):
-        """Records a product; inside a loop or ``vmap`` it may run several times."""
-        self.rows.append(rows)
-        now = get_opaque_trace_state(convention="jaxanon")
-        self.escaped |= now != self.trace
-
-    def rows_if_once(self) -> int:
-        """Returns the rows of a single product; 0 for any other use."""
-        once = len(self.rows) == 1 and not self.escaped
-        return self.rows[0] if once else 0
-
-
 @jax.tree_util.register_pytree_node_class
 class FactoredKernel:
     """The matrix ``kernel - inputsᵀ @ cotangents`` in factored form.
@@ -51,26 +26,22 @@ class FactoredKernel:
     and other operators call ``jnp.asarray`` first.
     """
 
-    def __init__(self, kernel, factors=None, tap=None, calls=None):
+    def __init__(self, kernel, factors=None):
         self.kernel = kernel  # float[d_in, d_out], shared by all clients
         self.factors = factors  # Factors, the pending change, or None
-        self.tap = tap  # Factors of zeros whose gradient is this call's Factors
-        self.calls = calls
 
     def tree_flatten(self):
-        return (self.kernel, self.factors, self.tap), self.calls
+        return (self.kernel, self.factors), None
 
     @classmethod
-    def tree_unflatten(cls, calls, children):
-        return cls(*children, calls=calls)
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
 
     shape = property(lambda self: self.kernel.shape)
     ndim = property(lambda self: self.kernel.ndim)
     dtype = property(lambda self: self.kernel.dtype)
 
     def __jax_array__(self):
-        if self.calls is not None:
-            self.calls.escaped = True
         return multiply_out(self)
 
     def __repr__(self):
@@ -123,17 +94,13 @@ def matmul(x: jax.Array, kernel) -> jax.Array:
             f"x must be float[rows, d_in] for a factored kernel, got shape {x.shape}; "
             "flatten leading axes, or call the model on a batch instead of under vmap."
         )
-    if kernel.calls is not None:
-        kernel.calls.multiplied(x.shape[0])
     y = x @ kernel.kernel
-    if kernel.factors is not None:
-        y = y - _low_rank(x, kernel.factors)
-    return y if kernel.tap is None else tapped(y, x, kernel.tap)
+    return y if kernel.factors is None else y - thin_product(x, *kernel.factors)
 
 
-def _low_rank(x, factors):
-    """Computes ``(x @ inputsᵀ) @ cotangents``."""
-    return (x @ jnp.swapaxes(factors.inputs, 0, 1)) @ factors.cotangents
+def thin_product(x, inputs, cotangents):
+    """Computes ``(x @ inputsᵀ) @ cotangents``, ``float[..., d_out]``."""
+    return (x @ inputs.T) @ cotangents
 
 
 @jax.custom_vjp

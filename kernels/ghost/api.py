@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.clipping import layer_groups as grouping
 from jaxanon.kernels.clipping.bounded import BoundedSum
+from jaxanon.kernels.factored.api import leaves_with_full_gradients
 from jaxanon.kernels.ghost import clip, examples
 from jaxanon.kernels.varying import spread
 
@@ -115,26 +116,35 @@ def clipped_gradient_sum(loss_fn, params, batch, clip_norms, *, groups=None, mas
 
 
 def leaves_without_factors(loss_fn, params, batch) -> list[str]:
-    """Names parameters that need per-example gradients in ``clipped_gradient_sum``.
+    """Names parameters whose gradients are not stored as factors.
 
-    It uses shapes only and computes no gradients.
+    A loss per example, ``float[B]``, gives the parameters that need per-example
+    gradients in ``clipped_gradient_sum``. A mean loss, ``float[]``, gives those with
+    ordinary gradients in ``value_and_grad``. It uses shapes only and computes no
+    gradients.
 
     Args:
-      loss_fn, params, batch: see ``clipped_gradient_sum``; leaves may be
+      loss_fn: ``loss_fn(params, batch) -> float[B]`` or ``float[]``.
+      params, batch: see ``clipped_gradient_sum``; leaves may be
         ``jax.ShapeDtypeStruct``.
 
     Returns:
       Paths in the format of ``jax.tree_util.keystr``, in leaf order.
 
     Raises:
-      ValueError: if ``loss_fn`` does not return ``float[B]``.
+      ValueError: if ``loss_fn`` returns neither ``float[B]`` nor ``float[]``.
 
     Example:
       >>> loss_fn = lambda p, x: jnp.sum(x @ p["kernel"] + p["bias"][None], axis=1)
       >>> params = {"kernel": jnp.ones((2, 3)), "bias": jnp.ones(3)}
       >>> leaves_without_factors(loss_fn, params, jnp.ones((4, 2)))
       ["['bias']"]
+      >>> mean_loss_fn = lambda p, x: jnp.mean(loss_fn(p, x))
+      >>> leaves_without_factors(mean_loss_fn, params, jnp.ones((1, 2)))
+      ["['bias']"]
     """
+    if getattr(jax.eval_shape(loss_fn, params, batch), "shape", None) == ():
+        return leaves_with_full_gradients(loss_fn, params, batch)
     treedef = jax.tree.structure(params)
     found = []
 

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 
 from jaxanon.kernels import varying
 from jaxanon.kernels.checks import is_key
+from jaxanon.kernels.factored import program
 from jaxanon.kernels.factored.api import is_factored_cheaper, materialize_gradient
 from jaxanon.kernels.factored.kernel import Factors
-from jaxanon.kernels.ghost import program
-from jaxanon.kernels.ghost.products import Alias, Use, View
+from jaxanon.kernels.factored.products import Use, View, joined
 
 
 class Plan(NamedTuple):
@@ -48,29 +48,17 @@ def plan(loss_fn, leaves, treedef, batch) -> Plan:
         return jnp.broadcast_to(zero.astype(x.dtype), shape)
 
     jaxpr = jax.make_jaxpr(one)(leaves, jax.tree.map(alone, batch))
-    aliases = {
-        var: Alias(number, tuple(range(jnp.ndim(leaf))))
-        for number, (var, leaf) in enumerate(
-            zip(jaxpr.jaxpr.invars, leaves, strict=False)  # Batch inputs follow.
-        )
-    }
-    found = program.find(jaxpr.jaxpr, aliases)
-    others = found.others | program.returned(jaxpr.jaxpr, aliases)
-    uses = [[] for _ in leaves]
-    for use in found.uses:
-        uses[use.alias.leaf].append(use)
-    known = [
-        number not in others and len({_unordered(use.view) for use in mine}) == 1
-        for number, mine in enumerate(uses)
-    ]
-    return Plan(
-        jaxpr,
-        tuple(tuple(u) if ok else () for u, ok in zip(uses, known, strict=True)),
+    found = program.find(jaxpr.jaxpr, leaves)
+    return Plan(jaxpr, tuple(_known(found, number) for number in range(len(leaves))))
+
+
+def _known(found, number) -> tuple[Use, ...]:
+    """Returns the uses of a leaf; empty if one has no rule or another view."""
+    uses = tuple(
+        use for use in found.uses if use.alias.leaf == number and not use.alias.fixed
     )
-
-
-def _unordered(view):
-    return frozenset(view)
+    views = {frozenset(use.view) for use in uses}
+    return uses if len(views) == 1 and number not in found.others else ()
 
 
 def losses_and_gradients(plan: Plan, leaves, batch) -> tuple[jax.Array, list[Gradient]]:
@@ -92,7 +80,7 @@ def losses_and_gradients(plan: Plan, leaves, batch) -> tuple[jax.Array, list[Gra
         taps = {path: use.tap(zero) for path, use in uses.items()}
         value, (caught, dense_grads) = jax.value_and_grad(loss, (0, 1))(taps, dense)
         grads = [
-            _joined(mine, caught) if mine else dense_grads[number]
+            joined(mine, caught) if mine else dense_grads[number]
             for number, mine in enumerate(plan.uses)
         ]
         return value, grads
@@ -103,18 +91,6 @@ def losses_and_gradients(plan: Plan, leaves, batch) -> tuple[jax.Array, list[Gra
         Gradient(_settled(value), view)
         for value, view in zip(values, views, strict=True)
     ]
-
-
-def _joined(uses, caught) -> Factors:
-    """Concatenates the factors of all uses of a leaf in the view of the first use."""
-    parts = []
-    for use in uses:
-        inputs, cotangents = use.rows(caught[use.path])
-        transposed = use.view != uses[0].view
-        parts.append((cotangents, inputs) if transposed else (inputs, cotangents))
-    if len(parts) == 1:
-        return Factors(*parts[0])
-    return Factors(*map(jnp.concatenate, zip(*parts, strict=True)))
 
 
 def _settled(value):

@@ -182,20 +182,23 @@ def adapt(phases, params, support, *, second_order=True, factor=True):
     """
     checks.moving_groups(phases, params)
     not_traced("second_order", second_order)
-    value_and_grad = factored.value_and_grad if factor else jax.value_and_grad
     params = dict(params)
     for phase in phases:
         inputs = support
         if phase.inputs_fn is not None:
-            inputs = jax.lax.stop_gradient(phase.inputs_fn(params, support))
-        for _ in range(phase.num_steps):
-            moving, resting = split(params, phase.groups)
-            resting = jax.lax.stop_gradient(resting)
-            loss = lambda moving, p=phase, r=resting, i=inputs: p.loss_fn(r | moving, i)
-            _, grads = value_and_grad(loss)(moving)
-            if not second_order:
-                grads = jax.lax.stop_gradient(grads)
-            params |= factored.sgd_step(moving, grads, phase.learning_rate)
+            inputs = factored.apply_factored(phase.inputs_fn, params, support)
+            inputs = jax.lax.stop_gradient(inputs)
+        loss = lambda moving, resting, p=phase, i=inputs: p.loss_fn(resting | moving, i)
+        moving, resting = split(params, phase.groups)
+        params |= factored.sgd_steps(
+            loss,
+            moving,
+            jax.lax.stop_gradient(resting),
+            learning_rate=phase.learning_rate,
+            num_steps=phase.num_steps,
+            second_order=second_order,
+            factor=factor,
+        )
     return params
 
 
@@ -216,8 +219,7 @@ def _shared(phases, objectives, params, support, query, weights, second_order):
                 adapted = adapt(
                     phases, resting | moving, support, second_order=second_order
                 )
-                loss, info = objective.loss_fn(adapted, query)
-                return loss, info
+                return factored.apply_factored(objective.loss_fn, adapted, query)
 
             losses, infos = jax.vmap(one)(support, query)
             mean = lambda leaf: jnp.tensordot(weights, leaf, axes=1)

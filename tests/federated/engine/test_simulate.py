@@ -182,3 +182,23 @@ def test_an_algorithm_without_acts_cannot_be_sharded():
     algorithm = federated.FederatedAlgorithm(lambda key: 0, lambda k, s, c: (s, {}))
     with pytest.raises(ValueError, match="must have stages to be sharded"):
         federated.shard(algorithm)
+
+
+def test_an_equal_algorithm_built_again_is_not_compiled_again():
+    traces = []
+
+    def loss_fn(w, x, key):
+        traces.append(1)  # Runs while the loss is traced, not in compiled rounds.
+        return 0.5 * (w - x) ** 2
+
+    start, key = lambda key: jnp.zeros(()), jax.random.key(1)
+
+    def run(**settings):
+        algorithm = federated.fedavg(start, loss_fn, num_steps=1, **settings)
+        state = algorithm.init(jax.random.key(0))
+        federated.simulate(algorithm, key, state, _clients(), 2)
+        return len(traces)
+
+    first = run(cohort_size=2)
+    assert run(cohort_size=2) == first > 0
+    assert run(cohort_size=1) > first

@@ -226,10 +226,9 @@ def test_a_cohort_in_any_order_stores_each_state_at_its_client(make, step):
     """
     places = np.array([1.0, 2.0, 3.0], np.float32)
     clients = Population(jnp.array(places)[:, None], jnp.ones((3, 1), bool))
-    rounds = CohortConfig(cohort_size=2, weighting="clients")
-    settings = {"num_clients": 3, "rounds": rounds}
+    settings = {"num_clients": 3, "cohort_size": 2, "weighting": "clients"}
     init_fn = lambda key: jnp.float32(0.0)
-    algorithm = make(init_fn, QUADRATIC, Steps(num_steps=1), **settings)
+    algorithm = make(init_fn, QUADRATIC, steps=Steps(num_steps=1), **settings)
     state = algorithm.init(jax.random.key(0), learning_rate=0.5)
     keys = jax.random.split(jax.random.key(1), 12)
     after = jax.vmap(lambda key: algorithm.update(key, state, clients)[0])(keys)

@@ -16,6 +16,7 @@ class Alias(NamedTuple):
 
     leaf: int  # index among the leaves of the parameters
     axes: tuple[int, ...]  # the leaf's axis for each axis of the variable
+    fixed: bool = False  # whether it has no gradient, by ``stop_gradient``
 
 
 class View(NamedTuple):
@@ -34,7 +35,7 @@ class View(NamedTuple):
 
 
 class Use(NamedTuple):
-    """One product of a parameter with a value that depends on the example."""
+    """One product of a parameter with another value."""
 
     path: tuple[int, ...]  # indices of the enclosing equations, outermost first
     lengths: tuple[int, ...]  # lengths of the enclosing scans, outermost first
@@ -42,6 +43,21 @@ class Use(NamedTuple):
     at: int  # input index of the parameter in the equation
     alias: Alias
     view: View
+
+    @property
+    def is_dense(self) -> bool:
+        """Returns whether it is a matrix product of a matrix parameter."""
+        name = self.eqn.primitive.name
+        sizes = [len(axes) for axes in self.view]
+        return name == "dot_general" and sizes == [1, 1]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the factors of all runs of the product."""
+        result = self.eqn.outvars[0].aval
+        shape = self.eqn.invars[self.at].aval.shape
+        columns = [shape[self.alias.axes.index(axis)] for axis in self.view.columns]
+        return math.prod(self.lengths) * (result.size // math.prod(columns))
 
     def tap(self, zero) -> Factors:
         """Returns zeros in the shapes of the other input and of the result."""
@@ -67,6 +83,18 @@ class Rule(NamedTuple):
 
     view: Callable  # (eqn, at, axes) -> View, or None if the rule does not apply
     flatten: Callable  # (use, other input, cotangent) -> both as rows
+
+
+def joined(uses, caught) -> Factors:
+    """Concatenates the factors of all uses of a leaf in the view of the first use."""
+    parts = []
+    for use in uses:
+        inputs, cotangents = use.rows(caught[use.path])
+        transposed = use.view != uses[0].view
+        parts.append((cotangents, inputs) if transposed else (inputs, cotangents))
+    if len(parts) == 1:
+        return Factors(*parts[0])
+    return Factors(*map(jnp.concatenate, zip(*parts, strict=True)))
 
 
 def _last_two(x):
