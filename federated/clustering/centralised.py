@@ -115,10 +115,13 @@ def centralized_clustering(
     def grouped(key, state, clients):
         """Returns the global model for each cluster, and the clusters."""
         params = jax.tree.map(lambda leaf: leaf[0], state.params)
-        products = grouping.inner_products(features(key, params, clients))
-        if features_fn is None:
-            products = grouping.cosines(products)
         sizes = jnp.sum(clients.mask, axis=1)
+        vectors = features(key, params, clients)
+        if features_fn is None:
+            products = grouping.cosines(grouping.inner_products(vectors))
+        else:
+            vectors = grouping.centre(vectors, sizes > 0)
+            products = grouping.inner_products(vectors)
         groups = grouping.k_means(products, sizes > 0, num_clusters)
         largest = jnp.argmax(jax.ops.segment_sum(sizes, groups, num_clusters))
         groups = jnp.where(sizes > 0, groups, largest.astype(groups.dtype))

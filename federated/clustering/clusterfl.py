@@ -278,8 +278,6 @@ def _of_length_1(columns):
 def divergences(outputs, temperature, *, numbers: bool = False):
     """Computes Kullback-Leibler divergences of clients' outputs on the same rows.
 
-    It uses one matrix product for all pairs.
-
     Args:
       outputs: ``float[clients, q, classes]``, logits for q rows, or numbers.
       temperature: T > 0, divisor of the logits; may be traced.
@@ -300,17 +298,14 @@ def divergences(outputs, temperature, *, numbers: bool = False):
       Ouyang et al., ClusterFL, MobiSys 2021, with T = 6.
     """
     num, rows = outputs.shape[:2]
-    high = jax.lax.Precision.HIGHEST
+    # Differences of pairs; inner products of alike clients would cancel.
     if numbers:
-        flat = (outputs / temperature).reshape(num, -1)
-        squares = jnp.sum(flat**2, axis=1)
-        inner = jnp.matmul(flat, flat.T, precision=high)
-        apart = squares[:, None] + squares[None, :] - 2 * inner
-        return jnp.maximum(apart, 0) / (2 * rows)
-    log = jax.nn.log_softmax(outputs / temperature, axis=-1).reshape(num, -1)
-    share = jnp.exp(log)
-    own = jnp.sum(share * log, axis=1)[:, None]
-    return (own - jnp.matmul(share, log.T, precision=high)) / rows
+        flat = outputs.reshape(num, -1)
+        apart = lambda one: jnp.sum(((one[None] - flat) / temperature) ** 2, axis=1) / 2
+    else:
+        flat = jax.nn.log_softmax(outputs / temperature, axis=-1).reshape(num, -1)
+        apart = lambda one: jnp.sum(jnp.exp(one)[None] * (one[None] - flat), axis=1)
+    return jax.lax.map(apart, flat) / rows
 
 
 def memberships(found, seen, num_clusters: int):

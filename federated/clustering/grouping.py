@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import coordinate_median
 from jaxanon.kernels.checks import whole
 
 
@@ -33,6 +34,27 @@ def inner_products(trees):
     return sum(map(of_leaf, jax.tree.leaves(trees)))
 
 
+def centre(trees, present):
+    """Returns clients' vectors minus their median, which leaves distances as they are.
+
+    Inner products of vectors far from 0 would lose the digits of their distances.
+
+    Args:
+      trees: tree of arrays ``[clients, ...]``.
+      present: ``bool[clients]``. Other clients do not affect the median.
+
+    Example:
+      >>> centre(jnp.array([[1e6], [1e6 + 1], [9.0]]), jnp.array([True, True, False]))
+      Array([[-5.000000e-01],
+             [ 5.000000e-01],
+             [-9.999915e+05]], dtype=float32)
+    """
+    wide = lambda leaf: leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))
+    trees = jax.tree.map(wide, trees)
+    median = coordinate_median(trees, mask=present)
+    return jax.tree.map(lambda leaf, middle: leaf - middle[None], trees, median)
+
+
 def cosines(products):
     """Converts ``inner_products`` to cosines; 0 for zero vectors.
 
@@ -54,7 +76,8 @@ def k_means(products, present, num_groups: int, *, num_steps: int = 20):
     global mean, and each further centre is the client farthest from the previous ones.
 
     Args:
-      products: ``float[clients, clients]``, result of ``inner_products``.
+      products: ``float[clients, clients]``, result of ``inner_products``, of vectors
+        from ``centre`` if they are far from 0.
       present: ``bool[clients]``. Other clients are assigned to the nearest group but do
         not affect the means.
       num_groups: k, from 1 to the number of clients.

@@ -194,9 +194,11 @@ def nearest_distances(windows, training) -> np.ndarray:
       array([2.])
     """
     windows, training = _flat(1, windows, training, names=("windows", "training"))
-    nearest = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(training)
-    # scikit-learn's distances lose precision for near copies, so recompute them.
-    _, index = nearest.kneighbors(windows)
+    # scikit-learn's distances lose precision far from 0 and for near copies, so centre
+    # the windows and recompute the distances.
+    centre = np.median(training, axis=0)
+    nearest = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(training - centre)
+    _, index = nearest.kneighbors(windows - centre)
     return np.sqrt(np.mean((windows - training[index[:, 0]]) ** 2, axis=1))
 
 

@@ -185,10 +185,16 @@ class Moments(NamedTuple):
     """Running averages over batches of equal size."""
 
     batches: jax.Array  # float32[]
-    mean: jax.Array  # float32[inputs]
-    square: jax.Array  # float32[inputs, inputs], mean products of two inputs
+    origin: jax.Array  # float32[inputs], near the inputs: the first batch's median
+    offset: jax.Array  # float32[inputs], mean of the inputs minus the origin
+    covariance: jax.Array  # float32[inputs, inputs]
     shares: dict[str, jax.Array]  # float32[classes], class frequencies by attribute
-    sums: dict[str, jax.Array]  # float32[classes, inputs], mean of one_hot * input
+    with_class: dict[str, jax.Array]  # float32[classes, inputs], covariance of one_hot
+
+    @property
+    def mean(self) -> jax.Array:
+        """Mean of the inputs, ``float32[inputs]``."""
+        return self.origin + self.offset
 
 
 def init_moments(inputs: int, classes: Mapping[str, int]) -> Moments:
@@ -199,11 +205,12 @@ def init_moments(inputs: int, classes: Mapping[str, int]) -> Moments:
       classes: number of classes of each attribute.
 
     Example:
-      >>> init_moments(30, {"gender": 2}).sums["gender"].shape
+      >>> init_moments(30, {"gender": 2}).with_class["gender"].shape
       (2, 30)
     """
     return Moments(
         jnp.zeros(()),
+        jnp.zeros(inputs),
         jnp.zeros(inputs),
         jnp.zeros((inputs, inputs)),
         {name: jnp.zeros(count) for name, count in classes.items()},
@@ -216,36 +223,39 @@ def update_moments(moments: Moments, x, labels: Mapping[str, jax.Array]) -> Mome
 
     Args:
       moments: moments of the previous batches.
-      x: ``float32[batch, inputs]``, roughly centred; otherwise squares lose digits.
+      x: ``float32[batch, inputs]``.
       labels: dict from attributes to ``int[batch]``.
+
+    References:
+      Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing
+      sample variances, 1979: an offset of the inputs costs no digits.
     """
-    hot = {
-        name: jax.nn.one_hot(labels[name], len(share))
-        for name, share in moments.shares.items()
-    }
-    batch = Moments(
-        moments.batches,
-        jnp.mean(x, axis=0),
-        x.T @ x / len(x),
-        {name: jnp.mean(one, axis=0) for name, one in hot.items()},
-        {name: one.T @ x / len(x) for name, one in hot.items()},
-    )
     batches = moments.batches + 1
-    # Running averages; large float32 sums would round later batches away.
-    move = lambda old, new: old + (new - old) / batches
-    return jax.tree.map(move, moments, batch)._replace(batches=batches)
+    # Differences from an origin near the inputs keep the digits of their spread.
+    origin = jax.lax.cond(
+        moments.batches > 0, lambda: moments.origin, lambda: jnp.median(x, axis=0)
+    )
+    offset = jnp.mean(x - origin[None], axis=0)
+    centred = x - origin[None] - offset[None]
+    away = offset - moments.offset
 
+    def merge(old, targets, apart):
+        """Returns covariances of targets with the inputs over all batches."""
+        high = jax.lax.Precision.HIGHEST
+        of_batch = jnp.matmul(targets.T, centred, precision=high) / len(x)
+        between = apart[:, None] * away[None] * (moments.batches / batches)
+        return old + (of_batch + between - old) / batches
 
-def covariance(moments: Moments) -> jax.Array:
-    """Returns the covariance of the inputs, ``float32[inputs, inputs]``.
-
-    Example:
-      >>> x = jnp.array([[1.0, -1.0], [-1.0, 1.0]])
-      >>> covariance(update_moments(init_moments(2, {}), x, {}))
-      Array([[ 1., -1.],
-             [-1.,  1.]], dtype=float32)
-    """
-    return moments.square - moments.mean[:, None] * moments.mean[None]
+    shares, with_class = {}, {}
+    for name, share in moments.shares.items():
+        hot = jax.nn.one_hot(labels[name], len(share))
+        apart = jnp.mean(hot, axis=0) - share
+        # Running averages; large float32 sums would round later batches away.
+        shares[name] = share + apart / batches
+        with_class[name] = merge(moments.with_class[name], hot, apart)
+    offset = moments.offset + away / batches
+    covariance = merge(moments.covariance, centred, away)
+    return Moments(batches, origin, offset, covariance, shares, with_class)
 
 
 def ridge(moments: Moments, name: str, penalty) -> jax.Array:
@@ -272,11 +282,10 @@ def ridge(moments: Moments, name: str, penalty) -> jax.Array:
       Array([[0. , 0.5],
              [0. , 0.5]], dtype=float32)
     """
-    cov = covariance(moments)
+    cov = moments.covariance
     std = jnp.sqrt(jnp.maximum(jnp.diagonal(cov), 1e-12))
     correlation = cov / (std[:, None] * std[None])
     # The covariance of y = 2 h - 1 with the inputs is twice that of h.
-    share = moments.shares[name]
-    targets = 2 * (moments.sums[name] - share[:, None] * moments.mean[None]) / std[None]
+    targets = 2 * moments.with_class[name] / std[None]
     regularized = correlation + penalty * jnp.eye(len(std))
     return jnp.linalg.solve(regularized, targets.T).T / std[None]

@@ -14,7 +14,8 @@ def squared_distances(updates):
     """Returns squared Euclidean distances between all pairs of clients.
 
     It uses one matrix product per leaf, in at least float32, centred at the clients'
-    median, so that an outlier does not reduce the precision of other distances.
+    median, so that an outlier does not reduce the precision of other distances. Pairs
+    that are close together and far from the median are computed from differences.
     Clients with non-finite values have infinite distance to all others.
 
     Args:
@@ -45,9 +46,36 @@ def squared_distances(updates):
     products = sum(jax.tree.leaves(jax.tree.map(gram, clean, centre)))
     squares = jnp.diagonal(products)
     distances = jnp.maximum(squares[:, None] + squares[None] - 2 * products, 0)
+    distances = _recompute_close(clean, distances, squares)
     comparable = usable[:, None] & usable[None] & ~jnp.isnan(distances)
     distances = jnp.where(comparable, distances, jnp.inf)
     return jnp.where(jnp.eye(len(squares), dtype=bool), 0, distances)
+
+
+CLOSE = 0.01  # Squared distance of a pair over the square of its summed lengths.
+
+
+def _recompute_close(updates, distances, squares):
+    """Recomputes distances from differences where inner products cancel."""
+    exact = jax.lax.stop_gradient(updates)
+    before = jax.lax.stop_gradient(distances)
+    clients = len(squares)
+    reach = jnp.square(jnp.sqrt(squares)[:, None] + jnp.sqrt(squares)[None])
+    close = before < CLOSE * reach
+    upper = jnp.triu(close, 1).ravel()
+    order = jnp.argsort(~upper)
+
+    def recompute(number, found):
+        one, other = order[number] // clients, order[number] % clients
+        apart = sum(
+            jnp.sum(jnp.square(widened(leaf[one]) - widened(leaf[other])))
+            for leaf in jax.tree.leaves(exact)
+        )
+        return found.at[one, other].set(apart).at[other, one].set(apart)
+
+    found = jax.lax.fori_loop(0, jnp.sum(upper), recompute, before)
+    # A loop of varying length has no gradient; the inner products give it.
+    return jnp.where(close, found + (distances - before), distances)
 
 
 def _finite(updates):

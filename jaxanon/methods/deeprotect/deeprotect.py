@@ -313,7 +313,7 @@ def layer(spec, config, moments: feature_extraction.Moments, atoms) -> Layer:
     features = config.hidden_sizes[-1]
     if config.features == "window":
         return Layer(jnp.eye(features), jnp.zeros(features), jnp.zeros(features))
-    covariance = feature_extraction.covariance(moments)
+    covariance = moments.covariance
     if config.features == "pca":
         kernel = feature_extraction.principal(covariance, features)
     elif config.features == "dictionary":
@@ -330,7 +330,7 @@ def layer(spec, config, moments: feature_extraction.Moments, atoms) -> Layer:
 
 def rebuilding(extractor: Layer, moments: feature_extraction.Moments):
     """Returns the mean squared reconstruction error of windows, ``float32[]``."""
-    kernel, covariance = extractor.kernel, feature_extraction.covariance(moments)
+    kernel, covariance = extractor.kernel, moments.covariance
     return jnp.trace(covariance) - jnp.sum((kernel @ covariance) * kernel)
 
 
