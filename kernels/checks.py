@@ -35,6 +35,158 @@ def typed_key(key) -> None:
         )
 
 
+def numeric(**named) -> None:
+    """Raises unless every value is a real number, or an array or lists of them.
+
+    Raises:
+      TypeError: for another type, such as text, or lists of different lengths.
+      ValueError: for a JAX array whose memory was freed.
+
+    Example:
+      >>> numeric(x=np.ones(3), scale=0.5)
+      >>> numeric(x=["a"])
+      Traceback (most recent call last):
+      ...
+      TypeError: x must hold real numbers, got ['a'] of type list.
+    """
+    for name, value in named.items():
+        if hasattr(value, "__jax_array__") or isinstance(value, jax.ShapeDtypeStruct):
+            continue
+        for leaf in jax.tree.leaves(value) if isinstance(value, list) else [value]:
+            if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+                if leaf.is_deleted():
+                    raise ValueError(
+                        f"{name} must be an array that still exists, got one that was "
+                        "deleted or donated to a call; pass a copy to that call."
+                    )
+        if isinstance(value, jax.Array):
+            kind = "c" if jnp.iscomplexobj(value) else "f"
+        else:
+            try:
+                kind = np.asarray(value).dtype.kind
+            except jax.errors.JAXTypeError:
+                continue  # Traced arrays in a list.
+            except (ValueError, TypeError):
+                kind = "O"
+        if kind not in "biufV":  # V holds bfloat16 and float8.
+            raise TypeError(
+                f"{name} must hold real numbers, got {_short(value)} of type "
+                f"{type(value).__name__}."
+            )
+
+
+def tree_numeric(**named) -> None:
+    """Raises as ``numeric`` unless every leaf of every tree holds numbers.
+
+    Example:
+      >>> tree_numeric(params={"w": jnp.ones(3), "b": 0.0})
+    """
+    for name, tree in named.items():
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+            if not is_key(leaf):
+                numeric(**{name + jax.tree_util.keystr(path): leaf})
+
+
+def ranked(*ranks, **named) -> None:
+    """Raises unless every array holds numbers and has one of the ranks.
+
+    Example:
+      >>> ranked(1, 2, x=np.ones((2, 3)))
+    """
+    for name, array in named.items():
+        numeric(**{name: array})
+        if np.ndim(array) not in ranks:
+            axes = " or ".join(map(str, ranks))
+            raise ValueError(f"{name} must have {axes} axes, got {np.shape(array)}.")
+
+
+def as_array(name, value) -> jax.Array:
+    """Returns a value checked by ``numeric`` as a JAX array.
+
+    Example:
+      >>> as_array("x", [1.0, 2.0])
+      Array([1., 2.], dtype=float32)
+    """
+    numeric(**{name: value})
+    return jnp.asarray(value)
+
+
+def as_numpy(name, value, dtype=None) -> np.ndarray:
+    """Returns a value checked by ``numeric`` as a NumPy array.
+
+    Example:
+      >>> as_numpy("x", [1, 2], np.float64)
+      array([1., 2.])
+    """
+    numeric(**{name: value})
+    return np.asarray(value, dtype)
+
+
+def host_number(**named) -> None:
+    """Raises TypeError unless every value is one real number on the host.
+
+    Example:
+      >>> host_number(delta=1e-5)
+    """
+    for name, value in named.items():
+        not_traced(name, value)
+        is_scalar = isinstance(value, jax.Array) and not value.shape
+        if isinstance(value, bool) or (known(value) is None and not is_scalar):
+            raise TypeError(f"{name} must be a number, got {_short(value)}.")
+
+
+def is_callable(**named) -> None:
+    """Raises TypeError unless every value is a function.
+
+    Example:
+      >>> is_callable(loss_fn=jnp.sum)
+    """
+    for name, value in named.items():
+        if not callable(value):
+            raise TypeError(f"{name} must be a function, got {_short(value)}.")
+
+
+def is_instance(kind, **named) -> None:
+    """Raises TypeError unless every value has the type.
+
+    Example:
+      >>> is_instance(tuple, shape=(2, 3))
+    """
+    for name, value in named.items():
+        if not isinstance(value, kind):
+            raise TypeError(
+                f"{name} must be a {kind.__name__}, got {type(value).__name__}."
+            )
+
+
+def strings(**named) -> None:
+    """Raises TypeError unless every value is a list or tuple of strings.
+
+    Example:
+      >>> strings(channels=("x", "y"))
+    """
+    for name, value in named.items():
+        listed = isinstance(value, list | tuple)
+        if not listed or not all(isinstance(word, str) for word in value):
+            raise TypeError(f"{name} must be a list of strings, got {_short(value)}.")
+
+
+def as_shape(name, value) -> tuple[int, ...]:
+    """Returns a shape as a tuple of Python ints; an int is one axis.
+
+    Example:
+      >>> as_shape("shape", [2, np.int64(3)]), as_shape("shape", 4)
+      ((2, 3), (4,))
+    """
+    axes = value if isinstance(value, tuple | list | np.ndarray) else (value,)
+    return tuple(whole(name, axis, least=0) for axis in axes)
+
+
+def _short(value) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def known(value) -> float | None:
     """Returns a Python or NumPy number as a Python number; None for anything else.
 
@@ -53,27 +205,44 @@ def known(value) -> float | None:
 
 
 def positive(**named) -> None:
-    """Raises ValueError if a number on the host is not > 0; JAX arrays pass.
+    """Raises ValueError if a number on the host is not > 0; arrays of numbers pass.
 
     Example:
       >>> positive(epsilon=0.5)
     """
     for name, value in named.items():
         number = known(value)
-        if number is not None and not number > 0:
+        if number is None:
+            number_like(name, value)
+        elif not number > 0:
             raise ValueError(f"{name} must be > 0, got {value!r}.")
 
 
 def not_negative(**named) -> None:
-    """Raises ValueError if a number on the host is not >= 0; JAX arrays pass.
+    """Raises ValueError if a number on the host is not >= 0; arrays of numbers pass.
 
     Example:
       >>> not_negative(scale=0.0)
     """
     for name, value in named.items():
         number = known(value)
-        if number is not None and not number >= 0:
+        if number is None:
+            number_like(name, value)
+        elif not number >= 0:
             raise ValueError(f"{name} must be >= 0, got {value!r}.")
+
+
+def number_like(name, value) -> None:
+    """Raises TypeError for anything but a number, also in an array.
+
+    Example:
+      >>> number_like("weight", jnp.ones(()))
+    """
+    if isinstance(value, list | tuple):
+        raise TypeError(f"{name} must be a number, got {_short(value)}.")
+    numeric(**{name: value})
+    if not np.size(value):
+        raise ValueError(f"{name} must be a number, got an empty array.")
 
 
 def whole(name, value, least) -> int:
@@ -120,6 +289,7 @@ def floating(**named) -> None:
       >>> floating(x=jnp.ones(3))
     """
     for name, array in named.items():
+        numeric(**{name: array})
         dtype = jnp.result_type(array)
         if not jnp.issubdtype(dtype, jnp.floating):
             raise TypeError(
@@ -147,7 +317,7 @@ def one_of(name, value, choices) -> None:
     Example:
       >>> one_of("kind", "lowpass", ("lowpass", "highpass"))
     """
-    if value not in choices:
+    if isinstance(value, np.ndarray | jax.Array) or value not in choices:
         raise ValueError(
             f"{name} must be one of {choices}, got {value!r}."
             f"{did_you_mean(value, choices)}"
@@ -165,6 +335,7 @@ def fits(name, array) -> None:
     Example:
       >>> fits("rows", np.array([0.1, 1e6]))
     """
+    numeric(**{name: array})
     if isinstance(array, jax.Array):
         return
     array = np.asarray(array)

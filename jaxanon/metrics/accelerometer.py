@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxanon.kernels.checks import as_numpy, strings
+
 STANDARD_GRAVITY = 9.80665  # m/s²
 UNITS = {
     **dict.fromkeys(("g", "G", "gn", "g0"), STANDARD_GRAVITY),
@@ -63,6 +65,7 @@ def find_accelerometer(channels: Sequence[str], units: Sequence[str]) -> Acceler
       >>> find_accelerometer(("userAcceleration.x",), ("g",)).reason
       'gravity was removed from userAcceleration, and no gravity channels are present'
     """
+    strings(channels=channels, units=units)
     if len(channels) != len(units):
         raise ValueError(
             f"units must have one entry per channel ({len(channels)}), got "
@@ -134,11 +137,12 @@ def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
       >>> acceleration(windows, names, ("g", "g", "rad/s")).round(3)
       array([[[7.355]]], dtype=float32)
     """
-    windows = np.asarray(windows)
-    if windows.shape[-1:] != (len(channels),):
+    windows = as_numpy("windows", windows)
+    strings(channels=channels, units=units)
+    if windows.ndim != 3 or windows.shape[-1:] != (len(channels),):
         raise ValueError(
-            f"windows must have {len(channels)} channels, one per name, got shape "
-            f"{windows.shape}."
+            f"windows must be float[N, time, {len(channels)}], one channel per name, "
+            f"got shape {windows.shape}."
         )
     found = find_accelerometer(channels, units)
     if found.reason:

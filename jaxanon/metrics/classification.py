@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxanon.kernels.checks import as_numpy, whole
 from jaxanon.metrics import roc_analysis
 
 
 def _integers(name, values, num_classes):
-    values = np.asarray(values)
+    values = as_numpy(name, values)
+    num_classes = whole("num_classes", num_classes, least=1)
     if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
         raise ValueError(
             f"{name} must be int[N], got {values.dtype}{list(values.shape)}; take the "
@@ -166,6 +168,12 @@ def majority(confusion) -> float:
       >>> majority([[5, 1], [0, 2]])
       0.75
     """
+    confusion = as_numpy("confusion", confusion)
+    if confusion.ndim != 2 or not confusion.any():
+        raise ValueError(
+            "confusion must be int[classes, classes] with a positive count, got shape "
+            f"{confusion.shape}."
+        )
     return float(np.max(np.sum(confusion, 1)) / np.sum(confusion))
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import kernels
+from jaxanon.kernels.checks import as_numpy, host_number
 
 CHUNK = 256  # Windows per call of a kernel; the last call is padded.
 
@@ -138,6 +139,7 @@ def step_errors(raw, safe, rate_hz: float) -> dict:
       ``jaxanon.kernels``.
     """
     raw, safe = _alike(raw, safe)
+    host_number(rate_hz=rate_hz)
     result = {}
     for counter in COUNTERS:
         if counter == "jerk_pace" and rate_hz <= LOWEST_RATE_HZ:
@@ -156,7 +158,7 @@ def _steps(windows, *, counter, rate_hz):
 
 
 def _alike(raw, safe):
-    raw, safe = np.asarray(raw, np.float32), np.asarray(safe, np.float32)
+    raw, safe = as_numpy("raw", raw, np.float32), as_numpy("safe", safe, np.float32)
     if raw.ndim != 3 or raw.shape != safe.shape or not len(raw):
         raise ValueError(
             "raw and safe must be the same windows, float[N, time, channels] with N at "

@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.stats import beta, binom
 
+from jaxanon.kernels.checks import as_numpy, host_number
+
 MAX_THRESHOLDS = 1000
 
 TOLERANCE = 1e-6  # precision of ε
@@ -37,7 +39,7 @@ def proportion_bounds(hits, trials, confidence: float) -> tuple[np.ndarray, np.n
       of successes in independent trials, 1956.
     """
     _check_confidence(confidence)
-    hits, trials = np.asarray(hits), np.asarray(trials)
+    hits, trials = as_numpy("hits", hits), as_numpy("trials", trials)
     lower = np.maximum(hits, 1), trials - np.maximum(hits, 1) + 1
     upper = np.minimum(hits, trials - 1) + 1, trials - np.minimum(hits, trials - 1)
     low = np.where(hits > 0, beta.ppf(1 - confidence, *lower), 0.0)
@@ -86,6 +88,7 @@ def epsilon_lower_bound(
       learning, USENIX Security 2023.
     """
     _check_confidence(confidence)
+    host_number(delta=delta)
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
     chosen = _sides("chosen_on", chosen_on)
@@ -138,8 +141,10 @@ def epsilon_from_guesses(
       2023, theorem 5.2.
     """
     _check_confidence(confidence)
+    host_number(delta=delta)
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
+    host_number(right=right, guesses=guesses, canaries=canaries)
     if not 0 <= right <= guesses <= canaries or canaries < 1:
         raise ValueError(
             "right, guesses and canaries must satisfy 0 <= right <= guesses <= "
@@ -199,7 +204,7 @@ def _bounds(sides, thresholds, delta, confidence):
 
 
 def _sides(name, evidence):
-    evidence = np.asarray(evidence, np.float64)
+    evidence = as_numpy(name, evidence, np.float64)
     if evidence.ndim < 2 or len(evidence) != 2 or not evidence.size:
         raise ValueError(
             f"{name} must be float[2, runs], for runs without and with the example, "
@@ -211,5 +216,6 @@ def _sides(name, evidence):
 
 
 def _check_confidence(confidence):
+    host_number(confidence=confidence)
     if not 0.5 <= confidence < 1:
         raise ValueError(f"confidence must be in [1/2, 1), got {confidence!r}.")

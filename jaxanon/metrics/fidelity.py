@@ -4,7 +4,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 from sklearn.neighbors import NearestNeighbors
 
-from jaxanon.kernels.checks import whole
+from jaxanon.kernels.checks import as_numpy, host_number, whole
 
 KINDS = "real", "synthetic"
 
@@ -37,6 +37,7 @@ def mmd(real, synthetic, *, bandwidth: float | None = None) -> float:
     real, synthetic = _flat(2, real, synthetic)
     if bandwidth is None:
         bandwidth = float(np.median(pdist(real)))
+    host_number(bandwidth=bandwidth)
     if not 0 < bandwidth < np.inf:
         raise ValueError(
             f"bandwidth must be > 0 and finite, got {bandwidth!r}; set it explicitly "
@@ -72,7 +73,8 @@ def frechet_distance(real, synthetic) -> float:
       Dowson and Landau, The Fréchet distance between multivariate normal distributions,
       1982; Heusel et al., NeurIPS 2017; Jeha et al., PSA-GAN, ICLR 2022.
     """
-    real, synthetic = (np.asarray(x, np.float64) for x in (real, synthetic))
+    real = as_numpy("real", real, np.float64)
+    synthetic = as_numpy("synthetic", synthetic, np.float64)
     same_width = (
         real.ndim == synthetic.ndim == 2 and real.shape[1:] == synthetic.shape[1:]
     )
@@ -233,6 +235,7 @@ def memorization(training, synthetic, held_out, *, fraction: float = 0.05) -> di
       >>> memorization(seen, seen, other)
       {'synthetic': 0.0, 'held_out': 1.0, 'copies': 1.0}
     """
+    host_number(fraction=fraction)
     if not 0 < fraction < 1:
         raise ValueError(f"fraction must be in (0, 1), got {fraction!r}.")
     generated = nearest_distances(synthetic, training)
@@ -267,7 +270,7 @@ def check_windows(min_windows: int, real, synthetic, dtype=np.float64, names=KIN
       >>> one.shape, other.dtype
       ((1, 1, 1), dtype('float64'))
     """
-    real, synthetic = (np.asarray(x, dtype) for x in (real, synthetic))
+    real, synthetic = map(as_numpy, names, (real, synthetic), (dtype, dtype))
     if (
         real.ndim != 3
         or real.shape[1:] != synthetic.shape[1:]

@@ -5,7 +5,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import mutual_info_classif
 
-from jaxanon.kernels.checks import whole
+from jaxanon.kernels.checks import as_numpy, typed_key, whole
 
 
 def mutual_information_table(
@@ -44,7 +44,8 @@ def mutual_information_table(
       Ross, Mutual Information between Discrete and Continuous Data Sets, PLoS ONE
       2014. Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7.6.
     """
-    windows, labels = np.asarray(windows), np.asarray(labels)
+    typed_key(key)
+    windows, labels = as_numpy("windows", windows), as_numpy("labels", labels)
     if windows.ndim != 3:
         raise ValueError(
             f"windows must be float[N, time, channels], got shape {windows.shape}."
@@ -57,8 +58,9 @@ def mutual_information_table(
     if len(windows) < 10:
         raise ValueError(f"windows must have at least 10 windows, got {len(windows)}.")
     max_windows = whole("max_windows", max_windows, least=10)
-    if components < 1:
-        raise ValueError(f"components must be at least 1, got {components!r}.")
+    components = whole("components", components, least=1)
+    if not np.isfinite(windows).all() or not windows.size:
+        raise ValueError("windows must be finite and not empty, got NaN or no values.")
     seed = int(jax.random.bits(key, dtype=np.uint32))
     generator = np.random.default_rng(seed)
     if len(windows) > max_windows:
@@ -104,7 +106,9 @@ def informativeness(key, features, labels, *, max_windows: int = 5000) -> np.nda
     References:
       Liu, Chakraborty and Mittal, DEEProtect, 2017, section VIII-A and figure 8.
     """
-    features, labels = np.asarray(features, np.float64), np.asarray(labels)
+    typed_key(key)
+    features = as_numpy("features", features, np.float64)
+    labels = as_numpy("labels", labels)
     if features.ndim != 2 or labels.shape != features.shape[:1]:
         raise ValueError(
             "features must be float[N, features] and labels int[N], got shapes "

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from jaxanon.kernels.checks import as_numpy
+
 
 def r2(truth, predictions) -> float:
     """Returns the coefficient of determination, 1 - SSE / SST.
@@ -74,7 +76,7 @@ def _errors(truth, predictions):
 
 
 def _vector(name, values):
-    values = np.asarray(values)
+    values = as_numpy(name, values)
     if values.ndim != 1 or values.dtype.kind not in "fiu":
         raise ValueError(
             f"{name} must be float[N], got {values.dtype}{list(values.shape)}."
@@ -175,8 +177,8 @@ def _mae(truth, predictions):
 
 
 def _pair(truth, predictions):
-    truth = np.asarray(truth, np.float64)
-    predictions = np.asarray(predictions, np.float64)
+    truth = as_numpy("truth", truth, np.float64)
+    predictions = as_numpy("predictions", predictions, np.float64)
     if truth.shape != predictions.shape or not truth.size:
         raise ValueError(
             f"truth and predictions must have one shape and not be empty, got "

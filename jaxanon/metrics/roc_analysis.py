@@ -8,6 +8,7 @@ AUC and equal error rate is 0.5 for any class frequencies.
 import numpy as np
 from scipy.stats import norm, rankdata
 
+from jaxanon.kernels.checks import as_numpy, host_number
 from jaxanon.metrics.epsilon_bounds import proportion_bounds
 
 
@@ -17,7 +18,12 @@ def check_evidence(labels, evidence, num_classes: int) -> np.ndarray:
     Raises:
       ValueError: for another shape, or NaN.
     """
-    evidence = np.asarray(evidence, np.float64)
+    evidence = as_numpy("evidence", evidence, np.float64)
+    labels = as_numpy("labels", labels)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"labels must be [N], one per window, got shape {labels.shape}."
+        )
     if evidence.shape != (len(labels), num_classes):
         raise ValueError(
             f"evidence must be float[{len(labels)}, {num_classes}], one row per label "
@@ -56,8 +62,9 @@ def auc(labels, evidence) -> np.ndarray:
       Hanley and McNeil, The meaning and use of the area under a ROC curve, Radiology
       1982.
     """
-    labels = np.asarray(labels)
-    evidence = check_evidence(labels, evidence, np.shape(evidence)[-1])
+    labels = as_numpy("labels", labels)
+    evidence = as_numpy("evidence", evidence)
+    evidence = check_evidence(labels, evidence, (0, *evidence.shape)[-1])
     areas = np.full(evidence.shape[1], np.nan)
     for label, column in enumerate(evidence.T):
         positive = labels == label
@@ -149,8 +156,9 @@ def equal_error_rate(labels, evidence) -> np.ndarray:
       >>> equal_error_rate(np.array([0, 0, 0, 1, 1, 1]), evidence).round(3)
       array([0.333, 0.333])
     """
-    labels = np.asarray(labels)
-    evidence = check_evidence(labels, evidence, np.shape(evidence)[-1])
+    labels = as_numpy("labels", labels)
+    evidence = as_numpy("evidence", evidence)
+    evidence = check_evidence(labels, evidence, (0, *evidence.shape)[-1])
     rates = np.full(evidence.shape[1], np.nan)
     for label, column in enumerate(evidence.T):
         positive = labels == label
@@ -178,8 +186,9 @@ def roc(positive, evidence) -> tuple[np.ndarray, np.ndarray]:
       >>> false, true
       (array([0., 0., 1.]), array([0. , 0.5, 1. ]))
     """
-    positive = np.asarray(positive, bool)
-    evidence = check_evidence(positive, np.asarray(evidence)[..., None], 1)[:, 0]
+    positive = as_numpy("positive", positive, bool)
+    evidence = as_numpy("evidence", evidence)
+    evidence = check_evidence(positive, evidence[..., None], 1)[:, 0]
     if positive.all() or not positive.any():
         raise ValueError(
             "positive must be True for some windows and False for others, got "
@@ -214,6 +223,7 @@ def true_positive_rate(positive, evidence, false_positive_rate: float) -> float:
     References:
       Carlini et al., Membership inference attacks from first principles, S&P 2022.
     """
+    host_number(false_positive_rate=false_positive_rate)
     if not 0 <= false_positive_rate <= 1:
         raise ValueError(
             f"false_positive_rate must be in [0, 1], got {false_positive_rate!r}."

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from jaxanon.kernels.checks import typed_key
+from jaxanon.kernels.checks import as_numpy, typed_key
 from jaxanon.metrics.classification import balanced_accuracy, confusion_matrix
 from jaxanon.metrics.fidelity import check_windows
 from jaxanon.models.classifiers import RecurrentClassifier
@@ -57,6 +57,12 @@ def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
     typed_key(key)
     split_key, real_key, synthetic_key = jax.random.split(key, 3)
     generator, names = _generator(split_key), ("real", "synthetic")
+    for name, side in zip(names, (real, synthetic), strict=True):
+        if not isinstance(side, tuple | list) or len(side) != 2:
+            raise TypeError(
+                f"{name} must be a pair of windows and labels, got "
+                f"{type(side).__name__}."
+            )
     both = check_windows(1, real[0], synthetic[0], np.float32)
     sides = {}
     for name, windows, (_, labels) in zip(names, both, (real, synthetic), strict=True):
@@ -174,7 +180,7 @@ def _generator(key):
 
 
 def _check_labels(name, windows, labels, num_classes):
-    labels = np.asarray(labels)
+    labels = as_numpy("labels", labels)
     if labels.shape != windows.shape[:1] or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(
             f"labels of {name} windows must be int[{len(windows)}], got "

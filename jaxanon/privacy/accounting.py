@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxanon.kernels.bounds import finite
-from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.checks import host_number, one_of
 from jaxanon.privacy.sampled_gaussian import (
     SampledGaussian,
     compose_epsilon,
@@ -149,6 +149,7 @@ def warn_of_delta(delta: float, records: int) -> None:
       >>> warn_of_delta(1e-5, 1000)
     """
     check_delta(delta)
+    host_number(records=records)
     if delta * records >= 1:
         warnings.warn(
             f"delta should be well below 1 / {records}, one over the number of "
@@ -193,6 +194,7 @@ def warn_of_epsilon(epsilon: float) -> None:
       Ponomareva et al., How to DP-fy ML: a practical guide to machine learning with
       differential privacy, JAIR 2023 (arXiv 2303.00654), tiers of ε.
     """
+    host_number(epsilon=epsilon)
     if epsilon > WEAK:
         warnings.warn(
             f"epsilon should be at most {WEAK:g}, got {epsilon:g}, which is a weak "

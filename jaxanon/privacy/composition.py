@@ -5,7 +5,7 @@ import numbers
 from collections.abc import Mapping
 
 from jaxanon.kernels.bounds import finite
-from jaxanon.kernels.checks import whole
+from jaxanon.kernels.checks import is_instance, whole
 from jaxanon.privacy.accounting import check_delta
 from jaxanon.privacy.sampled_gaussian import ORDERS
 
@@ -91,6 +91,7 @@ def epsilon_per_hour(epsilon: float, stride_s: float) -> float:
 
 
 def _checked(releases):
+    is_instance(dict, releases=releases)
     for epsilon, count in releases.items():
         finite(zero=False, epsilon=epsilon)
         if isinstance(count, bool) or not isinstance(count, numbers.Integral):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from jaxanon.kernels.bounds import finite
-from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.checks import as_numpy, host_number, one_of
 
 READINGS = ("A", "B", "C", "claimed")
 
@@ -62,6 +62,11 @@ def noise_multiplier_of_layers(
       per-layer clip norms and noise.
     """
     one_of("reading", reading, READINGS)
+    if not isinstance(noise_multipliers, list | tuple):
+        noise_multipliers = as_numpy("noise_multipliers", noise_multipliers).ravel()
+    host_number(
+        **{f"noise_multipliers[{i}]": z for i, z in enumerate(noise_multipliers)}
+    )
     multipliers = [float(z) for z in noise_multipliers]
     if not multipliers:
         raise ValueError("noise_multipliers must have at least 1 entry, got 0.")

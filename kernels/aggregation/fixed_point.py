@@ -6,7 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import not_traced, typed_key, whole
+from jaxanon.kernels.checks import (
+    known,
+    not_traced,
+    number_like,
+    tree_numeric,
+    typed_key,
+    whole,
+)
 from jaxanon.kernels.precision import widened
 
 BITS = 32  # Bits of the integers; sums are taken modulo 2**32.
@@ -36,7 +43,8 @@ def fixed_point_resolution(max_abs: float, num_clients: int, bits: int = BITS) -
     not_traced("max_abs", max_abs)
     num_clients = whole("num_clients", num_clients, least=1)
     bits = whole("bits", bits, least=2)
-    if not (max_abs > 0 and math.isfinite(max_abs)):
+    number_like("max_abs", max_abs)
+    if known(max_abs) is None or not (max_abs > 0 and math.isfinite(max_abs)):
         raise ValueError(f"max_abs must be a finite number > 0, got {max_abs!r}.")
     if bits > BITS:
         raise ValueError(f"bits must be in [2, {BITS}], got {bits!r}.")
@@ -83,6 +91,7 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
     """
     typed_key(key)
     resolution = fixed_point_resolution(max_abs, num_clients, bits)
+    tree_numeric(tree=tree)
     leaves, treedef = jax.tree.flatten(tree)
 
     def one(number, leaf):
@@ -127,4 +136,5 @@ def fixed_point_decode(total, max_abs, num_clients, *, bits: int = BITS):
     """
     resolution = fixed_point_resolution(max_abs, num_clients, bits)
     wide = jnp.result_type(float)
-    return jax.tree.map(lambda leaf: leaf.astype(wide) * resolution, total)
+    tree_numeric(total=total)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, wide) * resolution, total)

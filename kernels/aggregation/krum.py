@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.aggregation import stacks
 from jaxanon.kernels.aggregation.means import coordinate_median
-from jaxanon.kernels.checks import known, whole
+from jaxanon.kernels.checks import known, number_like, whole
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.row_sums import along
 
@@ -137,6 +137,7 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
         )
     if on_host is not None:
         num_byzantine = whole("num_byzantine", num_byzantine, least=0)
+    number_like("num_byzantine", num_byzantine)
     clean = jax.tree.map(lambda leaf: jnp.where(along(usable, leaf), leaf, 0), updates)
     distances = squared_distances(clean)
     both = usable[:, None] & usable[None] & ~jnp.eye(clients, dtype=bool)

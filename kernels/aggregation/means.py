@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels import row_sums
 from jaxanon.kernels.aggregation import stacks
-from jaxanon.kernels.checks import known, whole
+from jaxanon.kernels.checks import as_array, known, number_like, tree_numeric, whole
 from jaxanon.kernels.precision import wide
 from jaxanon.kernels.selection import sum_of_places
 
@@ -43,11 +43,18 @@ def layer_mean(updates, weights, *, sent=None, previous=None):
     References:
       Atlas, eq. 3.10, with weights; McMahan et al., AISTATS 2017, for complete updates.
     """
-    weights = jnp.asarray(weights)
+    weights = as_array("weights", weights)
     stacks.check(updates, weights, "weights")
     sent = stacks.per_leaf(sent, updates, weights)
     if previous is None:
         previous = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:]), updates)
+    tree_numeric(previous=previous)
+    shapes = jax.tree.map(lambda leaf: leaf.shape[1:], updates)
+    if jax.tree.map(jnp.shape, previous) != shapes:
+        raise ValueError(
+            "previous must be a tree like updates without the clients axis, shapes "
+            f"{shapes}, got {jax.tree.map(jnp.shape, previous)}."
+        )
 
     def one(leaf, here, old):
         weight = jnp.where(here, weights, 0).astype(wide(leaf.dtype))
@@ -86,6 +93,7 @@ def trimmed_mean(updates, num_trimmed, *, mask=None):
     """
     if known(num_trimmed) is not None:
         num_trimmed = whole("num_trimmed", num_trimmed, least=0)
+    number_like("num_trimmed", num_trimmed)
     mask = stacks.present(updates, mask)
     count = jnp.sum(mask)
     trimmed = jnp.minimum(num_trimmed, jnp.maximum(count - 1, 0) // 2)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import as_array
 from jaxanon.kernels.clipping import factors
 from jaxanon.kernels.clipping import layer_groups as grouping
 from jaxanon.kernels.clipping.bounded import BoundedSum
@@ -115,7 +116,7 @@ def unit_weights(weights, num_rows):
     """Returns weights ``float[N]`` clipped to [0, 1]; ones for None."""
     if weights is None:
         return jnp.ones(num_rows, jnp.result_type(float))
-    weights = jnp.asarray(weights)
+    weights = as_array("weights", weights)
     if weights.shape != (num_rows,):
         raise ValueError(
             f"weights must be float[{num_rows}], one per row, got shape "

@@ -3,11 +3,12 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import known, not_negative, positive
+from jaxanon.kernels.checks import known, not_negative, positive, tree_numeric
 
 
 def checked_rows(rows):
     """Returns the tree as arrays, checked to be ``float[N, ...]`` with one N."""
+    tree_numeric(rows=rows)
     rows = jax.tree.map(jnp.asarray, rows)
     leaves = jax.tree.leaves(rows)
     if not leaves:

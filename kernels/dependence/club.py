@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import floating
+from jaxanon.kernels.checks import as_array, floating
 from jaxanon.kernels.precision import wide
 
 
@@ -42,7 +42,7 @@ def club_bound(y, mean, log_variance):
       ICML 2020, equations 5 and 6.
     """
     named = {"y": y, "mean": mean, "log_variance": log_variance}
-    arrays = [jnp.asarray(array) for array in named.values()]
+    arrays = [as_array(name, array) for name, array in named.items()]
     shapes = {array.shape for array in arrays}
     first = arrays[0].shape
     if len(shapes) > 1 or len(first) != 2 or 0 in first:

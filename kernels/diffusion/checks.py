@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import floating, typed_key
+from jaxanon.kernels.checks import floating, numeric, typed_key
 
 PREDICTIONS = ("noise", "x0", "v")
 
@@ -31,6 +31,15 @@ def alike(**arrays):
             )
 
 
+def schedule_only(schedule):
+    """Raises unless ``schedule`` is a ``NoiseSchedule``."""
+    if not hasattr(schedule, "log_snr"):
+        raise TypeError(
+            "schedule must be a NoiseSchedule, got "
+            f"{type(schedule).__name__}; see noise_schedule."
+        )
+
+
 def host_values(value):
     """Returns the value as NumPy, or None for a JAX array."""
     return None if isinstance(value, jax.Array) else np.asarray(value)
@@ -38,6 +47,7 @@ def host_values(value):
 
 def step_number(name, t, num_steps):
     """Returns ``t`` as int32; a step known on the host must be in [0, T]."""
+    numeric(**{name: t})
     known = host_values(t)
     dtype = t.dtype if known is None else known.dtype
     if not jnp.issubdtype(dtype, jnp.integer):
@@ -54,6 +64,7 @@ def step_number(name, t, num_steps):
 
 def levels(steps, num_steps):
     """Returns the checked levels that a sampler visits, ``int32[n + 1]``."""
+    numeric(steps=steps)
     known = host_values(steps)
     shape = steps.shape if known is None else known.shape
     if len(shape) != 1 or not shape[0]:

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.checks import numeric, one_of
 from jaxanon.kernels.diffusion import checks, coefficients
 
 
@@ -159,6 +159,8 @@ def diffusion_posterior(schedule, x0, x_t, t, to):
       models, NeurIPS 2021, appendix A, for non-adjacent steps.
     """
     checks.alike(x0=x0, x_t=x_t)
+    checks.schedule_only(schedule)
+    numeric(t=t, to=to)
     given = t, to
     t = checks.step_number("t", t, schedule.num_steps)
     to = checks.step_number("to", to, schedule.num_steps)
@@ -178,6 +180,7 @@ def diffusion_posterior(schedule, x0, x_t, t, to):
 
 def _levels(schedule, x, t):
     """Returns signal and noise level of step t, broadcastable against ``x``."""
+    checks.schedule_only(schedule)
     t = checks.step_number("t", t, schedule.num_steps)
     levels = schedule.signal[t], schedule.noise[t]
     return tuple(checks.per_example("t", level, x) for level in levels)

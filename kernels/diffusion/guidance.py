@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import as_array, is_callable, tree_numeric
 from jaxanon.kernels.diffusion import checks, coefficients
 
 
@@ -96,6 +97,8 @@ def negative_guidance(
 
 def _guided(denoise_fn, conditions, weights, coefficients_fn):
     """Returns a denoiser that sums the conditions' outputs with coefficients."""
+    is_callable(denoise_fn=denoise_fn)
+    tree_numeric(**conditions)
     stacked = _stacked(conditions)
 
     def guided(x, t):
@@ -135,7 +138,7 @@ def _describe(tree):
 
 
 def _weight(name, weight):
-    weight = jnp.asarray(weight)
+    weight = as_array(name, weight)
     if not jnp.issubdtype(weight.dtype, jnp.number):
         raise TypeError(f"{name} must be a number, got {weight.dtype}.")
     return weight

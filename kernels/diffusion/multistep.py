@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import is_callable
 from jaxanon.kernels.diffusion import checks, coefficients
 
 
@@ -38,7 +39,9 @@ def dpm_solver_sample(
     References:
       Lu et al., DPM-Solver++, 2022, algorithm 2.
     """
+    is_callable(denoise_fn=denoise_fn)
     checks.alike(x=x)
+    checks.schedule_only(schedule)
     x, given = jnp.asarray(x), steps
     steps = checks.levels(steps, schedule.num_steps)
     checks.determined(schedule, given, prediction)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import whole
+from jaxanon.kernels.checks import is_callable, whole
 from jaxanon.kernels.diffusion import checks, coefficients, step
 
 
@@ -126,6 +126,7 @@ def ddpm_sample(
 
 def _sample(denoise_fn, key, schedule, x, steps, prediction, weights_fn, fresh):
     """Scans over the steps with weights computed beforehand for all steps."""
+    is_callable(denoise_fn=denoise_fn)
     checks.one_key(key)
     checks.alike(x=x)
     x, given = jnp.asarray(x), steps

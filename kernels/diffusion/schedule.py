@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import not_traced, whole
+from jaxanon.kernels.checks import known, not_traced, numeric, whole
 
 
 @jax.tree_util.register_dataclass
@@ -205,6 +205,7 @@ def _host(betas):
             "betas must be known when the program is built, got a traced array; build "
             "schedules outside and stack them for vmap."
         )
+    numeric(betas=betas)
     betas = np.asarray(betas, np.float64)
     if betas.ndim != 1 or not len(betas):
         raise ValueError(
@@ -226,6 +227,9 @@ def _check_line(num_steps, first_beta, last_beta):
     whole("num_steps", num_steps, least=1)
     not_traced("first_beta", first_beta)
     not_traced("last_beta", last_beta)
+    for name, beta in (("first_beta", first_beta), ("last_beta", last_beta)):
+        if known(beta) is None:
+            raise TypeError(f"{name} must be a Python number, got {beta!r}.")
     if not 0 < first_beta <= last_beta < 1:
         raise ValueError(
             "first_beta and last_beta must have 0 < first_beta <= last_beta < 1, got "

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels import portable
-from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.checks import known, numeric, one_of
 from jaxanon.kernels.diffusion import checks, coefficients
 
 VARIANCES = ("posterior", "beta")
@@ -77,14 +77,18 @@ def ddim_weights(schedule, eta):
             raise ValueError(
                 f"eta must be a scalar, got shape {eta.shape}; use jax.vmap."
             )
+    elif known(eta) is None:
+        raise TypeError(f"eta must be a number, got {eta!r}.")
     elif not 0 <= eta <= 1:
         raise ValueError(f"eta must be in [0, 1], got {eta!r}.")
     fresh = isinstance(eta, jax.Array) or eta > 0
+    checks.schedule_only(schedule)
     return lambda t, to: coefficients.ddim(schedule, t, to, eta), fresh
 
 
 def ddpm_weights(schedule, variance):
     """Returns ``(t, to) -> weights`` of ancestral steps, which always draw noise."""
+    checks.schedule_only(schedule)
     one_of("variance", variance, VARIANCES)
     return lambda t, to: coefficients.ddpm(schedule, t, to, variance), True
 
@@ -103,6 +107,7 @@ def _step(key, schedule, x, output, t, to, prediction, weights_fn, fresh):
     checks.one_key(key)
     checks.alike(x=x, output=output)
     x, output = jnp.asarray(x), jnp.asarray(output)
+    numeric(t=t, to=to)
     checks.falling(t, to)
     t = checks.one_step("t", t, schedule.num_steps)
     to = checks.one_step("to", to, schedule.num_steps)

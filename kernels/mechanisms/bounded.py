@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import known, not_negative
+from jaxanon.kernels.checks import as_array, known, not_negative, numeric
 from jaxanon.kernels.precision import wide
 
 MAX_INTEGER = 1 << 24  # float32 represents every integer up to this magnitude.
@@ -72,6 +72,7 @@ def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
     """
     given = {"l1": l1, "l2": l2, "linf": linf}
     given = {name: bound for name, bound in given.items() if bound is not None}
+    numeric(value=value, **given)
     if not given:
         raise ValueError("one of l1, l2 and linf must be given, got none.")
     for name, bound in given.items():
@@ -122,7 +123,8 @@ def clip_to_range(x, low, high) -> BoundedValue:
       Nissim, Raskhodnikova and Smith, Smooth Sensitivity and Sampling, STOC 2007, on
       why a sensitivity computed from the data gives no protection.
     """
-    x = jnp.asarray(x)
+    x = as_array("x", x)
+    numeric(low=low, high=high)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         x = x.astype(jnp.float32)
     for name, bound in (("low", low), ("high", high)):

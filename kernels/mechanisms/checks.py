@@ -4,6 +4,8 @@ import math
 
 import jax
 
+from jaxanon.kernels.checks import known
+
 
 def static(**named) -> list[float]:
     """Returns the values as Python floats; raises for traced or infinite values."""
@@ -14,6 +16,8 @@ def static(**named) -> list[float]:
                 "grid needs Python numbers, so create the BoundedValue inside the "
                 "compiled function and pass numbers, not arrays."
             )
+        if known(value) is None:
+            raise TypeError(f"{name} must be a Python number, got {value!r}.")
         if not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value!r}.")
     return [float(value) for value in named.values()]

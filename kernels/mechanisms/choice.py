@@ -3,7 +3,15 @@
 import jax.numpy as jnp
 
 from jaxanon.kernels import portable
-from jaxanon.kernels.checks import known, not_traced, one_of, positive, typed_key, whole
+from jaxanon.kernels.checks import (
+    as_array,
+    known,
+    not_traced,
+    one_of,
+    positive,
+    typed_key,
+    whole,
+)
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 from jaxanon.kernels.precision import widened
 
@@ -88,7 +96,7 @@ def randomized_response_epsilon(truth_probability, num_classes):
             f"truth_probability must be in [1/{num_classes}, 1], got "
             f"{truth_probability!r}; below that range a lie is more likely."
         )
-    p = jnp.asarray(truth_probability)
+    p = as_array("truth_probability", truth_probability)
     p = widened(p)
     least = jnp.asarray(1 / num_classes, p.dtype)
     p = jnp.where((p >= least) & (p <= 1), p, jnp.nan)
@@ -253,7 +261,7 @@ def _best(key, scores, epsilon, monotonic, draw):
 
 
 def _integers(array, name):
-    array = jnp.asarray(array)
+    array = as_array(name, array)
     if not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(f"{name} must be int[...], got dtype {array.dtype}.")
     return array

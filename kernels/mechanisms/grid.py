@@ -11,7 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.kernels import portable
-from jaxanon.kernels.checks import not_negative, positive, typed_key, whole
+from jaxanon.kernels.checks import (
+    as_shape,
+    not_negative,
+    positive,
+    typed_key,
+    whole,
+)
 from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 from jaxanon.kernels.precision import wide, widened
@@ -119,6 +125,7 @@ def discrete_laplace_noise(key, shape, scale):
     """
     typed_key(key)
     scale = whole("scale", scale, least=1)
+    shape = as_shape("shape", shape)
     if scale > MAX_SCALE:
         raise ValueError(f"scale must be in [1, {MAX_SCALE}], got {scale!r}.")
     if isinstance(key, portable.SuppliedKey):

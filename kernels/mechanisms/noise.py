@@ -3,7 +3,12 @@
 import jax.numpy as jnp
 
 from jaxanon.kernels import portable
-from jaxanon.kernels.checks import not_negative, positive, typed_key
+from jaxanon.kernels.checks import (
+    as_shape,
+    not_negative,
+    positive,
+    typed_key,
+)
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 from jaxanon.kernels.precision import wide, widened
 
@@ -35,6 +40,7 @@ def laplace_noise(key, shape, scale, dtype=jnp.float32):
     """
     typed_key(key)
     not_negative(scale=scale)
+    shape = as_shape("shape", shape)
     noise = portable.laplace(key, shape, wide(dtype))
     return (noise * _not_negative(scale, noise.dtype)).astype(dtype)
 
@@ -66,6 +72,7 @@ def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
     """
     typed_key(key)
     not_negative(stddev=stddev)
+    shape = as_shape("shape", shape)
     noise = portable.normal(key, shape, wide(dtype))
     return (noise * _not_negative(stddev, noise.dtype)).astype(dtype)
 

@@ -8,7 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import known, not_traced, positive, typed_key, whole
+from jaxanon.kernels.checks import (
+    as_array,
+    known,
+    not_traced,
+    positive,
+    typed_key,
+    whole,
+)
 from jaxanon.kernels.precision import wide, widened
 
 HEIGHTS = 4096  # Candidate heights of the cap.
@@ -67,7 +74,7 @@ def priv_unit(key, x, radius, epsilon: float):
     """
     typed_key(key)
     positive(radius=radius)
-    x = jnp.asarray(x)
+    x = as_array("x", x)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         x = x.astype(jnp.float32)  # The estimate is not an integer.
     if x.ndim != 1 or x.size == 0:

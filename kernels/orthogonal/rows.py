@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import floating, one_of, whole
+from jaxanon.kernels.checks import as_array, floating, one_of, whole
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
@@ -181,7 +181,7 @@ def _identity(w):
 
 
 def _matrix(w):
-    w = jnp.asarray(w)
+    w = as_array("w", w)
     floating(w=w)
     if w.ndim < 2:
         raise ValueError(

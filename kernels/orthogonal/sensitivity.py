@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import not_negative, whole
+from jaxanon.kernels.checks import as_array, not_negative, numeric, whole
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
@@ -55,7 +55,7 @@ per_input=Array(0.875, dtype=float32))
       Liu et al., DEEProtect, 2017, section 5, definition 2. Its equation 10 maximises
       the quantity that it bounds; the box replaces it here.
     """
-    direction = jnp.asarray(direction)
+    direction = as_array("direction", direction)
     if direction.ndim != 1 or not direction.size:
         raise ValueError(
             f"direction must be float[d] with d >= 1, got shape {direction.shape}; "
@@ -105,6 +105,7 @@ def relaxed_span_sensitivity(directions, width) -> RelaxedSensitivity:
             "the search runs on the host; call relaxed_span_sensitivity outside jit."
         )
     not_negative(width=width)
+    numeric(directions=directions)
     directions = np.asarray(directions, np.float64)
     if directions.ndim != 2 or not directions.shape[1]:
         raise ValueError(

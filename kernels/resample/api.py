@@ -3,7 +3,16 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import fits, floating, positive, typed_key, whole
+from jaxanon.kernels.checks import (
+    as_array,
+    fits,
+    floating,
+    is_instance,
+    numeric,
+    positive,
+    typed_key,
+    whole,
+)
 from jaxanon.kernels.resample import draws, tables
 from jaxanon.kernels.resample.tables import BalanceTable, Rows
 
@@ -112,9 +121,10 @@ def smote(key, x, table, num) -> Rows:
       Chawla et al., JAIR 2002, in the form of imbalanced-learn.
     """
     typed_key(key)
-    x = jnp.asarray(x)
+    x = as_array("x", x)
     floating(x=x)
     num = whole("num", num, least=1)
+    _check_table(x, table)
     picks = draws.every_class(key, table, num)
     return Rows(draws.make(x, picks), picks.labels, picks.mask)
 
@@ -240,10 +250,11 @@ def draw_from_table(key, x, table, samples_per_class, num, *, client=None) -> Ro
       (Array([4., 4., 4.], dtype=float32), Array([1, 1, 1], dtype=int32))
     """
     typed_key(key)
-    x = jnp.asarray(x)
+    x = as_array("x", x)
     floating(x=x)
     positive(samples_per_class=samples_per_class)
     num = whole("num", num, least=1)
+    _check_table(x, table, () if client is None else x.shape[:1])
     picks = draws.from_balanced(key, table, samples_per_class, num, client)
     return Rows(draws.make(x, picks, client), picks.labels, picks.mask)
 
@@ -289,13 +300,36 @@ def draw_balanced(
     num_classes = whole("num_classes", num_classes, least=1)
     mask = mask & (labels >= 0) & (labels < num_classes)
     order = tables.by_class(labels, mask, num_classes)
+    neighbors = as_array("neighbors", neighbors)
+    num_real_neighbors = as_array("num_real_neighbors", num_real_neighbors)
     table = BalanceTable(*order, neighbors, num_real_neighbors)
     return draw_from_table(key, x, table, samples_per_class, num)
+
+
+def _check_table(x, table, clients=()):
+    """Raises unless ``table`` is a ``BalanceTable`` of the rows ``x``."""
+    is_instance(BalanceTable, table=table)
+    n = x.shape[len(clients)] if x.ndim > len(clients) else 0
+    ends = {"order": (n,), "neighbors": (n, None), "num_neighbors": (n,)}
+    for name, field in table._asdict().items():
+        numeric(**{f"table.{name}": field})
+        wanted = (*clients, *ends.get(name, (None,)))
+        shape = jnp.shape(field)
+        fits_ = len(shape) == len(wanted) and all(
+            want in (None, got) for got, want in zip(shape, wanted, strict=True)
+        )
+        if not fits_ or not jnp.issubdtype(jnp.result_type(field), jnp.integer):
+            raise ValueError(
+                f"table.{name} must be integers with axes {wanted} for x of shape "
+                f"{x.shape}, got shape {shape} of {jnp.result_type(field)}; make the "
+                "table from the same rows with balance_table."
+            )
 
 
 def _rows(x, labels, mask):
     fits("x", x)
     fits("labels", labels)
+    numeric(mask=mask)
     x, labels, mask = jnp.asarray(x), jnp.asarray(labels), jnp.asarray(mask, bool)
     if not jnp.issubdtype(labels.dtype, jnp.integer):
         raise TypeError(f"labels must be integers, got {labels.dtype}.")

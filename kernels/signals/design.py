@@ -7,7 +7,14 @@ import math
 import jax
 import numpy as np
 
-from jaxanon.kernels.checks import not_traced, one_of, whole
+from jaxanon.kernels.checks import (
+    known,
+    not_traced,
+    numeric,
+    one_of,
+    positive,
+    whole,
+)
 
 KINDS = ("lowpass", "highpass", "bandpass")
 
@@ -98,8 +105,10 @@ def _cutoffs(cutoff_hz, rate_hz, kind):
     not_traced("rate_hz", rate_hz)
     for frequency in jax.tree.leaves(cutoff_hz):
         not_traced("cutoff_hz", frequency)
-    if not rate_hz > 0:
-        raise ValueError(f"rate_hz must be > 0, got {rate_hz!r}.")
+    if known(rate_hz) is None:
+        raise TypeError(f"rate_hz must be a number, got {rate_hz!r}.")
+    positive(rate_hz=rate_hz)
+    numeric(cutoff_hz=cutoff_hz)
     wanted = 2 if kind == "bandpass" else 1
     cutoffs = tuple(float(f) for f in np.ravel(cutoff_hz))
     if len(cutoffs) != wanted:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import whole
+from jaxanon.kernels.checks import as_array, numeric, whole
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.signals import blocks
 from jaxanon.kernels.signals.recordings import as_lengths, with_time
@@ -92,7 +92,7 @@ def sosfilt_steady_state(sections, first):
       Array([8., 8., 6.], dtype=float32)
     """
     sections = _checked(sections)
-    first = widened(jnp.asarray(first))
+    first = widened(as_array("first", first))
     if first.ndim < 1:
         raise ValueError(
             f"first must be float[..., channels], got shape {first.shape}; pass one "
@@ -206,6 +206,7 @@ def _checked(sections):
             "sections must be on the host, got a traced array; design the filter "
             "outside jit and close over it."
         )
+    numeric(sections=sections)
     sections = np.asarray(sections, np.float64)
     if sections.ndim != 2 or sections.shape[1] != 6 or not len(sections):
         raise ValueError(

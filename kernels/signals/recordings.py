@@ -2,10 +2,12 @@
 
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import as_array
+
 
 def with_time(x, name):
     """Returns ``x`` checked as ``float[..., time, channels]``."""
-    x = jnp.asarray(x)
+    x = as_array(name, x)
     if x.ndim < 2 or not jnp.issubdtype(x.dtype, jnp.floating):
         raise ValueError(
             f"{name} must be float[..., time, channels], got shape {x.shape} of "
@@ -16,7 +18,7 @@ def with_time(x, name):
 
 def as_lengths(lengths, x):
     """Returns ``int32[...]``, one length per recording of ``x``."""
-    lengths = jnp.asarray(lengths)
+    lengths = as_array("lengths", lengths)
     if not jnp.issubdtype(lengths.dtype, jnp.integer):
         raise TypeError(f"lengths must be integers, got {lengths.dtype}.")
     if lengths.shape != x.shape[:-2]:

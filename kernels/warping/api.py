@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import one_of, whole
+from jaxanon.kernels.checks import as_array, one_of, whole
 from jaxanon.kernels.warping import costs
 from jaxanon.kernels.warping.distance import Options, WarpingPath, distance, path_of
 
@@ -109,7 +109,7 @@ def dtw_path(
 
 
 def _checked(x, y, x_lengths, y_lengths, band, local_cost, lanes):
-    x, y = jnp.asarray(x), jnp.asarray(y)
+    x, y = as_array("x", x), as_array("y", y)
     agree = x.ndim == y.ndim == 3 and x.shape[::2] == y.shape[::2]
     if not agree or 0 in x.shape or 0 in y.shape:
         raise ValueError(
@@ -136,7 +136,7 @@ def _checked(x, y, x_lengths, y_lengths, band, local_cost, lanes):
 
 def _lengths(name, lengths, x):
     pairs, time = x.shape[:2]
-    lengths = jnp.asarray(time if lengths is None else lengths)
+    lengths = as_array(name, time if lengths is None else lengths)
     if lengths.shape not in ((), (pairs,)) or not jnp.issubdtype(
         lengths.dtype, jnp.integer
     ):

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import jaxanon
 from jaxanon.kernels.checks import is_key
 
 HOMES = tuple(
-    str(pathlib.Path(importlib.import_module(name).__file__).parent)
-    for name in ("jaxanon", "jaxanon.kernels", "jaxanon.federated", "jaxanon.datasets")
-) + (str(pathlib.Path(jaxanon.__file__).parent.parent / "recordings"),)
+    str(pathlib.Path(importlib.import_module(f"jaxanon.{room}").__file__).parent)
+    for room in ("core", "kernels", "federated", "datasets", "recordings")
+)
+HOMES = tuple(home.removesuffix("/core") for home in HOMES)
 
 
 class _Called(Exception):
@@ -24,7 +24,7 @@ class _Called(Exception):
 
 
 def example_arguments(function):
-    """Returns a function's bound arguments in its docstring example; None if it has none.
+    """Returns the bound arguments of a function's docstring example, or None.
 
     The example runs without compilation up to its first call of the function.
     """
@@ -118,9 +118,19 @@ def _wrong_arrays(array):
 
 
 def judge(function, args, kwargs):
-    """Returns None if a call works or raises our error, else the foreign error."""
-    try:
+    """Returns None if a call works or raises our error, else the foreign error.
+
+    The call is traced, not run, unless the function needs concrete values.
+    """
+
+    def traced():
         function(*args, **kwargs)
+
+    try:
+        try:
+            jax.eval_shape(traced)
+        except jax.errors.JAXTypeError:
+            traced()
     except (ValueError, TypeError) as error:
         frames = error.__traceback__
         while frames.tb_next is not None:
