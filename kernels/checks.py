@@ -87,6 +87,32 @@ def tree_numeric(**named) -> None:
                 numeric(**{name + jax.tree_util.keystr(path): leaf})
 
 
+def tree_rows(**named) -> int:
+    """Returns the common length of all leaves of all trees of numbers.
+
+    Raises:
+      TypeError: if a leaf does not hold real numbers.
+      ValueError: if there is no leaf, or a leaf has another length.
+
+    Example:
+      >>> tree_rows(rows={"x": jnp.ones((3, 2))}, mask=jnp.ones(3, bool))
+      3
+    """
+    tree_numeric(**named)
+    shapes = {
+        name: [jnp.shape(leaf) for leaf in jax.tree.leaves(tree)]
+        for name, tree in named.items()
+    }
+    lengths = {shape[:1] for each in shapes.values() for shape in each}
+    if len(lengths) != 1 or () in lengths:
+        got = ", ".join(f"{name} {each}" for name, each in shapes.items())
+        raise ValueError(
+            f"every array of {' and '.join(named)} must be [N, ...] with one N, got "
+            f"shapes {got}."
+        )
+    return lengths.pop()[0]
+
+
 def ranked(*ranks, **named) -> None:
     """Raises unless every array holds numbers and has one of the ranks.
 
@@ -155,7 +181,7 @@ def is_instance(kind, **named) -> None:
     for name, value in named.items():
         if not isinstance(value, kind):
             raise TypeError(
-                f"{name} must be a {kind.__name__}, got {type(value).__name__}."
+                f"{name} must be a {_named(kind)}, got {type(value).__name__}."
             )
 
 
@@ -169,6 +195,11 @@ def strings(**named) -> None:
         listed = isinstance(value, list | tuple)
         if not listed or not all(isinstance(word, str) for word in value):
             raise TypeError(f"{name} must be a list of strings, got {_short(value)}.")
+
+
+def _named(kind):
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return " or ".join(one.__name__ for one in kinds)
 
 
 def as_shape(name, value) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxanon.kernels.checks import as_numpy, whole
+from jaxanon.kernels.checks import as_numpy, strings, whole
 from jaxanon.metrics import roc_analysis
 
 
@@ -211,6 +211,7 @@ def scores(labels, predictions, names: Sequence[str], *, evidence=None) -> dict:
       >>> row["auc"], row["per_class"][0]["auc"]
       (0.625, 0.75)
     """
+    strings(names=names)
     confusion = confusion_matrix(labels, predictions, len(names))
     areas, rates = _ranked(labels, evidence, len(names))
     columns = {

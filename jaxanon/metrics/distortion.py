@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import kernels
-from jaxanon.kernels.checks import as_numpy, host_number
+from jaxanon.kernels.checks import as_numpy, host_number, strings
 
 CHUNK = 256  # Windows per call of a kernel; the last call is padded.
 
@@ -87,6 +87,7 @@ def compare_statistics(raw, safe, channels: Sequence[str]) -> dict:
     References:
       Boutet et al., DySAN, AsiaCCS 2021, figure 9.
     """
+    strings(channels=channels)
     raw, safe = _alike(raw, safe)
     if len(channels) != raw.shape[2]:
         raise ValueError(

@@ -108,6 +108,8 @@ def auc_interval(positive, evidence, confidence: float = 0.95) -> tuple[float, f
       DeLong, DeLong and Clarke-Pearson, Comparing the areas under two or more
       correlated receiver operating characteristic curves, Biometrics 1988.
     """
+    positive = as_numpy("positive", positive)
+    evidence = as_numpy("evidence", evidence)
     positive = np.asarray(positive, bool)
     evidence = check_evidence(positive, np.asarray(evidence)[..., None], 1)[:, 0]
     if not 0 < confidence < 1:

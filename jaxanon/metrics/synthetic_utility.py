@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from jaxanon.kernels.checks import as_numpy, typed_key
+from jaxanon.kernels.checks import as_numpy, typed_key, whole
 from jaxanon.metrics.classification import balanced_accuracy, confusion_matrix
 from jaxanon.metrics.fidelity import check_windows
 from jaxanon.models.classifiers import RecurrentClassifier
@@ -181,6 +181,7 @@ def _generator(key):
 
 def _check_labels(name, windows, labels, num_classes):
     labels = as_numpy("labels", labels)
+    num_classes = whole("num_classes", num_classes, least=1)
     if labels.shape != windows.shape[:1] or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(
             f"labels of {name} windows must be int[{len(windows)}], got "

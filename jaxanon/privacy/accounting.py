@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxanon.kernels.bounds import finite
-from jaxanon.kernels.checks import host_number, one_of
+from jaxanon.kernels.checks import host_number, is_instance, one_of
 from jaxanon.privacy.sampled_gaussian import (
     SampledGaussian,
     compose_epsilon,
@@ -60,7 +60,12 @@ def epsilon_spent(
       Doroshenko et al., PoPETs 2022 (pld).
     """
     one_of("accountant", accountant, ACCOUNTANTS)
-    epsilon = spent(tuple(releases), check_delta(delta), accountant)
+    if not isinstance(releases, Iterable):
+        raise TypeError(f"releases must be a list, got {type(releases).__name__}.")
+    releases = tuple(releases)
+    for number, release in enumerate(releases):
+        is_instance(SampledGaussian, **{f"releases[{number}]": release})
+    epsilon = spent(releases, check_delta(delta), accountant)
     if epsilon is None:
         raise ValueError(NEEDS_PLD)
     return epsilon

@@ -72,7 +72,10 @@ def noise_multiplier_of_layers(
         raise ValueError("noise_multipliers must have at least 1 entry, got 0.")
     for z in multipliers:
         finite(zero=False, noise_multiplier=z)
-    scores = [1.0] * len(multipliers) if scores is None else [float(e) for e in scores]
+    scores = [1.0] * len(multipliers) if scores is None else scores
+    if not isinstance(scores, list | tuple):
+        scores = as_numpy("scores", scores).ravel().tolist()
+    host_number(**{f"scores[{i}]": score for i, score in enumerate(scores)})
     if len(scores) != len(multipliers):
         raise ValueError(
             f"scores must have {len(multipliers)} entries, one for each noise "

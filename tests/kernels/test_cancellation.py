@@ -17,7 +17,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def rows(seed, offset, outlier=0.0, gap=0.0):
-    """Returns float32 rows of spread 1 around an offset, in two groups; one far away."""
+    """Returns float32 rows of spread 1 around an offset, in two groups, and one far."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(N, WIDTH)) + offset + gap * rng.integers(0, 2, (N, 1))
     x[0] += outlier

@@ -57,7 +57,9 @@ def test_an_offset_costs_no_digits(offset, outlier):
     weights = feature_extraction.ridge(seen, "mode", 0.1)
     scaled = (x - x.mean(0, dtype=np.float64)) / spread  # In float64.
     model = Ridge(alpha=32).fit(scaled, 2.0 * np.eye(2)[label] - 1)
-    np.testing.assert_allclose(np.asarray(weights) * spread[None], model.coef_, atol=1e-4)
+    np.testing.assert_allclose(
+        np.asarray(weights) * spread[None], model.coef_, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("penalty", [0.01, 1.0])

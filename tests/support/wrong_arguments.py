@@ -5,6 +5,7 @@ import doctest
 import importlib
 import inspect
 import pathlib
+import traceback
 
 import jax
 import jax.numpy as jnp
@@ -120,7 +121,8 @@ def _wrong_arrays(array):
 def judge(function, args, kwargs):
     """Returns None if a call works or raises our error, else the foreign error.
 
-    The call is traced, not run, unless the function needs concrete values.
+    An error that the example's own function raises is the caller's. The call is
+    traced, not run, unless the function needs concrete values.
     """
 
     def traced():
@@ -132,14 +134,48 @@ def judge(function, args, kwargs):
         except jax.errors.JAXTypeError:
             traced()
     except (ValueError, TypeError) as error:
-        frames = error.__traceback__
-        while frames.tb_next is not None:
-            frames = frames.tb_next
-        code = frames.tb_frame.f_code
-        raised = dis.opname[code.co_code[frames.tb_lasti]] == "RAISE_VARARGS"
-        if raised and code.co_filename.startswith(HOMES):
-            return None
-        return error
+        last = [*traceback.walk_tb(error.__traceback__)][-1][0]
+        code = last.f_code
+        raised = dis.opname[code.co_code[_last_instruction(error)]] == "RAISE_VARARGS"
+        ours = raised and code.co_filename.startswith(HOMES)
+        return None if ours or _of_example(error) else error
     except Exception as error:
-        return error
+        return None if _of_example(error) else error
     return None
+
+
+def _last_instruction(error):
+    place = error.__traceback__
+    while place.tb_next is not None:
+        place = place.tb_next
+    return place.tb_lasti
+
+
+def _of_example(error):
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return any(frame.f_code.co_filename == "<example>" for frame in frames)
+
+
+def calls(function):
+    """Yields ``(parameter, description, args, kwargs)``, one argument wrong."""
+    bound = example_arguments(function)
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is kind.VAR_POSITIONAL:
+            changed = (
+                (said, (*value[:place], wrong, *value[place + 1 :]))
+                for place, one in enumerate(value)
+                for said, wrong in wrong_values(one)
+            )
+        elif kind is kind.VAR_KEYWORD:
+            changed = (
+                (f"{key} {said}", value | {key: wrong})
+                for key, one in value.items()
+                for said, wrong in wrong_values(one)
+            )
+        else:
+            changed = wrong_values(value)
+        for said, wrong in changed:
+            arguments = bound.arguments | {name: wrong}
+            call = inspect.BoundArguments(bound.signature, arguments)
+            yield name, said, call.args, call.kwargs
