@@ -191,7 +191,7 @@ def times(column, decimal: str = ".") -> tuple[np.ndarray, np.ndarray | None]:
         column = column.cast(pa.float64())
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         values, invalid = _parsed(column, decimal)
-        if np.isfinite(values).mean() > 0.5:
+        if 2 * np.isfinite(values).sum() > len(values):
             return values, invalid
         text = column.to_numpy(zero_copy_only=False)
         return np.array(["" if x is None else x for x in text.tolist()], str), None

@@ -63,7 +63,9 @@ def noise_multiplier_of_layers(
     """
     one_of("reading", reading, READINGS)
     if not isinstance(noise_multipliers, list | tuple):
-        noise_multipliers = as_numpy("noise_multipliers", noise_multipliers).ravel()
+        noise_multipliers = (
+            as_numpy("noise_multipliers", noise_multipliers).ravel().tolist()
+        )
     host_number(
         **{f"noise_multipliers[{i}]": z for i, z in enumerate(noise_multipliers)}
     )

@@ -216,6 +216,13 @@ def test_a_recording_shorter_than_a_window_does_not_set_the_rate(tmp_path):
     assert made(tmp_path, "ann", "bob", **settings)["rate_hz"] == 50
 
 
+def test_a_file_without_rows_is_named_without_a_warning(tmp_path):
+    timed(tmp_path, "ann", 50)
+    timed(tmp_path, "bob", 50, rows=0)
+    with pytest.raises(ValueError, match=r"got none of subject 'bob' \(0 rows\)"):
+        made(tmp_path, "ann", "bob", time="t", rate_hz=None)
+
+
 def test_many_files_are_told_in_a_line(tmp_path):
     names = [f"p{i}" for i in range(9)]
     for i, name in enumerate(names):
