@@ -9,7 +9,7 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.attacks import auditing
-from jaxanon.federated import PoissonSampling, Steps
+from jaxanon.federated import PoissonSampling, RoundConfig, Steps
 from jaxanon.federated.engine import local
 from jaxanon.federated.engine.personal import Reply, personal, replace_params
 from jaxanon.privacy import epsilon_spent, noise_multiplier_of_layers
@@ -174,7 +174,7 @@ def test_a_client_that_clips_its_mean_and_not_its_examples_is_caught():
         lambda client: client.params,
         num_clients=2,
         hyper={},
-        weighting="clients",
+        rounds=RoundConfig(weighting="clients"),
     )
     assert found(broken, 1, runs=4_000) > accounted(1.0)
 
