@@ -194,7 +194,8 @@ def test_an_equal_algorithm_built_again_is_not_compiled_again():
     start, key = lambda key: jnp.zeros(()), jax.random.key(1)
 
     def run(**settings):
-        algorithm = federated.fedavg(start, loss_fn, num_steps=1, **settings)
+        steps = federated.Steps(num_steps=1)
+        algorithm = federated.fedavg(start, loss_fn, steps=steps, **settings)
         state = algorithm.init(jax.random.key(0))
         federated.simulate(algorithm, key, state, _clients(), 2)
         return len(traces)
