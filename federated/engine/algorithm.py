@@ -182,7 +182,7 @@ def count_clients(clients) -> int:
       >>> count_clients({"x": jnp.zeros((3, 4))})
       3
     """
-    if isinstance(clients, list | tuple) and not hasattr(clients, "_fields"):
+    if isinstance(clients, list):
         raise TypeError(
             "clients must be one tree of arrays [clients, ...], got a list of "
             f"{len(clients)}; stack separate clients by federated.stack(clients)."
