@@ -21,8 +21,8 @@ def staleness_weight(staleness):
     """Returns ``1 / sqrt(1 + staleness)``, the published weight of a late change.
 
     Example:
-      >>> staleness_weight(jnp.array(3))
-      Array(0.5, dtype=float32)
+      >>> float(staleness_weight(jnp.array(3)))
+      0.5
     """
     return 1 / jnp.sqrt(1.0 + staleness)
 

@@ -208,7 +208,8 @@ def observer(
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"] - x) ** 2
       >>> algorithm = federated.fedavg(
-      ...     lambda key: {"w": jnp.zeros(())}, loss, num_steps=1)
+      ...     lambda key: {"w": jnp.zeros(())}, loss,
+      ...     steps=federated.Steps(num_steps=1))
       >>> state = algorithm.init(jax.random.key(0), learning_rate=1.0)
       >>> clients = stack([jnp.array([2.0, 8.0]), jnp.array([0.0])])
       >>> see = observer(algorithm, loss, state, clients, client=0, rows=[1],
@@ -295,12 +296,12 @@ def audit(
       One clipped gradient with noise multiplier 1, sent once, has ε = 3.1 at δ = 0.001.
       2,000 runs prove a part of it; without noise, members are fully distinguished.
 
-      >>> from jaxanon.federated import PoissonSampling, fedsgd_ldp, stack
+      >>> from jaxanon.federated import PoissonSampling, Steps, fedsgd_ldp, stack
       >>> every = PoissonSampling(
       ...     sampling_probability=1.0, expected_batch_size=1.0, max_examples=2)
       >>> loss = lambda p, x, key: p["w"] * x
       >>> algorithm = fedsgd_ldp(lambda key: {"w": jnp.zeros(())}, loss, lots=every,
-      ...                         num_steps=1, num_clients=1)
+      ...                        steps=Steps(num_steps=1), num_clients=1)
       >>> clients = stack([jnp.array([0.0, 9.0])])
       >>> for multiplier in (1.0, 0.0):
       ...     state = algorithm.init(jax.random.key(0), noise_multiplier=multiplier)
@@ -384,7 +385,7 @@ def client_observer(
       >>> from jaxanon.federated import Steps, ldp_fl, stack
       >>> loss = lambda p, x, key: p["w"] * x
       >>> algorithm = ldp_fl(lambda key: {"w": jnp.zeros(())}, loss,
-      ...                    Steps(num_steps=1), radii=1.0, num_clients=1)
+      ...                    steps=Steps(num_steps=1), radii=1.0, num_clients=1)
       >>> state = algorithm.init(jax.random.key(0), learning_rate=1.0,
       ...                        weight_epsilon=1.0)
       >>> worlds = [stack([jnp.array([x])]) for x in (-9.0, 9.0)]
