@@ -108,8 +108,8 @@ def _refused(commands, there):
         report = verb in tests and (folder, verb)
         again = {"--resume", "--overwrite", "--process-id"} & set(words)
         kind = {"anonymize": ".npy", "sample": ".npz", "export": ".onnx"}.get(verb, "")
-        if "--output-dir" in words:
-            kind = ""
+        if "--output-dir" in words or (verb == "export" and "." not in out):
+            kind = ""  # A folder: exports of sweeps are folders, too.
         if words[1:3] == ["datasets", "import"]:  # Recordings are the reader's own.
             there |= {word for word in words if word.endswith(".csv")}
         if (
