@@ -144,7 +144,9 @@ def retrained(trial, private: str) -> dict:
             found[name]["stream"] = balanced(added, truth[runs[:, 0]])
             found[name]["stream_auc"] = auc(added, truth[runs[:, 0]])
     strongest = max(chosen_by, key=lambda name: chosen_by[name])
-    worst = lambda figure: max(each.get(figure, np.nan) for each in found.values())
+    worst = lambda figure: max(
+        (each[figure] for each in found.values() if figure in each), default=None
+    )
     return {
         "attackers": found,
         "strongest": strongest,

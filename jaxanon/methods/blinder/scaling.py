@@ -1,7 +1,6 @@
 """The formula that scales Blinder's training to the size of the data.
 
-``python bench recipes`` measures the result; until its rows are in
-``bench/results/recipes.json``, the constants are provisional.
+``python bench recipes`` measures the result; ``bench/results/recipes.json`` has its rows.
 """
 
 import math
