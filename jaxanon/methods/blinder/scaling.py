@@ -1,6 +1,6 @@
 """The formula that scales Blinder's training to the size of the data.
 
-``python bench recipes`` measures the result; ``bench/results/recipes.json`` has its rows.
+``python bench recipes`` measures the result in ``bench/results/recipes.json``.
 """
 
 import math
