@@ -31,7 +31,7 @@ def test_deleting_a_person_is_scoring_the_others():
     found = intervals.over_persons(labels, evidence, persons)
     for measure in ("balanced_accuracy", "auc"):
         score = lambda rows, name=measure: metrics.scores(
-            labels[rows], evidence[rows].argmax(1), "abc", evidence=evidence[rows]
+            labels[rows], evidence[rows].argmax(1), list("abc"), evidence=evidence[rows]
         )[name]
         without = np.array([score(persons != person) for person in range(7)])
         error = math.sqrt(6 * np.mean((without - without.mean()) ** 2))
