@@ -27,7 +27,7 @@ SIZES = (3, 1, 4)  # One client has fewer rows than a batch; one restarts its da
 class Case(NamedTuple):
     """An algorithm, its hyper-parameters, and how its loops are called."""
 
-    make: Any  # (init_fn, loss_fn, steps, **how it is built)
+    make: Any  # (init_fn, loss_fn, *, steps, **how it is built)
     settings: dict
     hyper: dict
     loops: Any
@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
 def with_personal_steps(make):
     """Returns an algorithm with as many personal steps as shared ones."""
-    return lambda *args, **more: make(*args, personal_steps=args[2], **more)
+    return lambda *args, **more: make(*args, personal_steps=more["steps"], **more)
 
 
 def localized(key, params, loss_fn, clients, num_rounds, options, *, learning_rate):
@@ -142,7 +142,8 @@ def test_runs_side_by_side_on_padded_data_are_the_loops_in_float64(
         plain = population(SIZES)
         clients = grown(plain)
         layout = Layout(chunk_size=case.chunk)
-        algorithm = made(name, len(clients.mask), layout=layout)
+        rounds = {"layout": layout, "weighting": "rows"}  # As in the loops.
+        algorithm = made(name, len(clients.mask), **rounds)
 
         def run(seed, learning_rate):
             hyper = {"learning_rate": learning_rate} | case.hyper
