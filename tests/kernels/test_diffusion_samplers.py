@@ -168,7 +168,7 @@ def test_noise_is_drawn_only_where_eta_is_not_zero():
 
     def program(eta):
         run = lambda key: diffusion.ddim_sample(
-            denoise, key, schedule, x, STEPS, eta=eta
+            denoise, key, schedule, x, STEPS, eta=eta, prediction="v"
         )
         return str(jax.make_jaxpr(run)(key))
 
@@ -202,6 +202,7 @@ def test_one_compilation_serves_every_eta_weight_step_and_schedule():
 @pytest.mark.parametrize("prediction", KINDS)
 def test_all_stays_finite_at_both_ends(prediction):
     schedule, _, key, x = _small()
+    first = T - 1 if prediction == "noise" else T  # Noise alone says nothing at T.
 
     def loss(scale, eta):
         out = diffusion.ddim_sample(
@@ -209,7 +210,7 @@ def test_all_stays_finite_at_both_ends(prediction):
             key,
             schedule,
             x[0],
-            np.array([T, 3, 1, 0]),
+            np.array([first, 3, 1, 0]),
             eta=eta,
             prediction=prediction,
         )
@@ -219,6 +220,14 @@ def test_all_stays_finite_at_both_ends(prediction):
     for eta in (jnp.float32(0), jnp.float32(1)):
         value, slope = run(0.5, eta)
         assert jnp.isfinite(value) and jnp.isfinite(slope) and slope != 0
+
+
+def test_noise_prediction_cannot_start_without_signal():
+    schedule, network, key, x = _small()
+    with pytest.raises(ValueError, match="prediction must be 'v' or 'x0' .* step 12"):
+        diffusion.ddim_sample(lambda x, t: x, key, schedule, x, STEPS)
+    with pytest.raises(ValueError, match="prediction must be 'v' or 'x0' .* step 12"):
+        diffusion.dpm_solver_sample(lambda x, t: x, schedule, x, STEPS)
 
 
 def test_gradients_are_those_of_finite_differences():
