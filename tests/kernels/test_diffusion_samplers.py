@@ -223,7 +223,7 @@ def test_all_stays_finite_at_both_ends(prediction):
 
 
 def test_noise_prediction_cannot_start_without_signal():
-    schedule, network, key, x = _small()
+    schedule, _, key, x = _small()
     with pytest.raises(ValueError, match="prediction must be 'v' or 'x0' .* step 12"):
         diffusion.ddim_sample(lambda x, t: x, key, schedule, x, STEPS)
     with pytest.raises(ValueError, match="prediction must be 'v' or 'x0' .* step 12"):
