@@ -125,6 +125,6 @@ def test_says_what_was_wrong():
 
 def test_a_mean_near_nothing_has_no_percentage():
     raw = np.float32([[[1e-6, 2.0]], [[0.0, 2.0]]])
-    kept = metrics.compare_statistics(raw, raw + np.float32([0.25, 0.5]), "xy")
+    kept = metrics.compare_statistics(raw, raw + np.float32([0.25, 0.5]), ["x", "y"])
     assert page.change(kept["x"]["mean"]) == "+0.25"
     assert page.change(kept["y"]["mean"]) == "+25.0 %"
