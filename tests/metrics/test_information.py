@@ -65,7 +65,7 @@ def test_the_key_draws_the_subset():
         (NOISE[0], LABELS, {}, r"windows must be float\[N, time, channels\].*\(8, 2\)"),
         (NOISE, LABELS[:3], {}, r"labels must be int\[400\], one per window.*\(3,\)"),
         (NOISE[:5], LABELS[:5], {}, r"at least 10 windows, got 5"),
-        (NOISE, LABELS, {"components": 0}, r"components must be at least 1, got 0"),
+        (NOISE, LABELS, {"components": 0}, r"components must be >= 1, got 0"),
     ],
 )
 def test_says_what_was_wrong(windows, labels, options, message):

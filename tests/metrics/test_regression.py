@@ -64,11 +64,11 @@ def test_sums_are_not_taken_in_single_precision():
         ([1.0, 2.0], [1.0], "got 1 for 2"),
         ([], [], "truth must not be empty"),
         ([[1.0]], [1.0], r"truth must be float\[N\], got float64\[1, 1\]"),
-        ([1.0], ["a"], r"predictions must be float\[N\], got <U1"),
+        ([1.0], ["a"], "predictions must hold real numbers"),
         ([1.0], [np.nan], "predictions must be finite"),
         ([np.inf], [1.0], "truth must be finite"),
     ],
 )
 def test_says_what_was_wrong(truth, told, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         metrics.errors(np.array(truth), np.array(told))
