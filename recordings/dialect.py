@@ -271,7 +271,8 @@ def _header_of(content, stated, names):
         numbers = sum(numeric[at + 1 :])
         others = len(cells) - at - numbers + sum(numeric[:at])  # Also rows before it.
         # Blanks also separate the words of a text; they count only as a last resort.
-        score = fits > 0, delimiter != " ", numbers / (numbers + others), width
+        most = 2 * fits > len(cells) - at - 1
+        score = most, delimiter != " ", numbers / (numbers + others), width
         if best is None or score > best[0]:
             best = score, delimiter, at
     return (",", 0) if best is None else best[1:]
