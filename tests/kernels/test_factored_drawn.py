@@ -54,6 +54,32 @@ def test_steps_of_factors_are_steps_of_the_matrix(seed, rows, d_in, d_out, size)
 
 
 @few
+@given(
+    seed=seeds, rows=sizes, d_in=sizes, d_out=sizes, steps=st.sampled_from((0, 1, 3))
+)
+def test_steps_in_a_loop_are_plain_steps(seed, rows, d_in, d_out, steps):
+    """Compares with gradient descent on a squared error in float64."""
+    kernel, x = draw(seed, d_in, d_out), draw(seed + 1, rows, d_in)
+    y = draw(seed + 2, rows, d_out)
+    loss_fn = lambda params, x, y: jnp.sum((x @ params["kernel"] - y) ** 2)
+    moved = kernels.sgd_steps(
+        loss_fn,
+        {"kernel": jnp.asarray(kernel)},
+        x,
+        y,
+        learning_rate=0.02,
+        num_steps=steps,
+    )
+    wide = kernel.astype(np.float64)
+    for _ in range(steps):
+        wide = wide - 0.02 * 2 * x.T @ (x @ wide - y)
+    near = {"rtol": 1e-3, "atol": 1e-4}
+    np.testing.assert_allclose(kernels.materialize(moved)["kernel"], wide, **near)
+    value = kernels.apply_factored(loss_fn, moved, x, y)
+    np.testing.assert_allclose(value, np.sum((x @ wide - y) ** 2), **near)
+
+
+@few
 @given(seed=seeds, rows=sizes, other=sizes, d_in=sizes, d_out=sizes, lead=st.booleans())
 def test_products_and_norms_are_those_of_matrices(seed, rows, other, d_in, d_out, lead):
     before = (2,) if lead else ()
