@@ -100,7 +100,7 @@ def fedbuff(
 
     def client_fn(client):
         draw_key, train_key = jax.random.split(client.key)
-        staleness = jnp.asarray(draw(draw_key, max_staleness))
+        staleness = jnp.clip(draw(draw_key, max_staleness), 0, max_staleness)
         model = lambda now, old: jnp.where(staleness > 0, old[staleness - 1], now)
         begun = jax.tree.map(model, client.params, client.server)
         trained, losses = train(client, loss_fn, begun, steps, key=train_key)

@@ -38,7 +38,7 @@ def hierarchical(
 
     In each round, an edge server averages the models of its clients. Every
     ``rounds_per_average`` rounds, the cloud averages the models of the edge servers,
-    weighted by their clients in the last round, and they continue from this model.
+    weighted by their clients since its last average, and they continue from this model.
     ``init(key, learning_rate=0.1)``.
 
     Args:
@@ -97,8 +97,8 @@ def hierarchical(
         begun = jax.tree.map(lambda leaf: leaf[client.own], client.server.models)
         trained, losses = train(client, loss_fn, begun, steps)
         flags = jax.nn.one_hot(client.own, num_groups, dtype=jnp.result_type(float))
-        alone = lambda leaf: (
-            flags.reshape(-1, *[1] * leaf.ndim).astype(leaf.dtype) * leaf[None]
+        alone = lambda leaf: jnp.where(
+            flags.reshape(-1, *[1] * leaf.ndim) > 0, leaf[None], 0
         )
         sent = jax.tree.map(alone, trained), flags
         return Reply(sent, client.own, {"loss": jnp.mean(losses)})
@@ -114,19 +114,24 @@ def hierarchical(
 
         models = jax.tree.map(average, totals, state.server.models)
         is_last = (state.round + 1) % every == 0
+        weights = state.server.weights + counts
+        total = jnp.sum(weights)
+        shares = weights / jnp.where(total > 0, total, 1)
 
         def cloud(model, old):
-            count = of_groups(model).astype(model.dtype)
-            return jnp.where(is_last, jnp.sum(count * model, axis=0), old)
+            each = shares.reshape(-1, *[1] * old.ndim).astype(model.dtype)
+            average = jnp.sum(each * model, axis=0)
+            return jnp.where(is_last & (total > 0), average, old)
 
         params = jax.tree.map(cloud, models, state.params)
         restart = lambda model, new: jnp.where(is_last, new[None], model)
+        weights = jnp.where(is_last, 0, weights)
         models = jax.tree.map(restart, models, params)
         as_before = lambda new, old: new.astype(old.dtype)
         return state._replace(
             params=jax.tree.map(as_before, params, state.params),
             server=jax.tree.map(
-                as_before, HierarchicalState(models, counts), state.server
+                as_before, HierarchicalState(models, weights), state.server
             ),
         )
 

@@ -26,8 +26,10 @@ def built_once(builder: B) -> B:
 
     ``simulate`` compiles once per algorithm, so an algorithm that is built again does
     not compile again. Functions are equal only to themselves: define a loss outside the
-    loop that builds the algorithm. Arguments that cannot be hashed, such as dicts,
-    build a new algorithm. The last 16 algorithms of each builder are kept.
+    loop that builds the algorithm. Globals and attributes that a loss reads must not
+    change: the compiled program keeps their first values. Arguments that cannot be
+    hashed, such as dicts, build a new algorithm. The last 16 algorithms of each builder
+    are kept.
 
     Example:
       >>> double = built_once(lambda number: [2 * number])

@@ -105,10 +105,10 @@ def dp_ftrl(
         )
 
     def update(key, state, clients):
-        if count_clients(clients.mask) != num_clients:
+        if count_clients(clients) != num_clients:
             raise ValueError(
                 f"population must have {num_clients} clients as the algorithm, got "
-                f"{count_clients(clients.mask)}; build it with that number."
+                f"{count_clients(clients)}; build it with that number."
             )
         hyper, norm = state.hyper, state.hyper["clip_norm"]
         client_key = jax.random.fold_in(key, state.round)

@@ -36,8 +36,10 @@ def keep_compiled_programs() -> None:
 def _writable_folder() -> str | None:
     """Creates the folder; returns None if it is not writable."""
     try:
-        base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-        folder = pathlib.Path(base) / "jaxanon" / "compiled"
+        base = pathlib.Path(os.environ.get("XDG_CACHE_HOME", ""))
+        if not base.is_absolute():  # Its specification ignores relative folders.
+            base = pathlib.Path.home() / ".cache"
+        folder = base / "jaxanon" / "compiled"
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # No home, or one that is read-only.
         return None

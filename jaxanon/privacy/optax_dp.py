@@ -134,7 +134,8 @@ def dp_aggregate(
       key: typed PRNG key of the whole training; a step uses ``fold_in(key, step)``. The
         state does not hold it. A run that resumes must get the same key and the state.
       noise_multipliers: z >= 0, see ``kernels.add_noise_to_sum``; 0 adds no noise and
-        gives no guarantee. Account for it by ``SampledGaussian``.
+        gives no guarantee. ``SampledGaussian`` accounts for it if batches are Poisson
+        samples; account for shuffled batches of fixed size with a sampling rate of 1.
       batch_size: public divisor > 0 of the sum, the expected batch size.
 
     Returns:

@@ -135,6 +135,31 @@ def test_hierarchical_averaging_is_its_pseudo_code(against, start, network, popu
     assert isinstance(state.server, HierarchicalState)
 
 
+def test_a_group_absent_from_the_last_round_keeps_its_weight():
+    """One of two clients, at 4 and 8, joins each round; every step goes all the way."""
+    algorithm = fed.hierarchical(
+        ZERO,
+        SQUARE,
+        steps=fed.Steps(num_steps=1),
+        groups=[0, 1],
+        rounds_per_average=2,
+        cohort_size=1,
+    )
+    state = algorithm.init(jax.random.key(0), learning_rate=1.0)
+    clients = fed.stack([jnp.array([4.0]), jnp.array([8.0])])
+
+    def two(key):
+        first, second = jax.random.split(key)
+        half, _ = algorithm.update(first, state, clients)
+        after, _ = algorithm.update(second, half, clients)
+        return half.server.weights, after.server.weights, after.params
+
+    half, after, params = jax.vmap(two)(jax.random.split(jax.random.key(1), 16))
+    np.testing.assert_array_equal(np.sort(half, axis=1), [[0, 1]] * 16)
+    assert not after.any()
+    assert {4.0, 6.0, 8.0} == set(params.tolist())  # Once each, or twice the same.
+
+
 def test_hierarchical_averaging_in_every_round_is_fedavg():
     clients = fed.stack([jnp.array([4.0, 2.0]), jnp.array([-1.0]), jnp.array([3.0])])
     plain = fed.fedavg(ZERO, SQUARE, steps=STEPS)
