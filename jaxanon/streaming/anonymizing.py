@@ -618,7 +618,7 @@ class _Anonymizing:
         layout, recording, spec = self._layout, self._recording, self._spec
         if self._first_time is None:
             known = times[np.isfinite(times)]
-            self._first_time = float(known[0]) if len(known) else 0.0
+            self._first_time = float(known[0]) if len(known) else None
             self._check_spread(samples)
         # A column whose first rows are empty is checked at the next ones.
         self._unchecked = [
@@ -658,11 +658,12 @@ class _Anonymizing:
             text = QUOTE.sub(r"got other text\1", str(error))
             raise ValueError(text) from None
         self._format = found.format
-        if self._origin is None:
-            self._origin = found.origin
-        if found.origin == self._origin:
+        origin = found.origin if self._origin is None else self._origin
+        if np.isfinite(found.seconds).any():  # Else later rows fix it.
+            self._origin = origin
+        if found.origin == origin:
             return found.seconds
-        return found.seconds + float(found.origin - self._origin)
+        return found.seconds + float(found.origin - origin)
 
     def _stream_rows(self, times, samples):
         """Passes rows at steady times to the stream, and writes what is final."""
@@ -753,7 +754,9 @@ class _Anonymizing:
         columns, times = self._take(count)
         if self._options.time == "relative" and self._layout.time is not None:
             where = self._layout.kept.index(self._layout.time)
-            columns[where] = self._time_text(times - self._first_time, relative=True)
+            columns[where] = self._time_text(
+                times - (self._first_time or 0.0), relative=True
+            )
         self._place(columns, found.samples)
         self._put(columns, self._text(found.gaps) if self._with_gaps else None)
 
