@@ -57,8 +57,9 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
 def replacing_all(folder: str | os.PathLike) -> Iterator[Path]:
     """Makes an empty folder, whose files move to ``folder`` at the end of the context.
 
-    If the block raises, ``folder`` stays as it was. A killed process leaves the folder
-    ``.<process>.part`` inside ``folder``.
+    If the block raises, ``folder`` stays as it was. A killed process leaves a hidden
+    folder ``.*.part`` inside ``folder``. Files move one by one: if one cannot be moved,
+    those before it have moved.
 
     Args:
       folder: path of the folder; missing folders are created.
@@ -80,8 +81,9 @@ def replacing_all(folder: str | os.PathLike) -> Iterator[Path]:
       'abc'
     """
     folder = Path(folder)
-    part, is_new = folder / f".{os.getpid()}.part", not folder.exists()
-    part.mkdir(parents=True)
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(".part", ".", folder))
     try:
         yield part
         for path in sorted(part.rglob("*")):

@@ -171,7 +171,7 @@ def _name(value):
         value = int(value)
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     text = text.strip(" \t\r\n\0")
-    return "" if text.lower() == "nan" else text  # As pandas writes with na_rep="NaN".
+    return "" if text in ("NaN", "nan") else text  # "Nan" is a given name.
 
 
 def times(column, decimal: str = ".") -> tuple[np.ndarray, np.ndarray | None]:

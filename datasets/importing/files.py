@@ -112,14 +112,19 @@ def _members(path):
     # Damaged directories raise many kinds of errors.
     except Exception as error:
         raise ValueError(f"{path}: the zip archive is damaged ({error}).") from None
-    found = []
+    found, names = [], set()
     for info in sorted(infos, key=lambda info: info.filename):
         name = PurePosixPath(info.filename)
         if info.is_dir() or _hidden(name) or _plain(name.name)[1] not in SUFFIXES:
             continue
+        if (plain := name.as_posix().lstrip("/")) in names:
+            raise ValueError(
+                f"{path}: the archive must hold distinct names, got {plain!r} twice."
+            )
+        names.add(plain)
         where = f"{path}/{info.filename}"
         read = lambda name=info.filename, where=where: _member(path, name, where)
-        found.append(File(where, name.as_posix(), path.stem, None, read))
+        found.append(File(where, plain, path.stem, None, read))
     if not found:
         raise ValueError(
             f"{path}: the archive must hold recordings ({', '.join(SUFFIXES)}), got "

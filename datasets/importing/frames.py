@@ -336,12 +336,15 @@ def hdf5_arrays(file: files.File) -> dict[str, tuple[np.ndarray, str]]:
     """
     _hdf5(file)  # Names a missing package and damage.
     h5py: Any = importlib.import_module("h5py")
-    with h5py.File(files.buffer(file), "r") as opened:
-        columns = _hdf5_columns(opened, h5py)
-        return {
-            name: (np.asarray(_hdf5_read(opened, path, part)), unit)
-            for name, (path, part, unit) in columns.items()
-        }
+    try:
+        with h5py.File(files.buffer(file), "r") as opened:
+            columns = _hdf5_columns(opened, h5py)
+            return {
+                name: (np.asarray(_hdf5_read(opened, path, part)), unit)
+                for name, (path, part, unit) in columns.items()
+            }
+    except Exception as error:  # h5py reports damage as any of several errors.
+        raise _damaged(file.where, "HDF5", error) from None
 
 
 def _hdf5_read(opened, path, part):

@@ -314,6 +314,11 @@ def _table(frame, stem, names, channels, labels, time, subject, its_units):
         for n in codes:
             codes[n].append(cells.labels(found.columns[n]))
         begin = rows.stop
+    if begin != count:
+        raise ValueError(
+            f"{where}: it must hold the {count} rows that it states, got {begin}; "
+            "write it again."
+        )
     for index, invalid in bad.items():
         if index >= 0:
             _raise_if_most(invalid, names[index], where, line_of)

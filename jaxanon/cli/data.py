@@ -200,7 +200,10 @@ def _attribute(options, name):
 
 
 def _divided(word):
-    return next(csv.reader([word], skipinitialspace=True), [])
+    try:
+        return next(csv.reader([word], skipinitialspace=True), [])
+    except csv.Error:  # A line end outside quotes.
+        return word.split(",")
 
 
 def names(

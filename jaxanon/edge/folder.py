@@ -183,6 +183,8 @@ def _manifest(path, data) -> dict:
                 entry["sha256"], str
             ):
                 raise ValueError(f"it names the file {name!r}")
+            if not isinstance(entry.get("settings", {}), dict):
+                raise ValueError(f"settings of {name!r} must be a table")
     except (KeyError, RecursionError, TypeError, ValueError) as error:
         why = error if type(error) is ValueError else f"damaged ({error!r})"
         raise ValueError(f"{path}: {why}; export the folder again.") from None
@@ -250,7 +252,7 @@ def _choice(folder, manifest, wearer) -> Choice:
     if set(wearer) != set(names) or any(wearer[n] not in names[n] for n in names):
         raise ValueError(
             "--wearer must give the wearer's class of each private attribute, "
-            f"{wanted}, got {dict(wearer)}."
+            f"{wanted}, got other names or classes for {sorted(wearer)}."
         )
     path = folder / about["forest"]["file"]
     labels = forest.load(path, model.read_checked(path, about["forest"]["sha256"], HOW))

@@ -1,5 +1,6 @@
 """Export of several models as one folder, among which a device chooses."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -77,21 +78,21 @@ def export_members(
     folder = pathlib.Path(folder)
     if not members:
         raise ValueError("members must hold at least one trained model, got none.")
-    _begin(folder, overwrite)
     entries, size = [], 0
-    for done, one in enumerate(members):
-        if progress is not None:
-            progress(done, len(members), f"exporting member {one.number}")
-        path = folder / f"member-{one.number:04d}.onnx"
-        exported = exporter.export(
-            one.run, path, weights=weights, windows=windows, calibration=calibration
-        )
-        size += exported.size
-        entry = {"file": path.name, "sha256": exported.digest, "member": one.number}
-        entry |= {"settings": dict(one.settings)}
-        entries.append(entry | {"utility": one.utility, "leak": one.leak})
-    about = {"selection": "member", "models": entries}
-    digest = _finish(folder, members[0].run, about)
+    with _replacing(folder, overwrite) as part:
+        for done, one in enumerate(members):
+            if progress is not None:
+                progress(done, len(members), f"exporting member {one.number}")
+            path = part / f"member-{one.number:04d}.onnx"
+            exported = exporter.export(
+                one.run, path, weights=weights, windows=windows, calibration=calibration
+            )
+            size += exported.size
+            entry = {"file": path.name, "sha256": exported.digest, "member": one.number}
+            entry |= {"settings": dict(one.settings)}
+            entries.append(entry | {"utility": one.utility, "leak": one.leak})
+        about = {"selection": "member", "models": entries}
+        digest = _finish(part, members[0].run, about)
     return ExportedFolder(folder, digest, size, len(members))
 
 
@@ -138,60 +139,64 @@ def export_choice(
     progress = progress or (lambda done, total, what: None)
     if not runs:
         raise ValueError("runs must hold at least one trained model, got none.")
-    _begin(folder, overwrite)
-    progress(0, total, f"scoring {len(runs)} models on training windows")
-    spec, train = data.spec, data.train
-    forest_key, key = jax.random.split(key)
-    few = np.linspace(0, len(train.windows) - 1, min(CALIBRATED, len(train.windows)))
-    few = few.astype(int)
-    forest = online_selection.forest(
-        forest_key, spec, train.windows[few], train.labels[spec.public][few]
-    )
-    public = forest(train.windows)
-    method = runs[0].method
-    trier = online_selection.trier(method, [run.state for run in runs])
-    tried = online_selection.try_models(key, trier, train.windows, public)
-    prior = online_selection.scores(
-        tried,
-        np.zeros(len(public), int),
-        public,
-        np.stack([train.labels[name] for name in spec.private]),
-        [spec.num_classes(name) for name in spec.private],
-        utility=utility,
-        privacy=privacy,
-    )[:, 0]
-    shown = data.test.windows if len(data.test.windows) else train.windows
-    shown = checks.windows(exporter.spaced(shown, COMPARED), spec.time, spec.channels)
-    entries, size = [], 0
-    for number, run in enumerate(runs):
-        progress(number + 1, total, f"exporting model {number}")
-        path = folder / f"model-{number:04d}.onnx"
-        raw = _candidate(run, shown, forest(shown))
-        size += len(raw)
-        settings = {name: float(value) for name, value in run.state.hyper.items()}
-        digest = files.write(path, raw)
-        entries.append({"file": path.name, "sha256": digest, "settings": settings})
-    raw = forest.save()
-    about = {
-        "selection": "online",
-        "models": entries,
-        "choice": {
-            "forest": {
-                "file": "forest.npz",
-                "sha256": files.write(folder / "forest.npz", raw),
+    with _replacing(folder, overwrite) as part:
+        progress(0, total, f"scoring {len(runs)} models on training windows")
+        spec, train = data.spec, data.train
+        forest_key, key = jax.random.split(key)
+        few = np.linspace(
+            0, len(train.windows) - 1, min(CALIBRATED, len(train.windows))
+        )
+        few = few.astype(int)
+        forest = online_selection.forest(
+            forest_key, spec, train.windows[few], train.labels[spec.public][few]
+        )
+        public = forest(train.windows)
+        method = runs[0].method
+        trier = online_selection.trier(method, [run.state for run in runs])
+        tried = online_selection.try_models(key, trier, train.windows, public)
+        prior = online_selection.scores(
+            tried,
+            np.zeros(len(public), int),
+            public,
+            np.stack([train.labels[name] for name in spec.private]),
+            [spec.num_classes(name) for name in spec.private],
+            utility=utility,
+            privacy=privacy,
+        )[:, 0]
+        shown = data.test.windows if len(data.test.windows) else train.windows
+        shown = checks.windows(
+            exporter.spaced(shown, COMPARED), spec.time, spec.channels
+        )
+        entries, size = [], 0
+        for number, run in enumerate(runs):
+            progress(number + 1, total, f"exporting model {number}")
+            path = part / f"model-{number:04d}.onnx"
+            raw = _candidate(run, shown, forest(shown))
+            size += len(raw)
+            settings = {name: float(value) for name, value in run.state.hyper.items()}
+            digest = files.write(path, raw)
+            entries.append({"file": path.name, "sha256": digest, "settings": settings})
+        raw = forest.save()
+        about = {
+            "selection": "online",
+            "models": entries,
+            "choice": {
+                "forest": {
+                    "file": "forest.npz",
+                    "sha256": files.write(part / "forest.npz", raw),
+                },
+                "public": spec.public,
+                "private": [
+                    {"name": name, "classes": list(spec.classes[name])}
+                    for name in spec.private
+                ],
+                "prior": [float(score) for score in prior],
+                "utility": utility,
+                "privacy": privacy,
+                "length": online_selection.LENGTH,
             },
-            "public": spec.public,
-            "private": [
-                {"name": name, "classes": list(spec.classes[name])}
-                for name in spec.private
-            ],
-            "prior": [float(score) for score in prior],
-            "utility": utility,
-            "privacy": privacy,
-            "length": online_selection.LENGTH,
-        },
-    }
-    digest = _finish(folder, runs[0], about)
+        }
+        digest = _finish(part, runs[0], about)
     return ExportedFolder(folder, digest, size + len(raw), len(runs))
 
 
@@ -225,16 +230,16 @@ def _candidate(run, windows, public) -> bytes:
     if not np.mean(same) >= exporter.SHARE:
         raise ValueError(
             f"the exported graph must agree with JAX on {100 * exporter.SHARE:g} % of "
-            f"{len(same)} windows, but does on {100 * np.mean(same):.1f} %. The folder "
-            "is incomplete."
+            f"{len(same)} windows, but does on {100 * np.mean(same):.1f} %."
         )
     facts = card.facts(run, draws, weights="float32", epsilon=None, text="")
     onnx_graph.add_metadata(graph, json.dumps(facts | {"kind": "candidate"}))
     return graph.SerializeToString()
 
 
-def _begin(folder, overwrite):
-    """Creates the folder; removes an old one if that is wanted."""
+@contextlib.contextmanager
+def _replacing(folder, overwrite):
+    """Yields an empty folder whose files replace those of ``folder`` at the end."""
     if folder.is_file():
         raise FileExistsError(
             f"{folder} is a file; several models need a folder, choose another name."
@@ -245,14 +250,18 @@ def _begin(folder, overwrite):
             f"{folder} is not empty; choose another folder, or pass overwrite=True "
             "(--overwrite) to replace exported models."
         )
-    if others := [each.name for each in present if not OWN.fullmatch(each.name)]:
+    others = [each.name for each in present if not OWN.fullmatch(each.name)]
+    if present and not (folder / FILE).is_file():
+        others.append(present[0].name)  # Such as a README.md of another kind.
+    if others:
         raise FileExistsError(
             f"{folder} must hold only exported models to be replaced, got "
             f"{others[0]!r}; choose another folder."
         )
-    for each in present:
-        each.unlink()
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing.replacing_all(folder) as part:
+        yield part
+        for each in present:
+            each.unlink()
 
 
 def _finish(folder, run, about) -> str:

@@ -216,7 +216,7 @@ def anonymize_recordings(
     )
     _check(options, run.spec)
     progress = progress or (lambda done, total, what: None)
-    done, total, name = 0, 1, ""
+    done, total, name, named = 0, 1, "", []
 
     def compiling(seconds):
         text = "compiling" if seconds is None else f"compiled in {seconds:.1f} s"
@@ -257,21 +257,27 @@ def anonymize_recordings(
                         work = _Anonymizing(run, item.open(), options, model)
                         summary = work.write_to(None, item.name, item.target)
                         found.append(summary._replace(output=target))
+                        named.append(target.relative_to(output_dir) / item.member)
     warnings = [EXACT_WARNING] if time == "exact" else []
-    warnings += _naming([one.output for one in found if one.output], run.spec)
+    warnings += _naming(named, run.spec)
     return Released(output, tuple(found), tuple(warnings), model.compile_s)
 
 
-def _naming(outputs, spec):
-    """Returns a warning if files have the names of private classes or people."""
+def _naming(paths, spec):
+    """Returns a warning if outputs have the names of private classes or people.
+
+    Args:
+      paths: paths inside the output folder, continued inside archives.
+      spec: the windows' ``Spec``.
+    """
     for attribute in dict.fromkeys((*spec.private, "subject")):
         classes = {str(name).lower() for name in spec.classes.get(attribute, ())}
-        stem = lambda path: path.name[: -len(tables.suffix_of(path))].lower()
-        count = sum(stem(path) in classes for path in outputs)
+        stem = lambda part: part.lower().removesuffix(sources.suffix_of(Path(part)))
+        count = sum(not classes.isdisjoint(map(stem, path.parts)) for path in paths)
         if count:
             return [
-                f"The names of {count} of {len(outputs)} output files are classes of "
-                f"{attribute!r}; rename the files before you share them."
+                f"The names of {count} of {len(paths)} outputs are classes of "
+                f"{attribute!r}; rename files and folders before you share them."
             ]
     return []
 
@@ -335,7 +341,7 @@ def _outputs(paths, output_dir: Path, overwrite: bool, channels) -> list:
                 for path in each.rglob("*")
                 if path.is_file()
                 and sources.suffix_of(path)
-                and not path.name.startswith(".")
+                and not any(x.startswith(".") for x in path.relative_to(each).parts)
                 and folder not in path.resolve().parents
             )
             if not found:
@@ -424,6 +430,11 @@ def _layout(recording, options, spec) -> _Layout:
         raise ValueError(f"channels must be distinct columns, got {list(names)}.")
     subject = None if options.subject is None else _find(recording, options.subject)
     carried = [_find(recording, name) for name in options.carry]
+    if options.gaps == "column" and "gap" in [recording.header[n] for n in carried]:
+        raise ValueError(
+            "carry must not name 'gap' with gaps='column' (--gaps column), which adds "
+            "a column of that name; rename it."
+        )
     time = _time_column(recording, options, channels)
     for index in carried:
         _refuse_private(recording, index, (*channels, time), options, spec, subject)
@@ -465,12 +476,8 @@ def _refuse_private(recording, index, signals, options, spec, subject):
         )
 
 
-def _has_safe_values(name, column, spec):
-    """Returns whether a column holds labels.
-
-    Raises:
-      ValueError: if it holds private classes, or measurements.
-    """
+def _refuse_values(name, column, spec):
+    """Raises ValueError if rows of a column are private classes or measurements."""
     labels = cells.labels(column)
     found = set(labels.names)
     public = set(spec.classes.get(spec.public, ()))
@@ -490,7 +497,6 @@ def _has_safe_values(name, column, spec):
             "not anonymized; omit it, or pass allow_private=True (--allow-private) to "
             "publish it."
         )
-    return bool(found)
 
 
 @contextlib.contextmanager
@@ -546,7 +552,6 @@ class _Anonymizing:
         self._counts: collections.Counter[str] = collections.Counter()
         self._gaps: collections.Counter[str] = collections.Counter()
         self._seen = math.nan
-        self._unchecked = [] if options.allow_private else [*self._layout.carried]
         self._wrote = False
         self._held: list[list] = []  # kept columns of rows that wait
         self._held_times: list[np.ndarray] = []
@@ -612,7 +617,11 @@ class _Anonymizing:
             tables.refuse_damaged(batch.columns[index], recording, index)
         samples *= self._scale
         samples += self._offset
-        return batch, self._times(batch), samples
+        times = self._times(batch)
+        if layout.time is not None:
+            column = batch.columns[layout.time]
+            batch.columns[layout.time] = tables.without_text(column, times)
+        return batch, times, samples
 
     def _push(self, batch, times, samples):
         layout, recording, spec = self._layout, self._recording, self._spec
@@ -620,12 +629,9 @@ class _Anonymizing:
             known = times[np.isfinite(times)]
             self._first_time = float(known[0]) if len(known) else None
             self._check_spread(samples)
-        # A column whose first rows are empty is checked at the next ones.
-        self._unchecked = [
-            index
-            for index in self._unchecked
-            if not _has_safe_values(recording.names[index], batch.columns[index], spec)
-        ]
+        if not self._options.allow_private:
+            for index in layout.carried:
+                _refuse_values(recording.names[index], batch.columns[index], spec)
         for begin, end, person in self._people(batch):
             if person != self._person or self._steady is None:
                 self._end_stream()

@@ -7,7 +7,7 @@ import io
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ class Item(NamedTuple):
     name: str
     open: Callable[[], Any]
     target: Path
+    member: str = ""  # path inside an archive
 
 
 def suffix_of(path: Path) -> str:
@@ -51,6 +52,8 @@ def are_sensors(path: Path, channels: Sequence[str]) -> bool:
         group = files.expand(path, _below(path))
     except ValueError:  # Reading the path gives the cause.
         return False
+    if len({PurePosixPath(file.name).parent for file in group}) > 1:
+        return False  # One recording would be joined from several folders.
     return reading.are_sensors(group, Columns(channels=tuple(channels)))
 
 
@@ -87,14 +90,14 @@ def items(path: Path, target: Path, columns: Columns) -> Iterator[list[Item]]:
             open_member = lambda member=member: _open(
                 Path(member.where), columns.encoding, member
             )
-            found.append(Item(member.where, open_member, safe))
+            found.append(Item(member.where, open_member, safe, member.name))
         yield found
         with (
             writing.replacing(target) as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
             for member, item in zip(members, found, strict=True):
-                entry = zipfile.ZipInfo(member.name.lstrip("/"), ENTRY_TIME)
+                entry = zipfile.ZipInfo(member.name, ENTRY_TIME)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(entry, item.target.read_bytes())
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,18 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxanon.datasets import writing
-from jaxanon.datasets.importing import csv_file
+from jaxanon.datasets.importing import csv_file, files
 from jaxanon.datasets.importing.csv_file import DAMAGED, MALFORMED
 from jaxanon.recordings import dialect as dialects
 from jaxanon.recordings import units
 
 BLOCK = 1 << 23  # Bytes of CSV text at a time.
 ROWS = 1 << 18  # Rows of a Parquet file at a time.
-CSV = ".csv", ".tsv", ".txt"
-HDF5 = ".h5", ".hdf5", ".hdf"
-ARROW = ".parquet", ".feather", ".arrow"
+CSV, ARROW, HDF5 = files.TEXT, files.ARROW, files.HDF5
 SUFFIXES = *CSV, *(f"{each}.gz" for each in CSV), *ARROW, *HDF5
 QUOTED = r'["\r\n]'
+DAMAGE = OSError, EOFError, zlib.error  # of files, also compressed ones
 
 
 class Batch(NamedTuple):
@@ -171,7 +171,7 @@ class CsvRecording:
         try:
             with self._open() as file:
                 head = file.read(dialects.HEAD_BYTES)
-        except (OSError, EOFError) as error:
+        except DAMAGE as error:
             raise ValueError(f"{str(path)!r} cannot be read: {error}.") from None
         self.dialect = dialects.sniff(head, repr(str(path)), encoding=encoding)
         self.header = list(self.dialect.header)
@@ -227,6 +227,10 @@ class CsvRecording:
                 for batch in reader:
                     columns = self._without_comments(batch.columns)
                     yield Batch(columns, len(columns[0]))
+            except DAMAGE as error:
+                raise ValueError(
+                    f"{str(self.path)!r} cannot be read to its end: {error}."
+                ) from None
             except (pa.ArrowException, UnicodeError) as error:
                 if "Empty CSV" in str(error):
                     return
@@ -350,7 +354,7 @@ def _csv_writer(recording, path, columns, gap):
     with writing.replacing(path) as plain, contextlib.ExitStack() as stack:
         file: Any = plain
         if zipped:
-            file = gzip.GzipFile(fileobj=plain, mode="wb", compresslevel=6, mtime=0)
+            file = gzip.GzipFile("", "wb", 6, plain, mtime=0)  # Its header has no name.
             stack.enter_context(file)
         file.write(recording.head(columns, gap))
         yield lambda values, gaps: file.write(recording.lines(values, gaps))
@@ -397,7 +401,7 @@ class ArrowRecording:
 
         self.path = path
         self._file: Any
-        self._parquet = suffix_of(path) == ".parquet"
+        self._parquet = suffix_of(path) in (".parquet", ".pq")
         try:
             if self._parquet:
                 self._file = pq.ParquetFile(content or path)
@@ -475,9 +479,11 @@ class ArrowRecording:
                         opened = pa.ipc.new_file(file, table.schema)
                 opened.write_table(table)
 
-            yield write
-            if opened is not None:
-                opened.close()
+            try:
+                yield write
+            finally:
+                if opened is not None:
+                    opened.close()
 
     def times_text(self, times: np.ndarray, index: int, unknown=None):
         """Returns times as an Arrow array of the type of a column."""
@@ -488,6 +494,25 @@ class ArrowRecording:
         import pyarrow as pa
 
         return pa.array([], self.schema.field(index).type)
+
+
+def without_text(column, times: np.ndarray):
+    """Returns a column of times whose text is missing where it gives no time.
+
+    Such a cell may hold a comment or a shifted sample.
+
+    Args:
+      column: Arrow array.
+      times: ``float64[n]``, NaN where the time is unknown.
+    """
+    import pyarrow as pa
+
+    unknown = ~np.isfinite(times)
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if not text or not unknown.any():
+        return column
+    nothing = pa.scalar(None, column.type)
+    return _compute().if_else(pa.array(unknown), nothing, column)
 
 
 def dates_text(dates: np.ndarray):

@@ -216,7 +216,7 @@ def test_files_that_are_named_like_people_are_counted(run, tmp_path):
         run, [plain(tmp_path), plain(tmp_path, "1.csv")], tmp_path / "s", key=KEY
     )
     assert found.warnings[1].startswith(
-        "The names of 1 of 2 output files are classes of 'subject'; rename the files"
+        "The names of 1 of 2 outputs are classes of 'subject'; rename files and folders"
     )
 
 
