@@ -483,7 +483,8 @@ def _refuse_values(name, column, spec):
     public = set(spec.classes.get(spec.public, ()))
     for attribute in dict.fromkeys((*spec.private, "subject")):
         classes = set(spec.classes.get(attribute, ()))
-        if found and found <= classes and not found <= public:
+        secret = found & (classes - public)
+        if secret and (found <= classes or 2 * len(secret) >= len(found)):
             raise ValueError(
                 f"carry must not name a private attribute, got {name!r}, whose values "
                 f"are classes of {attribute!r}; omit it, or pass allow_private=True "

@@ -203,3 +203,16 @@ def test_a_folder_is_replaced_only_on_request_and_alone(members, untrained, tmp_
     with pytest.raises(FileExistsError, match="mine.txt"):
         exporting.export_members([one], folder, overwrite=True)
     assert edge.load_folder(folder).metadata["method"] == "orf"
+
+
+def test_a_failed_export_leaves_the_old_folder(untrained, tmp_path):
+    one, folder = exporting.Member(untrained("orf"), 0, {}), tmp_path / "models"
+    exporting.export_members([one], folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(ValueError, match="weights"):
+        exporting.export_members([one], folder, overwrite=True, weights="float8")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "README.md").write_text("mine")
+    with pytest.raises(FileExistsError, match="README.md"):
+        exporting.export_members([one], tmp_path / "other", overwrite=True)

@@ -467,6 +467,55 @@ def test_columns_are_checked_where_their_values_begin(run):
         anonymize_recordings(run, table(when, alias=alias), key=KEY, carry=["alias"])
 
 
+def test_columns_are_checked_in_every_batch(run):
+    classes = run.spec.classes[run.spec.private[0]]
+    count = (1 << 18) + 20
+    alias = np.full(count, "unknown", object)
+    alias[-10:] = classes[0]
+    when = np.arange(count) / 10
+    with pytest.raises(ValueError, match="must not name a private attribute"):
+        anonymize_recordings(run, table(when, alias=alias), key=KEY, carry=["alias"])
+
+
+def test_text_among_times_does_not_leave(run, tmp_path):
+    when = [f"{t:.1f}" for t in times()]
+    when[40] = "Ann called"
+    found = anonymize_recordings(run, plain(tmp_path, when=when), tmp_path / "s")
+    rows = cells(found.output[0])[1:]
+    assert rows[40][0] == "" and [row[0] for row in rows[:40]] == when[:40]
+
+
+def test_relative_times_wait_for_the_first_known_time(run, tmp_path):
+    schema = pa.schema(
+        [("time", pa.float64()), ("x", pa.float64()), ("y", pa.float64())]
+    )
+    values = signal()
+    with pa.ipc.new_file(str(tmp_path / "a.feather"), schema) as file:
+        for when in ([None] * COUNT, (1.7e9 + 0.4 + times()).tolist()):
+            columns = [pa.array(when, pa.float64()), *map(pa.array, values.T)]
+            file.write_batch(pa.record_batch(columns, schema=schema))
+    path = tmp_path / "a.feather"
+    found = anonymize_recordings(run, path, tmp_path / "s", time="relative")
+    stamps = pa.feather.read_table(found.output[0])["time"].to_numpy()
+    np.testing.assert_allclose(stamps[COUNT:], times() - times()[0], atol=1e-6)
+
+
+def test_a_truncated_gzip_file_is_refused_by_name(run, tmp_path):
+    path = plain(tmp_path, samples=signal(40_000))
+    whole = gzip.compress(path.read_bytes())
+    cut = tmp_path / "b.csv.gz"
+    cut.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="b.csv.gz' cannot be read"):
+        anonymize_recordings(run, cut, tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_carried_column_gap_conflicts_with_that_of_gaps(run):
+    content = table(times(), gap=["no"] * COUNT)
+    with pytest.raises(ValueError, match="carry must not name 'gap'"):
+        anonymize_recordings(run, content, carry="gap", gaps="column")
+
+
 def test_messages_on_times_quote_no_text(run, tmp_path):
     rows = [f"{x},{y},Ann's secret" for x, y in signal()]
     path = write(tmp_path / "a.csv", "\n".join(["x,y,note", *rows]) + "\n")

@@ -53,6 +53,25 @@ def test_an_archive_becomes_an_archive_of_the_same_names(run, tmp_path):
         np.testing.assert_allclose(numbers(lines)[:, 1:], wanted, atol=1e-3)
 
 
+def test_names_inside_archives_are_counted(run, tmp_path):
+    (tmp_path / "1").mkdir()
+    with zipfile.ZipFile(tmp_path / "1" / "walks.zip", "w") as archive:
+        archive.writestr("0/walk.csv", text(signal(0)))
+        archive.writestr("walk.csv", text(signal(1)))
+    path = tmp_path / "1" / "walks.zip"
+    found = anonymize_recordings(run, path, tmp_path / "safe")
+    assert "names of 1 of 2 outputs are classes of 'subject'" in found.warnings[1]
+
+
+def test_two_members_of_one_name_are_refused(run, tmp_path):
+    path = tmp_path / "walks.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("walk.csv", text(signal(0)))
+        archive.writestr("/walk.csv", text(signal(1)))
+    with pytest.raises(ValueError, match="distinct names, got 'walk.csv' twice"):
+        anonymize_recordings(run, path, tmp_path / "safe")
+
+
 def test_a_damaged_archive_leaves_nothing(run, tmp_path):
     path = tmp_path / "walks.zip"
     with zipfile.ZipFile(path, "w") as archive:
