@@ -37,13 +37,15 @@ def qsgd(num_levels: int):
 
     def compress(key, tree):
         flat, as_tree = ravel_pytree(tree)
-        norm = jnp.linalg.norm(flat)
-        place = jnp.abs(flat) / jnp.where(norm > 0, norm, 1) * num_levels
+        # Numbers in half precision are too coarse for fair draws, and overflow.
+        wide = flat.astype(jnp.promote_types(flat.dtype, jnp.float32))
+        norm = jnp.linalg.norm(wide)
+        place = jnp.abs(wide) / jnp.where(norm > 0, norm, 1) * num_levels
         low = jnp.floor(place)
-        up = jax.random.uniform(key, flat.shape, flat.dtype) < place - low
-        level = low + up
+        level = low + (jax.random.uniform(key, wide.shape, wide.dtype) < place - low)
+        found = (norm * jnp.sign(wide) * level / num_levels).astype(flat.dtype)
         bits = flat.size * (2 * num_levels).bit_length()
-        return as_tree(norm * jnp.sign(flat) * level / num_levels), 4 + -(-bits // 8)
+        return as_tree(found), 4 + -(-bits // 8)
 
     return compress
 

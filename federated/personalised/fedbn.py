@@ -1,5 +1,6 @@
 """FedBN: FedAvg whose clients keep their normalisation layers."""
 
+import re
 from typing import Unpack
 
 from jaxanon.federated.engine.algorithm import (
@@ -16,11 +17,14 @@ def is_normalization(name: str) -> bool:
     """Returns whether a layer's name is that of a normalisation layer.
 
     Example:
-      >>> [is_normalization(name) for name in ("BatchNorm_0", "bn1", "norm", "Dense_0")]
-      [True, True, True, False]
+      >>> [is_normalization(name) for name in ("BatchNorm_0", "bn1", "norm")]
+      [True, True, True]
+      >>> is_normalization("Dense_0"), is_normalization("normal_head")
+      (False, False)
     """
     name = name.lower()
-    return "norm" in name or name.strip("_0123456789") == "bn"
+    norm = re.search("norm(?!al(?!i[sz]))", name)  # Not as in "normal".
+    return norm is not None or name.strip("_0123456789") == "bn"
 
 
 @built_once

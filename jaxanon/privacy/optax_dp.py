@@ -31,7 +31,7 @@ def clipped_grad(
         that example only. It may have further positional arguments before ``batch``.
       clip_norms: one number, a tree prefix of the parameters, or a dict by group.
       has_aux: whether ``loss_fn`` returns ``(losses, aux)``. It costs another forward
-        pass. ``aux`` has no guarantee.
+        pass over the whole batch. ``aux`` has no guarantee.
       argnums: positions of the arguments to differentiate. For a tuple, the sum has a
         tuple of trees, and one clip norm bounds all of them together.
       groups: see ``kernels.clipped_gradient_sum``.
@@ -90,18 +90,13 @@ def clipped_grad(
 
 
 def _in_parts(sum_of, batch, size):
-    """Adds the sums over parts of a batch, the last one padded."""
+    """Adds the sums over parts of a batch, the last one padded by its last row."""
     num = len(jax.tree.leaves(batch)[0])
     if size is None or size >= num:
         return sum_of(batch, None)
-    parts = -(-num // size)
-
-    def split(leaf):
-        leaf = jnp.asarray(leaf)
-        gap = [(0, parts * size - num)] + [(0, 0)] * (leaf.ndim - 1)
-        return jnp.pad(leaf, gap).reshape(parts, size, *leaf.shape[1:])
-
-    inputs = jax.tree.map(split, batch), split(jnp.ones(num, bool))
+    rows = jnp.arange(-(-num // size) * size).reshape(-1, size)
+    split = lambda leaf: jnp.asarray(leaf)[jnp.minimum(rows, num - 1)]
+    inputs = jax.tree.map(split, batch), rows < num
     first = sum_of(*jax.tree.map(lambda leaf: leaf[0], inputs))
 
     def add(carry, part):

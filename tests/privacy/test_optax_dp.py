@@ -120,3 +120,10 @@ def test_a_drawn_sum_is_clipped_and_divided(x, clip_norm, batch_size):
     private = privacy.dp_aggregate(jax.random.key(0), 0.0, batch_size)
     mean, _ = private.update(total, private.init(1.0))
     np.testing.assert_allclose(mean, want / batch_size, rtol=1e-4, atol=1e-4)
+
+
+def test_padding_of_microbatches_may_be_infinite_at_zero():
+    loss_fn = lambda w, x: w * jnp.log(x)
+    batch = jnp.array([1.0, 2.0, 3.0])
+    found = privacy.clipped_grad(loss_fn, 10.0, microbatch_size=2)(1.0, batch)
+    np.testing.assert_allclose(found.value, jnp.log(6.0), rtol=1e-6)

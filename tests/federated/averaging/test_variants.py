@@ -254,6 +254,16 @@ def test_compression_is_the_loop_over_numbers(
     assert float(info["bytes_up"]) == num_bytes
 
 
+def test_qsgd_is_unbiased_in_half_precision():
+    """The small number rounds up once in 200; bfloat16 draws would do so twice."""
+    values = jnp.array([1.0, 0.005], jnp.bfloat16)
+    keys = jax.random.split(jax.random.key(0), 40_000)
+    draws = jax.vmap(lambda key: fed.qsgd(1)(key, values)[0])(keys)
+    share = np.mean(np.asarray(draws[:, 1], np.float32) > 0)
+    assert draws.dtype == jnp.bfloat16
+    assert abs(share - 0.005) < 4.5 * (0.005 / 40_000) ** 0.5
+
+
 def test_qsgd_is_unbiased_and_other_compression_is_not():
     """The mean of 4,000 draws is within 5 standard errors; rounding down is not."""
     values, num = jnp.array([0.3, -0.7, 0.05, 0.0]), 4000
