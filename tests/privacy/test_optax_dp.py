@@ -122,8 +122,12 @@ def test_a_drawn_sum_is_clipped_and_divided(x, clip_norm, batch_size):
     np.testing.assert_allclose(mean, want / batch_size, rtol=1e-4, atol=1e-4)
 
 
-def test_padding_of_microbatches_may_be_infinite_at_zero():
-    loss_fn = lambda w, x: w * jnp.log(x)
-    batch = jnp.array([1.0, 2.0, 3.0])
-    found = privacy.clipped_grad(loss_fn, 10.0, microbatch_size=2)(1.0, batch)
-    np.testing.assert_allclose(found.value, jnp.log(6.0), rtol=1e-6)
+def test_microbatches_may_hold_keys():
+    def loss_fn(w, batch):
+        draw = jax.vmap(jax.random.bernoulli)(batch[1])
+        return w * jnp.where(draw, batch[0], 0.0)
+
+    keys, x = jax.random.split(jax.random.key(0), 3), jnp.array([1.0, 2.0, 3.0])
+    found = privacy.clipped_grad(loss_fn, 10.0, microbatch_size=2)(1.0, (x, keys))
+    wanted = jnp.sum(jnp.where(jax.vmap(jax.random.bernoulli)(keys), x, 0.0))
+    np.testing.assert_allclose(found.value, wanted, rtol=1e-6)
