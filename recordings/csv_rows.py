@@ -347,7 +347,7 @@ class Rows:
         return found.seconds + float(found.origin - self.origin)
 
     def _dates(self, stamps):
-        """Returns seconds of dates; NaN where a text is no date of the format."""
+        """Returns seconds of dates; NaN where a text is not a date of the format."""
         if self._format is None:
             return np.full(len(stamps), np.nan)
         try:

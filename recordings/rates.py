@@ -315,7 +315,7 @@ def _lost_before(seconds, rate):
         return lost
     spans = np.diff(seconds[begins])
     usual = float(np.median(spans))
-    # A delay of up to 0.7 packets is no loss.
+    # A delay of up to 0.7 packets is not a loss.
     packets = np.maximum(np.floor(spans / usual + 0.3) - 1, 0).astype(np.int64)
     lost[begins[1:]] = packets * round(usual * rate.rate_hz)
     return np.cumsum(lost)

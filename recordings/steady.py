@@ -319,7 +319,7 @@ class _Packets(_Tracked):
             spans = np.diff(times[begins], prepend=self._begin)
             self._begin = float(times[begins[-1]])
             if self._usual:
-                # A delay of up to 0.7 packets is no loss.
+                # A delay of up to 0.7 packets is not a loss.
                 lost = np.maximum(np.floor(spans / self._usual + 0.3) - 1, 0)
                 rows = np.zeros(len(times))
                 rows[begins] = lost * round(self._usual * self._rate)

@@ -81,7 +81,7 @@ def _parsed(column, decimal):
         point, comma = (pc.any(piece).as_py() for piece in pieces)
         decimal = "," if comma and not point else "."
     if decimal == ",":
-        # A point may separate thousands, so it is no decimal mark here.
+        # A point may separate thousands, so it is not a decimal mark here.
         text = pc.replace_substring(pc.replace_substring(text, ".", "?"), ",", ".")
     valid = pc.fill_null(pc.match_substring_regex(text, _NUMBER), False)
     text = pc.utf8_ltrim(text, "+")

@@ -57,7 +57,7 @@ def tables(
     Raises:
       FileNotFoundError: if a path does not exist.
       ImportError: if a file needs a package that is missing.
-      TypeError: if a source is no table.
+      TypeError: if a source is not a table.
       ValueError: if a file is damaged, lacks a column, or holds mostly rows that cannot
         be read; or units differ. The message names the file, and never quotes its rows.
 

@@ -454,7 +454,7 @@ class RoundConfig:
     )
     client_optimizer: Any = setting(
         None,
-        help="Optax transformation of a client's gradients, which starts anew in each "
+        help="Optax transformation of a client's gradients, which restarts in each "
         "round, or a function such as ``optax.adam`` that makes it from the "
         "hyper-parameter ``learning_rate``; None is SGD",
     )

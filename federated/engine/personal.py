@@ -28,7 +28,7 @@ from jaxanon.federated.engine.hyper import in_range
 from jaxanon.kernels.bounds import Range
 from jaxanon.kernels.checks import whole
 
-# Names of layers, or a function that tells whether a name is among them.
+# Names of layers, or a function that returns whether a name is among them.
 Layers = tuple[str, ...] | Callable[[str], bool]
 
 

@@ -316,7 +316,7 @@ def _check(options, spec):
 
 
 def _paths(source) -> list:
-    """Returns the paths of a source that is no table."""
+    """Returns the paths of a source that is not a table."""
     if isinstance(source, (str, os.PathLike)):
         return [source]
     paths = [*source] if isinstance(source, Iterable) else [source]

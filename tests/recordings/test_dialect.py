@@ -78,7 +78,7 @@ def test_dialects(case, newline, encoding):
 def test_units_of_the_header_and_of_the_next_line():
     assert sniff(b"time [ms],AccX (mg),y\n1,2,3\n2,3,4\n").units == ("ms", "mg", "")
     assert sniff(b"time,x,y [g]\ns,mg,\n1,2,3\n").units == ("s", "mg", "g")
-    # A row of text is no line of units.
+    # A row of text is not a line of units.
     assert sniff(b"act,who\nsit,ann\nrun,bob\n").first_line == 2
 
 

@@ -124,7 +124,7 @@ def _p_value(values, num, bins):
 
 
 def test_entries_of_a_keyed_permutation_are_uniform(entries):
-    """Also their differences, which tell apart two dependent entries."""
+    """Also their differences, which distinguish two dependent entries."""
     assert (entries[:, 0] != entries[:, 1]).all()
     for values in (*entries.T, (entries[:, 0] - entries[:, 1]) % 5000):
         assert _p_value(values, 5000, 40) > 1e-3
